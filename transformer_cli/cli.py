@@ -101,7 +101,7 @@ COMMANDS = {
         "tfm align --source in.en --target in.it",
     ),
     "serve": Entry(
-        "transformer_cli.commands.arguments.serve:serve",
+        "transformer_cli.extensions.serving.command:serve",
         "Serve translations over HTTP.",
         "tfm serve --run en-it --port 5000",
     ),
@@ -111,27 +111,27 @@ COMMANDS = {
         "tfm plot en-it en-it-2 --output curves.png",
     ),
     "import": Entry(
-        "transformer_cli.extensions.exchange.commands.import_model:import_model",
+        "transformer_cli.extensions.exchange.commands.import_model:import_model_command",
         "Make a run of a model of another program.",
         "tfm import opus-mt-en-fr --name en-fr",
     ),
     "export": Entry(
-        "transformer_cli.extensions.exchange.commands.export:export",
+        "transformer_cli.extensions.exchange.commands.export:export_command",
         "Write a run in the format of another program.",
         "tfm export --run en-it --to ctranslate2 --output en-it.ct2",
     ),
     "card": Entry(
-        "transformer_cli.extensions.exchange.commands.card:card",
+        "transformer_cli.extensions.exchange.commands.card:card_command",
         "Print the model card of a run.",
         "tfm card --run en-it --license cc-by-4.0",
     ),
     "push": Entry(
-        "transformer_cli.extensions.exchange.commands.push:push",
+        "transformer_cli.extensions.exchange.commands.push:push_command",
         "Upload an exported folder to the Hugging Face hub.",
         "tfm push en-it.hf your-name/en-it",
     ),
     "benchmark": Entry(
-        "transformer_cli.commands.arguments.benchmark:benchmark",
+        "transformer_cli.extensions.benchmark.command:benchmark",
         "Measure how fast this machine trains or translates.",
         "tfm benchmark --config en-it.yaml --set runtime.threads=1",
     ),

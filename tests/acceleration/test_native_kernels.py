@@ -11,13 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.acceleration import native_kernels
-from transformer_cli.acceleration.listed_reading import Lists, attend
 from transformer_cli.acceleration.native_kernels import SWITCH, Kernels, find_kernels, log_softmax_
-from transformer_cli.acceleration.prepared_layers import prepare_norm
-from transformer_cli.acceleration.prepared_linear import prepare_quantised
-from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
+from transformer_cli.acceleration.prepared_layers import prepare_norm, prepare_quantised
+from transformer_cli.acceleration.prepared_transformer import (
+    Lists,
+    PreparedTransformer,
+    attend_to_lists,
+)
 from transformer_cli.config import ModelConfig
-from transformer_cli.decoding.search.top_k import largest, top_k
+from transformer_cli.decoding.search.beam import largest, top_k
 from transformer_cli.model.transformer import Transformer
 
 pytestmark = pytest.mark.usefixtures("kernels")
@@ -118,7 +120,7 @@ def test_attention_reads_the_listed_positions(kernels: Kernels, width: int) -> N
     counts = torch.tensor([1, 15, 16, 17, 70], dtype=torch.int32)
     positions = torch.randint(num_positions, (5, 70), dtype=torch.int32)
     of_rows = torch.tensor([0, 1, 2, 3, 4, 4, 1], dtype=torch.int32)
-    found = attend(kernels, queries, keys, values, Lists(positions, counts, of_rows))
+    found = attend_to_lists(kernels, queries, keys, values, Lists(positions, counts, of_rows))
     for row in range(num_rows):
         read = positions[of_rows[row], : int(counts[of_rows[row]])].long()
         for head in range(num_groups * group_size):
@@ -215,7 +217,7 @@ def test_threads_share_the_work_and_change_nothing(
     lists = Lists(positions, torch.full((33,), 9, dtype=torch.int32), own.flip(0))
 
     def found() -> list[Tensor]:
-        return [*map(multiply, x), attend(kernels, queries, keys, values, lists)]
+        return [*map(multiply, x), attend_to_lists(kernels, queries, keys, values, lists)]
 
     expected = found()
     monkeypatch.setattr(native_kernels, "_SMALLEST_PART", 1)

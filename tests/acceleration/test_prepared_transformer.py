@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.acceleration import biased_reading, listed_reading
+from transformer_cli.acceleration import prepared_transformer
 from transformer_cli.acceleration.native_kernels import SWITCH, find_kernels
-from transformer_cli.acceleration.prepared_linear import prepare_quantised
+from transformer_cli.acceleration.prepared_layers import prepare_quantised
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.transformer import Transformer
@@ -73,8 +73,8 @@ def scores_of(model: Any, orders: list[list[int]], *, has_padding: bool = True) 
 def test_scores_are_those_of_the_modules(
     changes: dict[str, Any], orders: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (biased_reading, listed_reading):
-        monkeypatch.setattr(module, "_ROOM", 3)  # so that caches grow
+    for room in ("_ROOM_IN_CACHE", "_ROOM_IN_LISTS"):
+        monkeypatch.setattr(prepared_transformer, room, 3)  # so that caches grow
     model = model_of({**changes, "max_length": 100})
     prepared = PreparedTransformer(model, torch.float32)
     for has_padding in (True, False):

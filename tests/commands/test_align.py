@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from transformer_cli.commands.align import align_command
-from transformer_cli.decoding.details.word_links import pharaoh
+from transformer_cli.decoding.details import pharaoh
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..decoding.small_translators import tokenizer_of_words, translator

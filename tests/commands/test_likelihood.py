@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from transformer_cli.commands.likelihood import likelihood_command
-from transformer_cli.decoding.pair_likelihoods import pair_likelihoods
+from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..decoding.small_translators import tokenizer_of_words, translator

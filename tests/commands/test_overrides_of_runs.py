@@ -21,7 +21,7 @@ from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.overrides import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.extensions.lessons.commands.explain import explain_command
-from transformer_cli.extensions.serving.batching.jobs import Job
+from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.served_runs import load_served_runs
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import ConfigError, UsageError

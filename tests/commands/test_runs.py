@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from transformer_cli.checkpoint import Checkpoints, Retention
 from transformer_cli.cli import app
-from transformer_cli.commands.runs import prune_runs, show_comparison, show_list
+from transformer_cli.commands.runs import prune_runs, show_list, show_run_comparison
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.process.errors import UsageError
 from transformer_cli.storage import append_json_line
@@ -71,7 +71,7 @@ def test_a_name_of_a_run_cannot_write_to_the_terminal(
 
 
 def test_a_comparison_shows_what_differs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show_comparison(["a", "b"], runs, as_json=True)
+    show_run_comparison(["a", "b"], runs, as_json=True)
     figures = json.loads(shown(capsys))
     assert figures["settings"] == {"model.d_model": [256, 512]}
     assert figures["best"] == [
@@ -80,7 +80,7 @@ def test_a_comparison_shows_what_differs(runs: Path, capsys: pytest.CaptureFixtu
     ]
     assert [last["step"] for last in figures["last"]] == [30, 20]
     assert [[at["step"] for at in curve] for curve in figures["curves"]] == [[10, 20, 30], [20]]
-    show_comparison(["a", "runs/b"], runs, as_json=False)
+    show_run_comparison(["a", "runs/b"], runs, as_json=False)
     lines = [line.split() for line in shown(capsys).splitlines()]
     assert ["model.d_model", "256", "512"] in lines
     assert ["bleu", "9.0000", "8.0000", "12.00", "12.00"] in lines
@@ -94,13 +94,13 @@ def test_lines_of_metrics_that_are_no_figures_are_passed_over(
     with metrics.open("a") as file:
         file.write('{"kind": "validation", "step": 40, "loss": null, "scores": [7, {"name": 1}]}\n')
         file.write('{"kind": "validation", "step": "x"}\nnoise\n')
-    show_comparison(["a", "b"], runs, as_json=True)
+    show_run_comparison(["a", "b"], runs, as_json=True)
     assert json.loads(shown(capsys))["last"][0] == {"step": 40}
 
 
 def test_one_run_cannot_be_compared(runs: Path) -> None:
     with pytest.raises(UsageError, match="two different runs or more are compared, found only "):
-        show_comparison(["a", "runs/a"], runs, as_json=False)
+        show_run_comparison(["a", "runs/a"], runs, as_json=False)
 
 
 def test_pruning_says_what_it_freed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.unfinished_output import conditions_of
+from transformer_cli.commands.unfinished_output import translation_conditions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
 
 
 def conditions(options: TranslateOptions) -> dict[str, Any]:
     loaded = cast("LoadedRun", SimpleNamespace(members=()))
-    return conditions_of(loaded, DecodingConfig(), options)
+    return translation_conditions(loaded, DecodingConfig(), options)
 
 
 def test_other_terms_are_other_conditions_and_the_name_of_their_file_is_none(

@@ -133,7 +133,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.pairs import write_text
 from transformer_cli.text import SequenceFormat, train_tokenizer
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.text.tokenizer_pair import tokenizer_files
+from transformer_cli.text.tokenizer import tokenizer_files
 
 PairEncoder.encode = lambda *_: time.sleep(600)
 text = Path(sys.argv[1])

@@ -1,7 +1,7 @@
 import pytest
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.chosen_direction import chosen_direction
+from transformer_cli.decoding.text_pipeline import chosen_direction
 from transformer_cli.process.errors import UsageError
 
 EN_IT, IT_EN = Direction("en", "it"), Direction("it", "en")

@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig, ModelConfig, PhrasebookData, TokenizerConfig
 from transformer_cli.decoding import ExplainingEngine, Request, TokenIds, Translator
-from transformer_cli.decoding.combined_translators import combine_translators
-from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
-from transformer_cli.decoding.engines.source_reading import SourceReading
+from transformer_cli.decoding.engines.ensemble import (
+    EnsembleEngine,
+    SourceReading,
+    combine_translators,
+)
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import UsageError

@@ -15,10 +15,8 @@ from transformer_cli.commands.next import next_token_probabilities
 from transformer_cli.config import FilesData
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Glossary, Translator
-from transformer_cli.decoding.details.aligned_pairs import PairAligner
-from transformer_cli.decoding.details.aligned_texts import TextAligner
 from transformer_cli.decoding.engine import ExplainingEngine
-from transformer_cli.decoding.pair_likelihoods import pair_likelihoods
+from transformer_cli.decoding.given_pairs import PairAligner, TextAligner, pair_likelihoods
 from transformer_cli.evaluation.validation import _loss
 from transformer_cli.extensions.documents import (
     ModelTranslator,
@@ -28,8 +26,8 @@ from transformer_cli.extensions.documents import (
 )
 
 from ..extensions.serving.served_translators import served, small_runs
-from .details.test_details_of_lines import COPIERS
 from .small_translators import WORDS, tokenizer_of_words, translator
+from .test_details import COPIERS
 
 SPACES = "\u00a0\u1680\u2000\u2003\u2009\u200a\u202f\u205f\u3000"
 VANISHING = (

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.length_batches import batches_watched, length_batches
+from transformer_cli.decoding.engine import batches_watched, length_batches
 
 
 @given(lengths=st.lists(st.integers(0, 50)), max_tokens=st.integers(1, 200))

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.length_limits import length_limits
+from transformer_cli.decoding.engine import length_limits
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, to_yaml
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding import loading as inference
-from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
+from transformer_cli.decoding.engines.ensemble import EnsembleEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.loading import build_translator, load_run, load_translator
 from transformer_cli.extensions.exchange.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.process.errors import ConfigError, MissingInputError
@@ -28,7 +29,7 @@ from .small_translators import (
     translator,
 )
 
-SEVERAL = DecodingConfig(beam_size=3, num_best=2)
+SEVERAL = DecodingConfig(beam_size=3, num_best=2, keep_text=False)
 
 
 @pytest.fixture(scope="module")
@@ -188,15 +189,6 @@ def test_the_other_engine_translates_alike_and_its_model_is_kept(
     [line] = told[1]
     assert "step 1 (CTranslate2 " in line
     assert line.endswith(" on CPU, float32)")
-
-
-@pytest.mark.parametrize("setting", ["keep_text", "keep_layout", "known_spellings"])
-def test_settings_of_the_text_hold_for_the_other_engine_too(run: Path, setting: str) -> None:
-    pytest.importorskip("ctranslate2")
-    overrides = ["decoding.beam_size=1", "decoding.num_best=1", f"decoding.{setting}=false"]
-    expected = [one.text for one in load_run("saved", overrides).translator.translate(WORDS)]
-    other = load_run("saved", [*overrides, "decoding.engine=ctranslate2"]).translator
-    assert [one.text for one in other.translate(WORDS)] == expected
 
 
 def test_a_missing_library_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transformer_cli.config import SequencesData
-from transformer_cli.decoding.pair_likelihoods import PairLikelihood, pair_likelihoods
+from transformer_cli.decoding.given_pairs import PairLikelihood, pair_likelihoods
 from transformer_cli.process.errors import UsageError
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator

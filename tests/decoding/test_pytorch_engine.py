@@ -14,7 +14,7 @@ from torch import nn
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Hypothesis, Request, SpecialIds, Term, TokenIds
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.text.sequence_format import SequenceFormat
@@ -76,7 +76,7 @@ def test_a_batch_on_a_cpu_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> Non
     expected = engine.translate(requests, BEAM)
     assert max(sizes) > 2
     limit = 2 * BEAM.beam_size * VOCAB_SIZE  # those of two sentences
-    monkeypatch.setattr("transformer_cli.decoding.length_batches.MAX_LOGITS_ON_CPU", limit)
+    monkeypatch.setattr("transformer_cli.decoding.engine.MAX_LOGITS_ON_CPU", limit)
     sizes.clear()
     for actual, wanted in zip(engine.translate(requests, BEAM), expected, strict=True):
         assert_same(actual, wanted)

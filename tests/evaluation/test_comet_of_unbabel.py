@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from transformer_cli.commands.score import score_command
-from transformer_cli.decoding.comet_utility import comet_utility
+from transformer_cli.decoding.comet import comet_utility
 
 from .scored_texts import REFERENCES, damaged, write_lines
 

@@ -12,7 +12,7 @@ import pytest
 
 from transformer_cli.commands.score import score_command
 from transformer_cli.commands.validate import validate_command
-from transformer_cli.decoding.comet_model import load_comet
+from transformer_cli.decoding.comet import load_comet
 from transformer_cli.evaluation.comet_score import measure_comet
 from transformer_cli.evaluation.metrics import Interval, Score
 from transformer_cli.evaluation.system_comparison import compare
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     library: Any = ModuleType("comet")
     library.load_from_checkpoint = lambda path, **_: SmallNetwork()
     monkeypatch.setitem(sys.modules, "comet", library)
-    monkeypatch.setattr("transformer_cli.decoding.comet_model.metadata.version", lambda _: "2.2.7")
+    monkeypatch.setattr("transformer_cli.decoding.comet.metadata.version", lambda _: "2.2.7")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "wmt-small"
     (folder / "checkpoints").mkdir(parents=True)

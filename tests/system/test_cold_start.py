@@ -34,7 +34,7 @@ HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", 
 NOT_FOR_A_SENTENCE = {
     "torch", "numpy", "datasets", "pyarrow", "filelock",
     "transformer_cli.extensions.documents", "transformer_cli.data.sources.corpus",
-    "transformer_cli.decoding.details.aligned_texts", "transformer_cli.commands.prompt",
+    "transformer_cli.decoding.given_pairs", "transformer_cli.commands.prompt",
 }  # fmt: skip
 """What the translation of one sentence by CTranslate2 does without: it would start more slowly."""
 
@@ -77,7 +77,7 @@ def test_training_and_translating_import_no_tracer(tmp_path: Path, optimizer: st
 def test_each_help_has_an_example(tfm: Tfm, command: str) -> None:
     shown = tfm(command, "--help").text
     assert tfm(command, "-h").text == shown
-    assert f"Example: {'cat in.txt | ' if command == 'translate' else ''}tfm {command} " in shown
+    assert f"Example: {'cat in.txt | ' if command == 'translate' else ''}tfm {command}" in shown
     assert "--debug" in shown
 
 

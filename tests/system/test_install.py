@@ -58,7 +58,7 @@ def test_tfm_finds_its_configs_from_any_folder(
     shown = run(environment / "bin/tfm", "info", "--config", "en-it.yaml", folder=elsewhere)
     assert shown.startswith("config")
     assert "name: en-it" in shown
-    page = "from transformer_cli.extensions.serving.page.page_routes import page_file, views_file"
+    page = "from transformer_cli.extensions.serving.page import page_file, views_file"
     sizes = run(python, "-c", f"{page}; print(len(page_file().body), len(views_file().body))")
     assert all(int(size) > 10_000 for size in sizes.split())
     assert "source: phrasebook" in shown

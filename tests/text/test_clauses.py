@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.clauses import cut_after_sentence, cut_in_two
+from transformer_cli.text.sentences import cut_after_sentence, cut_in_two
 
 PIECES = ["hotel", "A", "and", "3.50", ",", ", ", "; ", ": ", " - ", "\u2014", "\u2026 ", "...", ".)", " ", "\u3001", "\u3002", "!"]  # fmt: skip
 

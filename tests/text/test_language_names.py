@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer_cli.text.language_names import code_of_language, name_of, named_language
+from transformer_cli.text.languages import code_of_language, name_of, named_language
 
 
 @pytest.mark.parametrize(

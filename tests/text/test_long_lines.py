@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.long_lines import split_line
+from transformer_cli.text.sentences import split_line
 
 
 def split(text: str, max_length: int) -> list[str]:

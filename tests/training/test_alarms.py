@@ -5,7 +5,7 @@ import torch
 
 from transformer_cli.process.errors import TrainingStoppedError
 from transformer_cli.training.advice import Alarms
-from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.callbacks import TrainingReport
 from transformer_cli.training.step import StepReport
 
 

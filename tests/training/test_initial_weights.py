@@ -20,7 +20,7 @@ from transformer_cli.data.encoded import EncodedCorpus, lengths_seen_in
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.text import train_tokenizer
-from transformer_cli.text.extension.added_entries import with_added_entries
+from transformer_cli.text.added_entries import with_added_entries
 from transformer_cli.training.initial_weights import (
     checked_origin,
     compositions,

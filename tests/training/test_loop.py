@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from transformer_cli.config import TrainingConfig
+from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.loop import Experiment
-from transformer_cli.training.meter import Meter
 from transformer_cli.training.progress import Progress
 from transformer_cli.training.schedules import learning_rate
 

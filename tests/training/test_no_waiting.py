@@ -18,7 +18,7 @@ from transformer_cli.model.dropout import WordDropout
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.training import optimizers
-from transformer_cli.training.meter import Meter
+from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer

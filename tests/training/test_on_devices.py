@@ -12,8 +12,8 @@ from transformer_cli.config import RuntimeConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, prepare_machine
+from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.loop import Experiment
-from transformer_cli.training.meter import Meter
 from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer

@@ -9,7 +9,7 @@ from torch import nn
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import DataError
-from transformer_cli.training.fitting import state_bytes
+from transformer_cli.training.batch_size import state_bytes
 from transformer_cli.training.optimizers import Optimizer
 
 

@@ -14,7 +14,7 @@ from transformer_cli.data.order import epoch_order
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.updates import Updates
 from transformer_cli.training.advice import Announcer, Plan, Vocabulary, warnings
-from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.callbacks import TrainingReport
 
 # Pairs, tokens per sentence of the longer side, entries of a vocabulary, validation sentences: as measured
 # (/shared corpora, built-in corpus), or as their publishers say (opus_books, IWSLT, WMT).

@@ -19,7 +19,7 @@ from transformer_cli.evaluation.metrics import Score
 from transformer_cli.evaluation.validation import Sample, ValidationReport
 from transformer_cli.storage import read_json_lines
 from transformer_cli.training import recorders
-from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.callbacks import TrainingReport
 from transformer_cli.training.recorders import Recorder, _EventFile
 
 VALIDATION = ValidationReport(

@@ -14,7 +14,7 @@ from transformer_cli.checkpoint import Checkpoint
 from transformer_cli.checkpoint.stored import RAW
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data import updates
-from transformer_cli.training.meter import Meter
+from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.moving_average import restore_tensors, tensors_to_save
 from transformer_cli.training.progress import Progress
 

@@ -14,9 +14,8 @@ from transformer_cli.data.updates import Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import Alarms
-from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.callbacks import Callback, Callbacks, Meter, TrainingReport
 from transformer_cli.training.loop import Experiment, run_loop
-from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer

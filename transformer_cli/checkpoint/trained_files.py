@@ -25,10 +25,11 @@ from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, sto
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.storage import DamagedError
-from transformer_cli.text import Tokenizer, tokenizer_pair
+from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.seen_lengths import SEEN_LENGTHS, SeenLengths
-from transformer_cli.text.tokenizer_pair import tokenizer_files
+from transformer_cli.text.tokenizer import load_tokenizers as load_tokenizer_pair
+from transformer_cli.text.tokenizer import tokenizer_files
 
 # The config and the tokenizers for a checkpoint, without any path of this machine.
 
@@ -227,7 +228,7 @@ def read_files(folder: Path) -> TrainedFiles:
 
 def load_tokenizers(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
-    return tokenizer_pair.load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
+    return load_tokenizer_pair(checkpoint.has, partial(_tokenizer, checkpoint))
 
 
 def _load_config(checkpoint: Checkpoint) -> Config:

@@ -37,9 +37,9 @@ def align_command(
 ) -> None:
     """Print which words of given pairs belong together. For each pair a line such as 0-0 1-2."""
     from transformer_cli.commands.input_lines import check_input
-    from transformer_cli.decoding.details.aligned_pairs import PairAligner
-    from transformer_cli.decoding.details.word_links import pharaoh
+    from transformer_cli.decoding.details import pharaoh
     from transformer_cli.decoding.engine import ExplainingEngine
+    from transformer_cli.decoding.given_pairs import PairAligner
     from transformer_cli.decoding.loading import load_run
 
     if source == target == STANDARD:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformer_cli.config.recipe import CorpusSize
     from transformer_cli.data.survey import Side, Survey
 
-SHEET_AS_TSV = "transformer_cli.extensions.corpora.importing.spreadsheets:sheet_as_tsv"
+SHEET_AS_TSV = "transformer_cli.extensions.corpora.spreadsheets:sheet_as_tsv"
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # A model learns little from fewer pairs.
 _FEW_PAIRS = 1000

@@ -7,8 +7,7 @@ from typing import Any
 from tqdm import tqdm
 from tqdm.utils import disp_len
 
-from transformer_cli.training.callbacks import Callback
-from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.callbacks import Callback, TrainingReport
 from transformer_cli.training.step import StepReport
 
 FORMATS = (

@@ -33,7 +33,7 @@ from transformer_cli.decoding import (
     Translator,
     UnknownWords,
 )
-from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
+from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import TfmError, UsageError
 from transformer_cli.process.escaping import escaped, for_output, on_one_line
 from transformer_cli.process.messages import fitted, terminal_width

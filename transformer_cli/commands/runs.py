@@ -62,7 +62,7 @@ def compare_command(
 ) -> None:
     """Show runs side by side. Settings that differ, scores at the best and the last step, learning curves."""
     before: _Before = context.obj
-    show_comparison(names, before.folder, as_json=as_json or before.as_json)
+    show_run_comparison(names, before.folder, as_json=as_json or before.as_json)
 
 
 def prune_command(
@@ -107,7 +107,7 @@ def show_list(folder: Path, *, as_json: bool) -> None:
     show({"folder": str(folder), "runs": [run.as_json() for run in found]}, lines, as_json=as_json)
 
 
-def show_comparison(names: Sequence[str], runs_folder: Path, *, as_json: bool) -> None:
+def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: bool) -> None:
     """Print runs side by side.
 
     Args:

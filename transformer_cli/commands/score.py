@@ -72,7 +72,7 @@ def score_command(
     hypotheses, reference_texts = texts[0], texts[1 : 1 + len(references)]
     model = None
     if comet is not None:
-        from transformer_cli.decoding.comet_model import load_comet  # it loads PyTorch
+        from transformer_cli.decoding.comet import load_comet
 
         model = load_comet(comet, as_command=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from transformer_cli.decoding.length_batches import batches_watched
+from transformer_cli.decoding.engine import batches_watched
 
 
 @contextmanager

@@ -105,9 +105,12 @@ def translate_lines(
         write: Write
         num_done = 0
         if options.resume and output is not None:
-            from transformer_cli.commands.unfinished_output import conditions_of, opened_unfinished
+            from transformer_cli.commands.unfinished_output import (
+                opened_unfinished,
+                translation_conditions,
+            )
 
-            conditions = conditions_of(loaded, translator.decoding, options)
+            conditions = translation_conditions(loaded, translator.decoding, options)
             unfinished = opened.enter_context(opened_unfinished(output, conditions))
             num_done = unfinished.num_done
             windows, write = unfinished.remaining(windows), unfinished.write
@@ -484,12 +487,8 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
 
 
 def _is_run(sentence: str) -> bool:
-    # os.path.isdir says no where Path.is_dir raises an error: a sentence may be too long for a name.
-    return (
-        sentence not in ("", ".")
-        and "/" not in sentence
-        and os.path.isdir(RUNS / sentence / CHECKPOINTS)
-    )
+    # `Path.is_dir` raises an error for a name that is too long to be one.
+    return Path(sentence).name == sentence and os.path.isdir(RUNS / sentence / CHECKPOINTS)
 
 
 @contextmanager

@@ -156,7 +156,7 @@ def opened_unfinished(output: Path, conditions: Mapping[str, Any]) -> Iterator[U
         file.remove()
 
 
-def conditions_of(
+def translation_conditions(
     loaded: LoadedRun, decoding: DecodingConfig, options: TranslateOptions
 ) -> dict[str, Any]:
     """Plain values by name; two translations of the same lines with equal conditions are equal.

@@ -115,7 +115,7 @@ def validate_command(
     _check_options(split, source, reference, against, significance, report)
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-    from transformer_cli.decoding.comet_model import load_comet
+    from transformer_cli.decoding.comet import load_comet
     from transformer_cli.decoding.engine import ExplainingEngine
     from transformer_cli.decoding.loading import load_run
     from transformer_cli.evaluation import validate

@@ -16,13 +16,15 @@ from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.escaping import on_one_line
-from transformer_cli.text.language_names import code_of_language, name_of, named_language
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
+    code_of_language,
     contradicting_language,
     guess_language,
     is_known_language,
     language_in,
+    name_of,
+    named_language,
     primary_language,
 )
 

@@ -34,11 +34,14 @@ from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.storage.arrow_columns import number_column, numbers_of
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.id_lists import IdLists
-from transformer_cli.text.padding import Padded, gather_padded
 from transformer_cli.text.seen_lengths import FEWEST_TOKENS, SeenLengths
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.token_arrays import IdLists, Padded, gather_padded
+from transformer_cli.text.tokenizer import (
+    MAX_CHARACTERS_PER_TOKEN,
+    Tokenizers,
+    load_tokenizers,
+    tokenizer_files,
+)
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 
@@ -400,7 +403,7 @@ def _table(title: str, rows: Sequence[Row]) -> list[str]:
 PAIRS_PER_WORKER = 250_000
 """A further process is started for each of so many pairs; for fewer, its start takes longer than it saves."""
 
-Batch = tuple[EncodedPairs, NDArray[np.bool_]]
+EncodedBatch = tuple[EncodedPairs, NDArray[np.bool_]]
 """The pairs of a batch that are kept, as ids; and for each pair of the batch whether it is kept."""
 
 
@@ -462,7 +465,7 @@ class PairEncoder:
     sequence_format: SequenceFormat
     max_length: int
 
-    def encode(self, rows: Rows, tokenizers: Tokenizers) -> Batch:
+    def encode(self, rows: Rows, tokenizers: Tokenizers) -> EncodedBatch:
         """The ids of a batch."""
         return encode_short_pairs(rows, tokenizers, self.sequence_format, self.max_length)
 
@@ -477,7 +480,7 @@ class _Worker:
         )
         self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
 
-    def encoded(self, number: int) -> Batch:
+    def encoded(self, number: int) -> EncodedBatch:
         """The batch with this number; numbers never decrease, because processes take the next one that is left."""
         rows = next(islice(self._unread, number - self._num_passed, None))
         self._num_passed = number + 1
@@ -503,13 +506,13 @@ def _end_with_main_process() -> None:
     os._exit(1)
 
 
-def _encoded(number: int) -> Batch:
+def _encoded(number: int) -> EncodedBatch:
     return _workers[0].encoded(number)
 
 
 def _encoded_by_workers(
     text: Path, num_batches: int, encoder: PairEncoder, num_workers: int
-) -> Iterator[Batch]:
+) -> Iterator[EncodedBatch]:
     # On Linux a process starts as a copy of this one. Elsewhere it imports the script of the user again.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(text, encoder))

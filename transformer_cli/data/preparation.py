@@ -43,8 +43,8 @@ from transformer_cli.data.sources.hub import streams_kept_in
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
-from transformer_cli.text.extension.added_entries import is_extension, with_added_entries, with_tags
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers, tokenizer_files
 
 # Tokenizers with the entries that a config asks for: words that they do not know, and tags of corpora.
 

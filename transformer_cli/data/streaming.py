@@ -40,7 +40,7 @@ from transformer_cli.data.updates import (
 )
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.tokenizer import Tokenizers
 
 # One part of a streamed corpus as updates: read in buffers, cleaned, encoded, shuffled and cut into batches.
 

@@ -27,8 +27,12 @@ from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.storage import require_name_in_utf8
-from transformer_cli.text.language_names import code_of_language
-from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in
+from transformer_cli.text.languages import (
+    LANGUAGE_OF_NAME,
+    code_of_language,
+    language_code,
+    language_in,
+)
 from transformer_cli.text.legacy_encodings import (
     Reading,
     hint_for,

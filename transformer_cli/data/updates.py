@@ -29,11 +29,9 @@ from transformer_cli.data.order import (
 from transformer_cli.process.device import derive_seed
 from transformer_cli.process.memory import to_device
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.noise.typing_noise import with_noise
-from transformer_cli.text.padding import Padded, pad_ids
-from transformer_cli.text.sampling.lattice import LatticeSampling
-from transformer_cli.text.sampling.merge_dropout import MergeDropout
-from transformer_cli.text.sampling.word_sampler import WordSampler
+from transformer_cli.text.sampling import LatticeSampling, MergeDropout, WordSampler
+from transformer_cli.text.token_arrays import Padded, pad_ids
+from transformer_cli.text.typing_noise import with_noise
 
 # A batch: sentence pairs as padded tensors.
 

@@ -1,7 +1,5 @@
 """Translation with a trained model: the text pipeline, engines, search, and the translator over them."""
 
-from transformer_cli.decoding.details.line_details import LineDetails as LineDetails
-from transformer_cli.decoding.details.line_details import PartDetails as PartDetails
 from transformer_cli.decoding.engine import Engine as Engine
 from transformer_cli.decoding.engine import ExplainingEngine as ExplainingEngine
 from transformer_cli.decoding.engine import Explanation as Explanation
@@ -14,9 +12,11 @@ from transformer_cli.decoding.engine import TokenIds as TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm as AppliedTerm
 from transformer_cli.decoding.glossary import Glossary as Glossary
 from transformer_cli.decoding.glossary import read_glossary as read_glossary
-from transformer_cli.decoding.text_pipeline import Alternative as Alternative
-from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline
-from transformer_cli.decoding.text_pipeline import Translation as Translation
+from transformer_cli.decoding.translation import Alternative as Alternative
+from transformer_cli.decoding.translation import LineDetails as LineDetails
+from transformer_cli.decoding.translation import PartDetails as PartDetails
+from transformer_cli.decoding.translation import PreparedLine as PreparedLine
+from transformer_cli.decoding.translation import Translation as Translation
+from transformer_cli.decoding.translation import UnknownWords as UnknownWords
 from transformer_cli.decoding.translator import Translator as Translator
-from transformer_cli.decoding.unknown_words import UnknownWords as UnknownWords

@@ -1,20 +1,24 @@
-"""The interface of an engine: token ids and options in, hypotheses out.
+"""The interface of an engine: token ids and options in, hypotheses out; and what engines share: batches and limits of lengths.
 
 The translator knows only this interface, so that PyTorch, another library or several models together can
 do the work.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.text import Tokenizer
 
-if TYPE_CHECKING:  # an engine of another library needs neither numpy nor PyTorch
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
+
 
 TokenIds = tuple[int, ...]
 
@@ -193,3 +197,97 @@ class InterruptibleEngine(Engine, Protocol):
 
     def max_sentences(self, options: DecodingConfig) -> int:
         """The largest number of sentences that one search reads; more are searched one batch after the other."""
+
+
+# The largest number of logits of a batch. Each position has one logit per token of the vocabulary. A GPU gets few, large
+# kernels, with 256 MiB of logits in float32. On a CPU, 16 MiB are enough for its speed, and memory stays small.
+MAX_LOGITS = 2**26
+MAX_LOGITS_ON_CPU = 2**22
+
+Item = TypeVar("Item")
+Watch = Callable[[int, int], object]
+"""Gets the number of items that are done, and of all items."""
+_watch: ContextVar[Watch | None] = ContextVar("_watch", default=None)
+
+
+@contextmanager
+def batches_watched(watch: Watch) -> Iterator[None]:
+    """A block in which a function hears of each batch of this thread that is done; for progress bars."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+def max_logits(device_type: str) -> int:
+    """The largest number of logits of a batch on a device of this type, such as cpu or cuda."""
+    return MAX_LOGITS_ON_CPU if device_type == "cpu" else MAX_LOGITS
+
+
+def length_batches(
+    items: Iterable[Item],
+    length: Callable[[Item], int],
+    *,
+    max_tokens: int,
+    max_items: int | None = None,
+) -> Iterator[list[Item]]:
+    """Sort items by length and cut them into batches, the longest items first.
+
+    Args:
+        items: anything that has a length.
+        length: the number of tokens of an item.
+        max_tokens: the largest number of tokens, with padding; a longer item is a batch of its own.
+        max_items: the largest number of items in a batch; None: no limit.
+    """
+    batch: list[Item] = []
+    longest, num_done = 0, 0
+    in_order = sorted(items, key=length, reverse=True)
+    tell = _watch.get() or (lambda num_done, num_all: None)
+    for item in in_order:
+        if batch and ((len(batch) + 1) * longest > max_tokens or len(batch) == max_items):
+            yield batch
+            num_done += len(batch)
+            tell(num_done, len(in_order))
+            batch = []
+        longest = longest if batch else length(item)
+        batch.append(item)
+    if batch:
+        yield batch
+        tell(len(in_order), len(in_order))
+
+
+class LengthLimits(NamedTuple):
+    """Numbers of tokens, [EOS] included; `smallest` is never above `largest`."""
+
+    smallest: int
+    largest: int
+
+
+def length_limits(
+    source_length: int,
+    options: DecodingConfig,
+    *,
+    prefix_length: int = 0,
+    most: int | None = None,
+) -> LengthLimits:
+    """The limits of the translation of one source.
+
+    Args:
+        source_length: the number of tokens of the source, as the model reads it.
+        options: the limits of the config; a forced prefix does not count.
+        prefix_length: the number of tokens of the forced prefix.
+        most: the largest number of tokens that the model can decode; None: any number.
+    """
+    upper = [] if options.max_length is None else [options.max_length]
+    if options.max_length_ratio is not None:
+        upper.append(max(1, math.floor(options.max_length_ratio * source_length)))
+    if not upper:
+        upper.append(2 * source_length + 20)
+    largest = min(upper) + prefix_length
+    if most is not None:
+        largest = min(largest, most)
+    smallest = options.min_length or 1
+    if options.min_length_ratio is not None:
+        smallest = max(smallest, math.ceil(options.min_length_ratio * source_length))
+    return LengthLimits(min(smallest + prefix_length, largest), largest)

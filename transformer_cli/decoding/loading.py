@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from transformer_cli.checkpoint import TrainedFiles, find_run, first_usable, read_files
@@ -22,9 +21,10 @@ from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overrides import Command, commands_that_take, overridable_setting
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.known_spellings import KnownSpellings
 from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
-from transformer_cli.text.spelling.known_spellings import KnownSpellings
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     from transformer_cli.model import Transformer
@@ -200,7 +200,7 @@ def _combined(members: Sequence[_Loaded]) -> Translator:
     """The translator of a run, or of an ensemble."""
     if len(members) == 1:
         return members[0].translator
-    from transformer_cli.decoding.combined_translators import combine_translators
+    from transformer_cli.decoding.engines.ensemble import combine_translators
 
     names = [str(member.trained.folder) for member in members]
     return combine_translators([member.translator for member in members], names)
@@ -219,11 +219,11 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
             files.source_tokenizer, files.target_tokenizer, config, seen=files.seen
         )
         pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
-        load = resolve_name(OTHER_ENGINES[config.decoding.engine].load)
+        load = imported(OTHER_ENGINES[config.decoding.engine].load)
         engine = load(files, config, pipeline, pytorch)
         return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
     from transformer_cli.checkpoint import load_weights
-    from transformer_cli.decoding.engines import PyTorchEngine
+    from transformer_cli.decoding.engines.pytorch import PyTorchEngine
     from transformer_cli.process.device import prepare_machine
 
     trained = load_weights(files)
@@ -270,13 +270,19 @@ def build_translator(
         seen: the lengths of the texts of its training.
     """
     from transformer_cli.acceleration import accelerate
-    from transformer_cli.decoding.engines import PyTorchEngine
+    from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 
     pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding, seen=seen)
     model = accelerate(model, machine.device).to(machine.device)
-    shared = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data), machine
-    of_target = target_tokenizer.byte_pieces, target_tokenizer.continuing_ids
-    engine = PyTorchEngine(model, *shared, *of_target, lambda: target_tokenizer.word_edges)
+    engine = PyTorchEngine(
+        model,
+        SpecialIds.of(target_tokenizer),
+        SequenceFormat.of(config.data),
+        machine,
+        byte_pieces=target_tokenizer.byte_pieces,
+        continuing_ids=target_tokenizer.continuing_ids,
+        word_edges=lambda: target_tokenizer.word_edges,
+    )
     return Translator(pipeline, engine, decoding or config.decoding)
 
 

@@ -2,15 +2,11 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
 from transformer_cli.config import DataConfig, Direction, SequencesData
-from transformer_cli.decoding.alternatives import Alternative as Alternative
-from transformer_cli.decoding.alternatives import join_alternatives
-from transformer_cli.decoding.chosen_direction import chosen_direction
-from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -20,21 +16,18 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
-from transformer_cli.decoding.real_text.sentence_form import (
-    as_inner_part,
-    closing_mark,
-    ends_sentence,
-    without_closing_mark,
+from transformer_cli.decoding.translation import (
+    Alternative,
+    Clause,
+    PreparedLine,
+    Translation,
+    joined_alternatives,
 )
-from transformer_cli.decoding.translation import Clause
-from transformer_cli.decoding.translation import PreparedLine as PreparedLine
-from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.clauses import Cut, cut_after_sentence, cut_in_two
-from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.long_lines import split_line
+from transformer_cli.text.known_spellings import KnownSpellings
+from transformer_cli.text.languages import has_spaces, meant_among, primary_language
 from transformer_cli.text.normalization import (
     is_blank,
     may_be_invisible,
@@ -43,10 +36,21 @@ from transformer_cli.text.normalization import (
     reads_without_invisible,
 )
 from transformer_cli.text.seen_lengths import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
-from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
-from transformer_cli.text.spelling.known_spellings import KnownSpellings
+from transformer_cli.text.sentences import (
+    Cut,
+    Sentence,
+    as_inner_part,
+    closing_mark,
+    cut_after_sentence,
+    cut_in_two,
+    ends_sentence,
+    gap_between,
+    split_line,
+    split_sentences,
+    without_closing_mark,
+)
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
-from transformer_cli.text.word_split import APOSTROPHES
+from transformer_cli.text.words import APOSTROPHES
 
 # Every character that some program takes for the end of a line.
 LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
@@ -61,6 +65,52 @@ _ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownReplacement:
+    """What stands in a translation instead of [UNK].
+
+    Source: Luong et al. 2015, "Addressing the Rare Word Problem in Neural Machine Translation".
+    """
+
+    dictionary: Mapping[str, str] = field(default_factory=dict)
+    """The translation of words of the source; a word that it lacks stays as it is."""
+
+    def words(
+        self, text: str, source_ids: TokenIds, hypothesis: Hypothesis, source: Tokenizer
+    ) -> list[str]:
+        """For each [UNK] of a hypothesis, what replaces it, with the space before it if it is a word.
+
+        Args:
+            text: the normalised source, whose words are tokens.
+            source_ids: its ids, with tags before them and [EOS] behind them.
+            hypothesis: explained.
+            source: the tokenizer of the source.
+        """
+        if hypothesis.explanation is None:
+            return []
+        words = source.words(text)
+        num_tags = sum(index in source.tag_ids for index in source_ids)
+        places = [
+            place - num_tags
+            for index, place in zip(hypothesis.ids, hypothesis.explanation.alignment, strict=True)
+            if index == source.unk_id
+        ]
+        unknown = source.decode([source.unk_id])
+        return [
+            self._translated(words[place]) if 0 <= place < len(words) else f" {unknown}"
+            for place in places
+        ]
+
+    def _translated(self, word: str) -> str:
+        """The dictionary entry of a word; one with a capital letter may stand in lower case, and keeps its capital."""
+        bare = word.strip()
+        entry = self.dictionary.get(bare)
+        if entry is None and bare[:1].isupper():
+            lower = self.dictionary.get(bare[:1].lower() + bare[1:])
+            entry = lower and lower[:1].upper() + lower[1:]
+        return word if entry is None else f" {entry}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +223,7 @@ class TextPipeline:
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
             line,
-            tuple(map(with_terms, requests, terms)),
+            requests if self.glossary is None else tuple(map(with_terms, requests, terms)),
             gaps=("", *gaps[1:]),
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
@@ -272,10 +322,11 @@ class TextPipeline:
         # Without sampling all seeds are 0.
         seeds = [request.seed and (request.seed + place) % 2**63 for place in (0, 1)]
         requests = [
-            with_terms(Request(ids[0], request.prefix, seed=seeds[0]), terms[0]),
-            with_terms(Request(ids[1], seed=seeds[1]), terms[1]),
+            Request(ids[0], request.prefix, seed=seeds[0]),
+            Request(ids[1], seed=seeds[1]),
         ]
-
+        if self.glossary is not None:
+            requests = list(map(with_terms, requests, terms))
         gaps = prepared.gaps[number], self._gap_with_marks(cut.marks)
         return replace(
             prepared,
@@ -355,13 +406,16 @@ class TextPipeline:
         texts = [self._texts(*part) for part in of_parts]
         if self.keeps_text:
             texts = self._without_loss(prepared, texts)
-        alternatives = join_alternatives(texts, prepared.gaps)
+        alternatives = joined_alternatives(
+            texts, lambda of_parts: _with_gaps(of_parts, prepared.gaps)
+        )
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         unknown_words, num_words = prepared.unknown_words, prepared.num_words
         applied = [
             applied_terms(of_part[0].text if of_part else "", required)
             for of_part, required in zip(texts, prepared.terms, strict=True)
+            if required
         ]
         return Translation(
             prepared.line,
@@ -414,8 +468,7 @@ class TextPipeline:
         if not self.removes_invisible or not may_be_invisible(text):
             return text
         tokenizer = self.target_tokenizer
-        is_writable = tokenizer.unk_id not in tokenizer.encode(text)
-        return text if is_writable else self.normalize_target(normalize_invisible(text))
+        return text if tokenizer.knows(text) else self.normalize_target(normalize_invisible(text))
 
     def source_ids(self, text: str) -> TokenIds:
         """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
@@ -500,7 +553,7 @@ class TextPipeline:
             terms: of the part. If [UNK] stands for some of them, each [UNK] of the hypothesis does.
             hypothesis: explained if it contains [UNK] and `replacement` is given.
         """
-        of_terms = texts_of_slots(terms)
+        of_terms = texts_of_slots(terms) if terms else []
         if of_terms or self.replacement is None:
             return of_terms
         return self.replacement.words(text, request.ids, hypothesis, self.source_tokenizer)
@@ -522,6 +575,14 @@ class TextPipeline:
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             best.setdefault(text.translate(LINE_BREAKS), hypothesis.score)
         return [Alternative(text, score) for text, score in best.items()]
+
+
+def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
+    """The texts that are not empty, with a gap between two of them."""
+    joined = ""
+    for text, gap in zip(texts, gaps, strict=True):
+        joined += (gap if joined else "") + text if text else ""
+    return joined
 
 
 def _with_two(items: tuple[Item, ...], place: int, two: Sequence[Item]) -> tuple[Item, ...]:
@@ -554,3 +615,59 @@ def _in_form_of(clause: Clause, translated: Alternative, target_language: str) -
     if clause.starts_inside:
         text = as_inner_part(text, clause.text, target_language=target_language)
     return translated._replace(text=text)
+
+
+def chosen_direction(
+    directions: Sequence[Direction], *, to: str | None = None, from_: str | None = None
+) -> int:
+    """The index of the one direction with these languages.
+
+    Args:
+        directions: all directions of the model.
+        to: the target language: a code such as it, or a name such as Italian; None: any.
+        from_: the source language; None: any.
+
+    Raises:
+        UsageError: no direction has these languages, or several have them.
+    """
+    source = _known_language(from_, "from", [one.source for one in directions])
+    target = _known_language(to, "to", [one.target for one in directions])
+    found = [
+        number
+        for number, one in enumerate(directions)
+        if source in (None, one.source) and target in (None, one.target)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(
+            f"this model does not translate from {source} to {target}; it translates {_listed_directions(directions)}"
+        )
+    left = [directions[number] for number in found]
+    targets = list(dict.fromkeys(one.target for one in left))
+    option, choices = "to", targets
+    if len(targets) == 1:
+        # The source language decides where a sentence ends.
+        option, choices = "from", [one.source for one in left]
+    raise UsageError(
+        f"this model translates {_listed_directions(left)}: say which",
+        hint=f"add {' or '.join(f'--{option} {language}' for language in choices)}",
+    )
+
+
+def _known_language(given: str | None, option: str, languages: Sequence[str]) -> str | None:
+    """The language of the model that is meant; None if none is given."""
+    if given is None:
+        return None
+    if (meant := meant_among(given, languages)) is not None:
+        return meant
+    known = ", ".join(dict.fromkeys(languages))
+    verb = "into" if option == "to" else "from"
+    raise UsageError(
+        f"--{option} {given}: this model translates {verb}: {known}",
+        hint=f"leave out --{option}" if len({*languages}) == 1 else f"name one of {known}",
+    )
+
+
+def _listed_directions(directions: Sequence[Direction]) -> str:
+    return ", ".join(map(str, directions))

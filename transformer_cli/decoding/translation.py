@@ -1,12 +1,83 @@
-"""A line before its translation, as token ids, and after it, as text."""
+"""A line before its translation, as token ids, and after it, as text; how parts are joined; and counts of unknown words and terms."""
 
-from dataclasses import dataclass
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from transformer_cli.decoding.alternatives import Alternative
-from transformer_cli.decoding.details.line_details import LineDetails
-from transformer_cli.decoding.engine import Request
+from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.text.spans import Span
+
+logger = logging.getLogger(__name__)
+
+MAX_SHOWN_CHARACTERS = 40
+
+
+class Alternative(NamedTuple):
+    """One of the best translations of a line."""
+
+    text: str
+    score: float
+
+
+def joined_alternatives(
+    parts: Sequence[Sequence[Alternative]], join: Callable[[list[str]], str]
+) -> tuple[Alternative, ...]:
+    """The n-th best of a whole joins the n-th best of each part; of equal texts, the best one stays.
+
+    Args:
+        parts: at least one.
+        join: puts one text per part together.
+    """
+    scores: dict[str, float] = {}
+    for nth_best in zip(*parts, strict=False):
+        text = join([alternative.text for alternative in nth_best])
+        scores.setdefault(text, sum(alternative.score for alternative in nth_best))
+    return tuple(Alternative(text, score) for text, score in scores.items())
+
+
+class Link(NamedTuple):
+    """A word of the source and a word of the target that translates it; both are counted from zero."""
+
+    source: int
+    target: int
+
+
+class PartDetails(NamedTuple):
+    """The details of one part of a line: of a sentence, or of a piece of a long one."""
+
+    source_ids: TokenIds
+    """S source tokens, with [EOS] and a tag where the model reads these."""
+    target_ids: TokenIds
+    """T target tokens, with [EOS] if the search reached it."""
+    explanation: Explanation
+    """Probabilities and attention of these tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineDetails:
+    """The details of the best translation of a line."""
+
+    parts: tuple[PartDetails, ...]
+    """What was translated by itself, in order."""
+    links: tuple[Link, ...]
+    """The word alignment: for each word of the translation, the word of the line to which it is linked, both counted
+    from zero. A word without a link is missing."""
+
+    @property
+    def confidence(self) -> float | None:
+        """The geometric mean of the probabilities of all tokens, 0 to 1; None if there are no tokens.
+
+        Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.1:
+        its logarithm is called TP there.
+        """
+        log_probs = [
+            float(each) for part in self.parts for each in part.explanation.token_log_probs
+        ]
+        return math.exp(math.fsum(log_probs) / len(log_probs)) if log_probs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +115,25 @@ class Translation:
     def confidence(self) -> float | None:
         """The geometric mean of the probabilities of its tokens, 0 to 1; None without details, and for a blank line."""
         return self.details.confidence if self.details is not None else None
+
+
+class Chunk(NamedTuple):
+    """A text that is translated by itself, and its place in the input: a line, or a part of one."""
+
+    text: str
+    """As the model gets it."""
+    prefix: str = ""
+    """The words with which its translation begins; empty: any."""
+    line: int = 0
+    """The number of its line, from 0."""
+    part: int = 0
+    """The number of its first part in its line; other chunks of the line have other numbers."""
+    gap: str = ""
+    """The white space between it and the chunk before it."""
+    capitals: str = ""
+    """The text as it stands in the line, if it has capital letters only, and the model gets it in small letters."""
+    spans: tuple[Span, ...] = ()
+    """The protected spans in it, whose texts its translation must contain."""
 
 
 class Clause(NamedTuple):
@@ -87,3 +177,119 @@ class PreparedLine:
     """For each part, its text as it was given, and its place in its sentence."""
     kept: frozenset[int] = frozenset()
     """The numbers of the parts that stay as they were given, because their translations lose text."""
+
+
+def joined(
+    source: str, parts: Sequence[Translation], join: Callable[[list[str]], str]
+) -> Translation:
+    """The translation of a text from those of its parts; the n-th best joins the n-th best of each part.
+
+    Args:
+        source: the text.
+        parts: at least one.
+        join: puts one text per part together.
+    """
+    of_parts = [part.alternatives or (Alternative(part.text, part.score),) for part in parts]
+    alternatives = joined_alternatives(of_parts, join)
+    return Translation(
+        source,
+        *alternatives[0],
+        alternatives,
+        unknown_words=tuple(word for part in parts for word in part.unknown_words),
+        num_words=sum(part.num_words for part in parts),
+        terms=tuple(term for part in parts for term in part.terms),
+        is_cut=any(part.is_cut for part in parts),
+        is_partly_copied=any(part.is_partly_copied for part in parts),
+        is_in_pieces=any(part.is_in_pieces for part in parts),
+        is_divided=any(part.is_divided for part in parts),
+        is_untranslated=any(part.is_untranslated for part in parts),
+    )
+
+
+def copied(source: str, text: str | None = None) -> Translation:
+    """A text that no model has translated, as its own translation with the score 0."""
+    text = source if text is None else text
+    return Translation(source, text, 0.0, (Alternative(text, 0.0),) if text.strip() else ())
+
+
+def with_texts_of(translation: Translation, change: Callable[[str], str | None]) -> Translation:
+    """The translation with changed texts; an alternative that becomes None or equal to a better one is left out."""
+    scores: dict[str, float] = {}
+    for text, score in translation.alternatives:
+        changed = change(text)
+        if changed is not None:
+            scores.setdefault(changed, score)
+    alternatives = tuple(Alternative(text, score) for text, score in scores.items())
+    best = alternatives[0] if alternatives else Alternative("", 0.0)
+    return replace(translation, text=best.text, score=best.score, alternatives=alternatives)
+
+
+@dataclass(slots=True)
+class UnknownWords:
+    """A count over translations; the model reads each such word as [UNK], so it cannot translate it."""
+
+    num_unknown: int = 0
+    num_words: int = 0
+    first: str = ""
+
+    def add(self, translation: Translation) -> None:
+        """Count the words of one line."""
+        if not self.num_unknown and translation.unknown_words:
+            self.first = translation.unknown_words[0]
+        self.num_unknown += len(translation.unknown_words)
+        self.num_words += translation.num_words
+
+    def report(self) -> None:
+        """Log the count if there are unknown words, and start again from zero."""
+        if self.num_unknown:
+            logger.warning(
+                "unknown words: %d of %d are not in the vocabulary of the model, which read them as [UNK]; "
+                "the first: %s",
+                self.num_unknown,
+                self.num_words,
+                _shown(self.first),
+            )
+        self.num_unknown = self.num_words = 0
+
+
+def _shown(word: str) -> str:
+    """A word for a terminal: shortened, and without control characters."""
+    short = word if len(word) <= MAX_SHOWN_CHARACTERS else f"{word[:MAX_SHOWN_CHARACTERS]}..."
+    return "".join(character if character.isprintable() else "\ufffd" for character in short)
+
+
+@dataclass(slots=True)
+class GlossaryUse:
+    """A count over the translations of lines, in their order."""
+
+    num_lines: int = 0
+    num_lines_with_terms: int = 0
+    num_terms: int = 0
+    num_missing: int = 0
+
+    def add(self, translation: Translation) -> None:
+        """Count the terms of the next line; warn of a term that is not in its translation."""
+        self.num_lines += 1
+        self.num_lines_with_terms += bool(translation.terms)
+        self.num_terms += len(translation.terms)
+        for term in translation.terms:
+            if not term.is_applied:
+                self.num_missing += 1
+                logger.warning(
+                    "line %d: the translation does not contain %s, which the glossary gives for %s",
+                    self.num_lines,
+                    on_one_line(term.target, MAX_SHOWN_CHARACTERS),
+                    on_one_line(term.source, MAX_SHOWN_CHARACTERS),
+                )
+
+    def report(self) -> None:
+        """Log the count."""
+        logger.info(
+            "glossary: terms found: %d, in %d of %d lines; %s",
+            self.num_terms,
+            self.num_lines_with_terms,
+            self.num_lines,
+            f"{self.num_missing} missing in the translations"
+            if self.num_missing
+            else "all of them are in the translations",
+        )

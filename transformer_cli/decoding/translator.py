@@ -1,5 +1,6 @@
 """The translator: lines in, lines out, in the same number and order."""
 
+import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,18 +9,22 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, SequencesData
-from transformer_cli.decoding.details.details_of_lines import details_of, explained_hypotheses
-from transformer_cli.decoding.details.unknown_replacement import with_explained_unknown
+from transformer_cli.decoding.details import (
+    details_of,
+    explained_hypotheses,
+    with_explained_unknown,
+)
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
-from transformer_cli.decoding.real_text.together import PlacedText
-from transformer_cli.decoding.sample_seeds import seeded
-from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
+from transformer_cli.decoding.layout import LineForm
+from transformer_cli.decoding.protected_spans import ProtectedSentence
+from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translation import Chunk, PreparedLine, Translation
 from transformer_cli.process.errors import DataError, UsageError
 
-if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +139,7 @@ class Translator:
 
     def _windows(
         self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
-    ) -> Iterator[list[PlacedText]]:
+    ) -> Iterator[list[Chunk]]:
         """Windows of lines, each read when it is asked for."""
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
@@ -144,35 +149,72 @@ class Translator:
             of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(of_window) < len(window):
                 raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
-            yield list(map(PlacedText, window, of_window, count(num_before + num_read)))
+            yield list(map(Chunk, window, of_window, count(num_before + num_read)))
             num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
 
     def _translated(
-        self, lines: Sequence[PlacedText], explainer: ExplainingEngine | None
+        self, lines: Sequence[Chunk], explainer: ExplainingEngine | None
     ) -> list[Translation]:
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
-        if explainer is None and (keeps_layout or self.protects_spans):
-            formatted_lines = FormattedLines(
-                self.pipeline,
-                self._translated_texts,
-                keeps_layout=keeps_layout,
-                protects=self.protects_spans,
-            )
-            translations = formatted_lines.translate(lines)
+        if explainer is not None or not (keeps_layout or self.protects_spans):
+            translations = self.translate_chunks(lines, explainer)
         else:
-            translations = self._translated_texts(lines, explainer)
+            form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
+            divided = [form.split(line) for line in lines]
+            of_chunks = iter(
+                self._in_form([chunk for line in divided for chunk in line.all_chunks], form)
+            )
+            translations = [
+                form.join(line, list(islice(of_chunks, len(line.all_chunks)))) for line in divided
+            ]
         if self.reports_lines:
             self._report(translations, lines[0].line + 1)
         return translations
 
-    def _translated_texts(
-        self, texts: Sequence[PlacedText], explainer: ExplainingEngine | None = None
+    def _in_form(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
+        """The translation of each chunk, in the form of the chunk."""
+        if any(chunk.spans for chunk in chunks):
+            return self._with_spans(chunks, form)
+        translations = self.translate_chunks(chunks) if chunks else []
+        return list(map(form.finished, chunks, translations))
+
+    def _with_spans(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
+        """The same for chunks with protected spans: further rounds follow until every span has come back.
+
+        In each round, what all sentences ask for is translated in one call, so that batches are full.
+        """
+        keeper = form.span_keeper()
+        sentences = [ProtectedSentence(chunk, keeper) if chunk.spans else None for chunk in chunks]
+        results = [None if sentence is None else sentence.result for sentence in sentences]
+        while waiting := [place for place, result in enumerate(results) if result is None]:
+            asked = [
+                [chunks[place]] if (sentence := sentences[place]) is None else sentence.asked()
+                for place in waiting
+            ]
+            answers = iter(self.translate_chunks(list(chain(*asked))))
+            for place, of_sentence in zip(waiting, asked, strict=True):
+                found = list(islice(answers, len(of_sentence)))
+                sentence = sentences[place]
+                if sentence is None:
+                    results[place] = form.finished(chunks[place], found[0])
+                else:
+                    sentence.answer(found)
+                    results[place] = sentence.result
+        return [result for result in results if result is not None]
+
+    def translate_chunks(
+        self, chunks: Sequence[Chunk], explainer: ExplainingEngine | None = None
     ) -> list[Translation]:
-        prepared_texts = [self._prepared(text) for text in texts]
+        """One translation per chunk, in order: token ids, the engine, and text again.
+
+        Args:
+            explainer: what gives each translation its details; None: they get none.
+        """
+        prepared_texts = [self._prepared(chunk) for chunk in chunks]
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
@@ -235,10 +277,10 @@ class Translator:
             hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
             waiting = lost
 
-    def _prepared(self, text: PlacedText) -> PreparedLine:
-        prepared = self.pipeline.in_clauses(self.pipeline.prepare(text.text, text.prefix))
+    def _prepared(self, chunk: Chunk) -> PreparedLine:
+        prepared = self.pipeline.in_clauses(self.pipeline.prepare(chunk.text, chunk.prefix))
         sampling = self.decoding.sampling
-        return seeded(prepared, sampling.seed, text.line, text.part) if sampling else prepared
+        return seeded(prepared, sampling.seed, chunk.line, chunk.part) if sampling else prepared
 
     def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
         """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
@@ -305,3 +347,25 @@ def _lines(numbers: Sequence[int]) -> str:
 def _described(value: object) -> str:
     kinds = {str: "a string", bytes: "bytes", type(None): "None"}
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
+
+
+def seeded(prepared: PreparedLine, seed: int, number: int, first_part: int = 0) -> PreparedLine:
+    """A line whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+
+    Args:
+        prepared: the line.
+        seed: of the whole input.
+        number: of the line in its input, from 0.
+        first_part: the number of the first part; other texts of the same line have other numbers.
+    """
+    parts = (
+        request._replace(seed=request_seed(seed, number, part))
+        for part, request in enumerate(prepared.parts, first_part)
+    )
+    return replace(prepared, parts=tuple(parts))
+
+
+def request_seed(seed: int, line: int, part: int) -> int:
+    """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
+    digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1

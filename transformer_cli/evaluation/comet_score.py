@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from transformer_cli.decoding.comet_model import CometModel
+from transformer_cli.decoding.comet import CometModel
 from transformer_cli.evaluation.metrics import MeanOfSegments, Measurement
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport, mean_scores
 

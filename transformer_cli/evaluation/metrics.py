@@ -17,7 +17,7 @@ from sacrebleu.metrics.ter import TER
 from transformer_cli import __version__
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
-from transformer_cli.text.word_split import UNK
+from transformer_cli.text.words import UNK
 
 # Scores that are a share: errors per unit (CER, WER), exact matches per line, and unknown words per word.
 #

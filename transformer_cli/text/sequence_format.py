@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import DataConfig, FilesData, HubData, SequencesData
 from transformer_cli.text.tokenizer import Tokenizer
-from transformer_cli.text.word_split import tag_of
+from transformer_cli.text.words import tag_of
 
 if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
     import numpy as np

@@ -1,6 +1,8 @@
-"""The tokenizer: text to token ids, and token ids to text."""
+"""The tokenizer: text to token ids, and token ids to text; its files; and the cache of words in front of it."""
 
-from collections.abc import Iterable, Sequence
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -8,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
-from transformer_cli.text.caching.word_cache import WordCache, as_bytes
 from transformer_cli.text.normalization import without_surrogates
-from transformer_cli.text.sentencepiece.listed_ids import ListedIds
-from transformer_cli.text.sentencepiece.piece_cache import PieceCache
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout
-from transformer_cli.text.tokenizer_file import tokenizer_errors_explained
-from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
+from transformer_cli.text.tokenizer_file import (
+    BYTE_TOKENS,
+    ListedIds,
+    SentencePieceLayout,
+    tokenizer_errors_explained,
+)
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.word_split import SPECIALS, UNK, continues_word
+from transformer_cli.text.words import SPECIALS, UNK, can_be_encoded_alone, continues_word
 
-if (
-    TYPE_CHECKING
-):  # these compute with numpy, and the translation of a sentence by CTranslate2 does without
-    from transformer_cli.text.byte_pieces import BytePieces
-    from transformer_cli.text.id_lists import IdLists
-    from transformer_cli.text.whole_words.word_edges import WordEdges
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
+    from transformer_cli.text.token_arrays import IdLists
+    from transformer_cli.text.token_bytes import BytePieces, WordEdges
+
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -67,6 +67,10 @@ class Tokenizer:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
         return memoryview(self._words.encode(text)).cast("I").tolist()
 
+    def knows(self, text: str) -> bool:
+        """Whether a text can be encoded without [UNK]."""
+        return self.unk_id not in self.encode(text)
+
     def encode_column(self, texts: Any, *, with_end: bool = False) -> "IdLists":
         """The ids of each text, as `encode` gives them.
 
@@ -74,7 +78,7 @@ class Tokenizer:
             texts: an array of strings of pyarrow.
             with_end: whether [EOS] follows the ids of each text.
         """
-        from transformer_cli.text.caching.word_columns import encode_column
+        from transformer_cli.text.token_arrays import encode_column
 
         return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
 
@@ -166,7 +170,7 @@ class Tokenizer:
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
         if self._parts.layout.kind == "WordLevel":
             return None
-        from transformer_cli.text.byte_pieces import BytePieces
+        from transformer_cli.text.token_bytes import BytePieces
 
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
 
@@ -183,7 +187,7 @@ class Tokenizer:
     @cached_property
     def word_edges(self) -> "WordEdges":
         """Which tokens go on with the word before them, and which end within a word."""
-        from transformer_cli.text.whole_words.word_edges import WordEdges
+        from transformer_cli.text.token_bytes import WordEdges
 
         layout = self._parts.layout
         pieces = [layout.bytes_of(piece) for piece in self._pieces]
@@ -297,3 +301,207 @@ def train_tokenizer(
             hint="check the corpus, and tokenizer.min_frequency against the size of the corpus",
         )
     return tokenizer
+
+
+SHARED = "tokenizer.json"
+SOURCE, TARGET = "tokenizer.source.json", "tokenizer.target.json"
+
+Tokenizers = tuple[Tokenizer, Tokenizer]
+"""Of source and target; one object twice where the vocabulary is shared. Only an imported SentencePiece model
+can have one vocabulary and two tokenizers, which split text differently."""
+
+
+def tokenizer_files(tokenizers: Tokenizers) -> dict[str, str]:
+    """File names and the content of each file."""
+    source, target = tokenizers
+    if source is target:
+        return {SHARED: source.to_json()}
+    return {SOURCE: source.to_json(), TARGET: target.to_json()}
+
+
+def load_tokenizers(
+    has_file: Callable[[str], bool], load: Callable[[str], Tokenizer]
+) -> Tokenizers:
+    """The tokenizers of a folder.
+
+    Args:
+        has_file: whether the folder has a file of this name.
+        load: reads the tokenizer in the file of this name.
+    """
+    if has_file(SHARED):
+        shared = load(SHARED)
+        return shared, shared
+    return load(SOURCE), load(TARGET)
+
+
+MAX_CACHED_WORDS = 500_000
+MAX_CACHED_CHARACTERS = 40
+# Letters that Unicode NFC leaves alone, of scripts with spaces between words.
+_LETTERS = "[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u0481\u048a-\u052f]+"
+# A word such as cat, l'acqua, don't or mother-in-law, with up to two marks after it. How such a word is split depends on
+# nothing around it, so that the library need not split it.
+_PLAIN = re.compile(
+    rf"({_LETTERS})(?:(['\u2019])({_LETTERS}))?((?:-{_LETTERS})*)([.,;:!?)]{{0,2}})"
+)
+_CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})  # as in `words.py`
+
+
+class WordCache:
+    """Ids of texts as bytes (uint32 in the byte order of the machine), which are joined faster than lists.
+
+    The ids of a text are those of its words, joined. Splitting a text into pieces looks at most two characters back, and no
+    piece crosses the space before a word. So a text is cut at spaces into parts of one word; where a word changes how the text
+    after it is split (`can_be_encoded_alone`), a part has several words. The same part always has the same ids, except as the
+    first part of a text.
+
+    Args:
+        encode_text: the ids of a text that is encoded as a whole.
+        encode_piece: the ids of a piece of text that splitting does not cut.
+    """
+
+    def __init__(
+        self, encode_text: Callable[[str], list[int]], encode_piece: Callable[[str], list[int]]
+    ) -> None:
+        prefix = len(encode_text("a"))
+        self._pieces = _Bounded(lambda piece: as_bytes(encode_piece(piece)))
+        self.later_words = _Words(
+            lambda word: self._plain(word) or as_bytes(encode_text(f"a {word}")[prefix:])
+        )
+        self.first_words = _Words(
+            lambda word: (
+                self.later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
+            )
+        )
+        self._later_parts = _Bounded(lambda part: as_bytes(encode_text(f"a {part}")[prefix:]))
+        self._first_parts = _Bounded(lambda part: as_bytes(encode_text(part)))
+
+    def __len__(self) -> int:
+        words = self.later_words, self.first_words
+        caches = *words, self._later_parts, self._first_parts, self._pieces
+        return sum(map(len, caches))
+
+    def encode(self, text: str) -> bytes:
+        """The ids of a text."""
+        words = text.split(" ")
+        try:
+            remaining = iter(words)
+            first = self.first_words[next(remaining)]
+            return first + b"".join(map(self.later_words.__getitem__, remaining))
+        except KeyError:
+            return b"".join(self._of_parts(words))
+
+    def _of_parts(self, words: list[str]) -> Iterator[bytes]:
+        parts = _parts(words)
+        yield self._first_parts[next(parts)]
+        for part in parts:
+            is_word = " " not in part and part and can_be_encoded_alone(part)
+            if is_word and len(part) <= MAX_CACHED_CHARACTERS:
+                yield self.later_words[part]
+            else:
+                yield self._later_parts[part]
+
+    def _plain(self, word: str) -> bytes | None:
+        """The ids of a word of the form `_PLAIN`."""
+        found = _PLAIN.fullmatch(word)
+        if found is None:
+            return None
+        letters, apostrophe, rest, others, marks = found.groups()
+        pieces = [f" {letters}"]
+        if apostrophe and rest.casefold() in _CLITICS:
+            pieces.append(apostrophe + rest)
+        elif apostrophe:
+            pieces = [f" {letters}{apostrophe}", f" {rest}"]
+        for other in others.split("-")[1:]:
+            pieces += "-", f" {other}"
+        return b"".join(map(self._pieces.__getitem__, (*pieces, *marks)))
+
+
+def as_bytes(ids: Iterable[int]) -> bytes:
+    """The ids as uint32."""
+    return array("I", ids).tobytes()
+
+
+def _parts(words: list[str]) -> Iterator[str]:
+    """Parts of a text: single words, or several words that must be encoded together."""
+    waiting: list[str] = []
+    for word in words:
+        if waiting or not word or not can_be_encoded_alone(word):
+            waiting.append(word)
+            if not word or not can_be_encoded_alone(word):
+                continue
+            word = " ".join(waiting)
+            waiting = []
+        yield word
+    if waiting:
+        yield " ".join(waiting)
+
+
+class _Bounded(dict[str, bytes]):
+    """A cache that encodes a part when it is missing; the cache is emptied when it is full."""
+
+    def __init__(self, encode: Callable[[str], bytes]) -> None:
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, part: str) -> bytes:
+        ids = self._encode(part)
+        if len(part) <= MAX_CACHED_CHARACTERS:
+            if len(self) >= MAX_CACHED_WORDS:
+                self.clear()
+            self[part] = ids
+        return ids
+
+
+class _Words(_Bounded):
+    """A cache of single words; KeyError for a word that must be encoded together with its neighbours."""
+
+    def __missing__(self, word: str) -> bytes:
+        if not 0 < len(word) <= MAX_CACHED_CHARACTERS or not can_be_encoded_alone(word):
+            raise KeyError(word)
+        return super().__missing__(word)
+
+
+# Letters, digits and common marks; combining marks and format characters are not among them.
+_PLAIN_PIECE = re.compile(r"[\w!-/:-@\[-^`{-~«»¡¿°\u2010-\u2015\u2018-\u201e\u2026€£]{1,40}")
+
+
+class PieceCache:
+    """Ids of texts as bytes (uint32), as `WordCache` gives them.
+
+    For an imported SentencePiece model, which splits at spaces, after its normalisation. So a text is encoded word by word, if
+    no character at the edge of a word can change how the word beside it is normalised: such as a combining mark at its beginning.
+
+    Args:
+        encode_text: the ids of a text.
+    """
+
+    def __init__(self, encode_text: Callable[[str], list[int]]) -> None:
+        self._encode_text = encode_text
+        self.first_words = self.later_words = _WordsAtSpaces(encode_text)
+
+    def __len__(self) -> int:
+        return len(self.later_words)
+
+    def encode(self, text: str) -> bytes:
+        """The ids of a text."""
+        try:
+            return b"".join(map(self.later_words.__getitem__, text.split(" ")))
+        except KeyError:
+            return as_bytes(self._encode_text(text))
+
+
+class _WordsAtSpaces(dict[str, bytes]):
+    """A cache of words; KeyError for a word that must be encoded together with its neighbours."""
+
+    def __init__(self, encode_text: Callable[[str], list[int]]) -> None:
+        super().__init__({"": b""})
+        self._encode_text = encode_text
+
+    def __missing__(self, word: str) -> bytes:
+        if _PLAIN_PIECE.fullmatch(word) is None:
+            raise KeyError(word)
+        if len(self) >= MAX_CACHED_WORDS:
+            self.clear()
+            self[""] = b""
+        ids = self[word] = as_bytes(self._encode_text(word))
+        return ids

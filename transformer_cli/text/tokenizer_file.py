@@ -1,13 +1,15 @@
-"""A tokenizer as the text of a tokenizer.json, and a check for files from elsewhere.
+"""A tokenizer.json: the layouts of tokenizers, and the check of a file from elsewhere.
 
-Only the vocabulary, the merges, the scores and the normalisation table of a SentencePiece model may differ between
-files. Every other part must be equal to what this package writes, so a regular expression from elsewhere never runs.
+A layout is what is not learned. Only the vocabulary, the merges, the scores and the normalisation table of a SentencePiece
+model may differ between files. Every other part must be equal to what this package writes, so a regular expression from
+elsewhere never runs.
 """
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
@@ -15,10 +17,409 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 from transformer_cli.process.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.process.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
-from transformer_cli.text.sentencepiece.sentencepiece_layout import UNLISTED, layout_in_file
-from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, KINDS, Layout, layouts_of
-from transformer_cli.text.whitespace.whitespace_layout import WhitespaceLayout
-from transformer_cli.text.word_split import SPECIALS, TAG
+from transformer_cli.text.words import SPECIALS, TAG, UNK, SplitPatterns, is_corpus_tag
+
+KINDS = ("WordLevel", "BPE", "Unigram")
+BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
+_BYTE_OF_TOKEN = {token: byte for byte, token in enumerate(BYTE_TOKENS)}
+# Radford et al. 2019: a byte that is a visible character of Latin-1 stands for itself, the others follow U+00FF.
+_VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_HIDDEN = [byte for byte in range(256) if byte not in _VISIBLE]
+_BYTES = {chr(byte): byte for byte in _VISIBLE}
+_BYTES |= {chr(0x100 + place): byte for place, byte in enumerate(_HIDDEN)}
+BYTE_LEVEL_ALPHABET = sorted(_BYTES)
+_CHARACTERS = {byte: character for character, byte in _BYTES.items()}
+_BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which kind of model a tokenizer has, and how text is prepared for it.
+
+    It says of which units a text consists. Words are known or unknown. Subwords consist of characters, and of bytes where a
+    character is not in the vocabulary (byte fallback); or, in the byte-level layout of Radford et al. 2019, of bytes only.
+    """
+
+    kind: str
+    """WordLevel, BPE or Unigram."""
+    has_byte_fallback: bool = False
+    """Subwords: characters with bytes as a fallback; if not, the byte-level layout."""
+    composes: bool = True
+    """Whether the tokenizer converts text to the Unicode normal form NFC."""
+    has_spaced_words: bool = False
+    """Whether Chinese, Japanese or Thai text has spaces between its words; not in the byte-level layout."""
+    tags: tuple[str, ...] = ()
+    """The tags of the target languages, such as <2it>: special tokens that no text contains."""
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """The special tokens, which are the first entries of the vocabulary."""
+        return (*SPECIALS, *self.tags)
+
+    @property
+    def is_byte_level(self) -> bool:
+        """Whether each token stands for bytes."""
+        return self.kind != "WordLevel" and not self.has_byte_fallback
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
+        return False
+
+    @property
+    def is_sentencepiece(self) -> bool:
+        """Whether it is the layout of an imported SentencePiece model."""
+        return False
+
+    def empty_model(self) -> dict[str, Any]:
+        """The model before learning; `vocab` and `merges` are what it learns."""
+        if self.kind == "WordLevel":
+            return {"type": "WordLevel", "unk_token": UNK, "vocab": {}}
+        if self.kind == "Unigram":
+            # The library refuses a Unigram model without an entry; `unk_id` is an index into `vocab`.
+            fallback = {"byte_fallback": self.has_byte_fallback}
+            return {"type": "Unigram", "unk_id": 0, **fallback, "vocab": [[UNK, 0.0]]}
+        return {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": UNK,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": self.has_byte_fallback,
+            "ignore_merges": False,
+            "vocab": {},
+            "merges": [],
+        }
+
+    def engine_model(self, model: dict[str, Any]) -> dict[str, Any]:
+        """The `model` entry with which the library splits text."""
+        return model
+
+    def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
+        """The entries of a tokenizer.json except the model.
+
+        Args:
+            keeps_marks_with_words: leave punctuation joined to the word before it; only for learning subwords.
+        """
+        patterns = SplitPatterns.of(has_spaced_words=self.has_spaced_words)
+        subwords = patterns.subwords_with_marks if keeps_marks_with_words else patterns.subwords
+        pattern = patterns.words if self.kind == "WordLevel" else subwords
+        split = {
+            "type": "Split",
+            "pattern": {"Regex": pattern},
+            "behavior": "Isolated",
+            "invert": False,
+        }
+        to_bytes = {"type": "Sequence", "pretokenizers": [split, _BYTE_LEVEL]}
+        normalizers = [
+            *([{"type": "NFC"}] if self.composes else []),
+            {"type": "Prepend", "prepend": " "},
+            _replace(patterns.first_is_mark, ""),
+            _replace(patterns.insert_space, " "),
+        ]
+        decoders = [*self._joining(), _replace(patterns.remove_space, "")]
+        return {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": self.added_tokens(),
+            "normalizer": {"type": "Sequence", "normalizers": normalizers},
+            "pre_tokenizer": to_bytes if self.is_byte_level else split,
+            "post_processor": None,
+            "decoder": {"type": "Sequence", "decoders": decoders},
+        }
+
+    def added_tokens(self) -> list[dict[str, Any]]:
+        """The special tokens and the tags, as a tokenizer.json lists them."""
+        matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        return [
+            {"id": index, "content": text, **matching, "special": True}
+            for index, text in enumerate(self.specials)
+        ]
+
+    def entry_of(self, name: str) -> str:
+        """The entry that has this name in the file."""
+        return name
+
+    def name_of_special(self, entry: str) -> str:
+        """The name of a special token or a tag in the file."""
+        return entry
+
+    def is_tag_of_corpus(self, name: str) -> bool:
+        """Whether the entry of this name is the tag of a corpus, such as <BT>."""
+        return is_corpus_tag(name)
+
+    def bytes_of(self, piece: str) -> bytes:
+        """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
+        if piece in self.specials:
+            return b""
+        if self.is_byte_level and all(character in _BYTES for character in piece):
+            return bytes(_BYTES[character] for character in piece)
+        if self.has_byte_fallback and piece in _BYTE_OF_TOKEN:
+            return bytes([_BYTE_OF_TOKEN[piece]])
+        return piece.encode()
+
+    def spelled(self, piece: str) -> str:
+        """A piece of text, spelled with the characters of the vocabulary."""
+        if not self.is_byte_level:
+            return piece
+        return piece.encode().decode("latin-1").translate(_CHARACTERS)
+
+    def unspelled(self, word: str) -> str:
+        """A word as people write it, from one in the spelling of the vocabulary; without the space before it."""
+        return word.strip()
+
+    def _joining(self) -> list[dict[str, Any]]:
+        """The decoders that make one text of the tokens."""
+        if self.is_byte_level:
+            # The ByteLevel decoder ignores these settings, but the file format requires them.
+            return [{**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}]
+        fuse = {"type": "Fuse"}
+        return [{"type": "ByteFallback"}, fuse] if self.has_byte_fallback else [fuse]
+
+
+def layouts_of(kind: str, tags: tuple[str, ...] = ()) -> list[Layout]:
+    """All layouts of a kind that a file may have, the first one for messages."""
+    plain = Layout(kind, tags=tags)
+    fallback = replace(plain, has_byte_fallback=kind != "WordLevel")
+    spaced = replace(fallback, has_spaced_words=True)
+    layouts = list(dict.fromkeys([plain, fallback, spaced]))
+    return [*layouts, *(replace(layout, composes=False) for layout in layouts)]
+
+
+def _replace(pattern: str, content: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+
+
+_SPACE = " "
+
+
+@dataclass(frozen=True, slots=True)
+class WhitespaceLayout(Layout):
+    """Whole words; each entry stands for a space and the word, as it is shown.
+
+    The layout of the tutorial by hkproj: whole words and runs of marks, cut as `Whitespace` of `tokenizers` cuts. Its
+    translations are words and marks with a space between all of them, so a text does not come back as it was.
+    """
+
+    kind: str = "WordLevel"
+    composes: bool = False
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        return True
+
+    def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
+        """The entries of a tokenizer.json except the model."""
+        decoders = [{"type": "Fuse"}, {"type": "Strip", "content": _SPACE, "start": 1, "stop": 0}]
+        return {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": self.added_tokens(),
+            "normalizer": {"type": "Sequence", "normalizers": []},
+            "pre_tokenizer": {"type": "Whitespace"},
+            "post_processor": None,
+            "decoder": {"type": "Sequence", "decoders": decoders},
+        }
+
+    def entry_of(self, name: str) -> str:
+        """The entry that has this name in the file."""
+        return name if name in self.specials or self.is_tag_of_corpus(name) else _SPACE + name
+
+
+SPACE = "\u2581"
+"""What stands for a space in a piece."""
+UNLISTED = "unlisted"
+"""The key of the pieces without an entry, each with its score."""
+_MARK_OF_HIDDEN = " "
+_FIXED_NORMALIZERS = [
+    {"type": "Replace", "pattern": {"Regex": r"\A +| +\z"}, "content": ""},
+    {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+]
+_SPLITTER = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": True}
+_DECODERS = [
+    {"type": "Replace", "pattern": {"String": SPACE}, "content": " "},
+    {"type": "Fuse"},
+    # Not the decoder Strip, which panics at an empty text.
+    {"type": "Replace", "pattern": {"Regex": r"\A | \z"}, "content": ""},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePieceLayout(Layout):
+    """A unigram model of SentencePiece.
+
+    The `tokenizers` library splits text as that model does. It is a unigram model over pieces, in which U+2581 stands for a
+    space. Its normalisation is a table from strings to strings, which is data of the model (`sentencepiece_charsmap.py`). All
+    other parts are fixed here.
+
+    Three kinds of entries are hidden: no text is ever encoded with them. Their names in the file begin with a space, and the
+    text has no spaces when it is looked up in the vocabulary. They are the special tokens, the tags, and the pieces that the
+    model of the other side has in a vocabulary that both sides share.
+
+    A piece without an entry (`unlisted`) takes part in the segmentation, and then counts as unknown.
+    """
+
+    kind: str = "Unigram"
+    composes: bool = False
+    charsmap: str = ""
+    """The normalisation table in base64; empty: text stays as it is."""
+
+    @property
+    def is_byte_level(self) -> bool:
+        """A token stands for characters."""
+        return False
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        return True
+
+    @property
+    def is_sentencepiece(self) -> bool:
+        return True
+
+    def empty_model(self) -> dict[str, Any]:
+        """The model without pieces."""
+        vocabulary = [[hidden(UNK), 0.0]]
+        return {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": vocabulary, UNLISTED: []}  # fmt: skip
+
+    def engine_model(self, model: dict[str, Any]) -> dict[str, Any]:
+        """The `model` entry with which the library splits text: the unlisted pieces follow the listed ones."""
+        rest = {name: value for name, value in model.items() if name != UNLISTED}
+        return rest | {"vocab": [*model["vocab"], *model[UNLISTED]]}
+
+    def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
+        """The entries of a tokenizer.json except the model."""
+        table = {"type": "Precompiled", "precompiled_charsmap": self.charsmap}
+        normalizers = [*([table] if self.charsmap else []), *_FIXED_NORMALIZERS]
+        return {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [],
+            "normalizer": {"type": "Sequence", "normalizers": normalizers},
+            "pre_tokenizer": _SPLITTER,
+            "post_processor": None,
+            "decoder": {"type": "Sequence", "decoders": _DECODERS},
+        }
+
+    def entry_of(self, name: str) -> str:
+        """The entry that has this name in the file."""
+        return name.removeprefix(_MARK_OF_HIDDEN)
+
+    def name_of_special(self, entry: str) -> str:
+        """The name of a special token or a tag in the file."""
+        return hidden(entry)
+
+    def is_tag_of_corpus(self, name: str) -> bool:
+        """Whether the entry of this name is the tag of a corpus, such as <BT>."""
+        return is_hidden(name) and is_corpus_tag(name[1:])
+
+    def bytes_of(self, piece: str) -> bytes:
+        """The bytes for which an entry stands; special tokens stand for none."""
+        return b"" if piece in self.specials else piece.replace(SPACE, " ").encode()
+
+    def spelled(self, piece: str) -> str:
+        """A piece of text, spelled with the characters of the vocabulary."""
+        return piece.replace(" ", SPACE)
+
+    def unspelled(self, word: str) -> str:
+        """A word as people write it, from one in the spelling of the vocabulary; without the space before it."""
+        return word.replace(SPACE, " ").strip()
+
+
+def hidden(entry: str) -> str:
+    """The name of an entry with which no text is encoded."""
+    return _MARK_OF_HIDDEN + entry
+
+
+def is_hidden(name: str) -> bool:
+    """Whether no text is encoded with the entry of this name."""
+    return name.startswith(_MARK_OF_HIDDEN)
+
+
+def layout_in_file(found: dict[str, Any]) -> SentencePieceLayout:
+    """The layout that a tokenizer.json with unlisted pieces must have; the reader compares all other parts.
+
+    Raises:
+        DataError: its normalisation table is not one.
+    """
+    vocabulary = found["model"].get("vocab")
+    names = [entry[0] for entry in vocabulary[len(SPECIALS) :]] if _has_names(vocabulary) else []
+    tags = []
+    for name in names:
+        if not (is_hidden(name) and TAG.fullmatch(name[1:])):
+            break
+        tags.append(name[1:])
+    from transformer_cli.text.sentencepiece_charsmap import checked_charsmap  # needs numpy
+
+    return SentencePieceLayout(tags=tuple(tags), charsmap=checked_charsmap(_charsmap(found)))
+
+
+def _has_names(vocabulary: Any) -> bool:
+    return isinstance(vocabulary, list) and all(
+        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str)
+        for entry in vocabulary
+    )
+
+
+def _charsmap(found: dict[str, Any]) -> Any:
+    """What stands in the place of the table; an empty text if there is none."""
+    normalizer = found.get("normalizer")
+    steps = normalizer.get("normalizers") if isinstance(normalizer, dict) else None
+    first = steps[0] if isinstance(steps, list) and steps else None
+    is_table = isinstance(first, dict) and first.get("type") == "Precompiled"
+    return first.get("precompiled_charsmap") if is_table and first is not None else ""
+
+
+class ListedIds:
+    """The ids of the tokens of a SentencePiece model, whose vocabulary need not be the same list.
+
+    As in Marian, an unknown run of characters that is an entry of the vocabulary, such as a piece of the other language, gets
+    the id of that entry.
+
+    Args:
+        layout: of the tokenizer.
+        vocabulary: the listed pieces with their scores, in the order of their ids.
+    """
+
+    def __init__(self, layout: Layout, vocabulary: Sequence[Sequence[Any]]) -> None:
+        self._unk_id, self._vocab_size = 0, len(vocabulary)
+        first = len(layout.specials)
+        names = [name for name, _ in vocabulary]
+        self._hidden = {
+            layout.entry_of(name): index
+            for index, name in enumerate(names)
+            if index >= first and is_hidden(name)
+        }
+
+    def are_settled(self, ids: Iterable[int]) -> bool:
+        """Whether all ids stand for listed pieces, so that `of` would change nothing."""
+        return all(0 < index < self._vocab_size for index in ids)
+
+    def of(self, tokens: Iterable[str], ids: Iterable[int]) -> list[int]:
+        """The ids of tokens; unlisted pieces are unknown.
+
+        Args:
+            tokens: the pieces; an unknown run of characters is one of them.
+            ids: as the library gives them.
+        """
+        return [
+            index
+            if 0 < index < self._vocab_size
+            else self._hidden.get(token, self._unk_id)
+            if index == self._unk_id
+            else self._unk_id
+            for token, index in zip(tokens, ids, strict=True)
+        ]
+
 
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000

@@ -30,8 +30,8 @@ from transformer_cli.model.dropout import WordDropout
 from transformer_cli.process.device import derive_seed, seed_everything
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers
-from transformer_cli.text.word_split import SPECIALS, is_corpus_tag
+from transformer_cli.text.tokenizer import Tokenizers
+from transformer_cli.text.words import SPECIALS, is_corpus_tag
 from transformer_cli.training.config_changes import as_written
 
 logger = logging.getLogger(__name__)

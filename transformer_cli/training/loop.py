@@ -38,8 +38,7 @@ from transformer_cli.data.updates import AnyPosition, Updates
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.process.errors import TrainingStoppedError
-from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.meter import Meter, TrainingReport
+from transformer_cli.training.callbacks import Callbacks, Meter, TrainingReport
 from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer

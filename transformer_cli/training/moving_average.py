@@ -11,7 +11,7 @@ from transformer_cli.checkpoint.stored import RAW
 from transformer_cli.config import TrainingConfig
 from transformer_cli.model import Transformer
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.processes.sharded_model import own_part, sharded_like
+from transformer_cli.training.processes.gradients import own_part, sharded_like
 
 
 class MovingAverage:

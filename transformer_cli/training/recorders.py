@@ -25,8 +25,7 @@ from transformer_cli.storage import (
     cut_json_lines,
     keep_json_lines,
 )
-from transformer_cli.training.callbacks import Callback
-from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.callbacks import Callback, TrainingReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

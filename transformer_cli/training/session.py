@@ -35,11 +35,10 @@ from transformer_cli.process.device import Machine
 from transformer_cli.process.memory import return_freed_memory
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.seen_lengths import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
-from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.fitting import require_memory_for_training, state_bytes
+from transformer_cli.training.batch_size import require_memory_for_training, state_bytes
+from transformer_cli.training.callbacks import Callbacks, Meter
 from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, new_model
 from transformer_cli.training.loop import Experiment, run_loop
-from transformer_cli.training.meter import Meter
 from transformer_cli.training.moving_average import (
     MovingAverage,
     restore_tensors,
@@ -47,10 +46,13 @@ from transformer_cli.training.moving_average import (
 )
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import GRADIENT_SCALE, Optimizer
+from transformer_cli.training.processes.gradients import gathered, shard, whole_copy
 from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.processes.sharded_model import gathered, shard, whole_copy
-from transformer_cli.training.processes.shared_engine import SharedEngine, StoppedError
-from transformer_cli.training.processes.sharing import micro_batches_of_an_update
+from transformer_cli.training.processes.sharing import (
+    SharedEngine,
+    StoppedError,
+    micro_batches_of_an_update,
+)
 from transformer_cli.training.progress import (
     Progress,
     Validated,

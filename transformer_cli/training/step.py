@@ -10,7 +10,7 @@ from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.processes.sharded_model import whole
+from transformer_cli.training.processes.gradients import whole
 from transformer_cli.training.worker import Worker
 
 

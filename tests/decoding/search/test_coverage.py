@@ -10,8 +10,8 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.search import beam_search, greedy_search
-from transformer_cli.decoding.search.coverage import CoveragePenalty
-from transformer_cli.decoding.search.hypotheses import Hypotheses
+from transformer_cli.decoding.search.beam import Hypotheses
+from transformer_cli.decoding.search.scores import CoveragePenalty
 
 from ..chains import (
     EOS,

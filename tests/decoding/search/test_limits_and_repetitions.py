@@ -9,9 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
-from transformer_cli.decoding.search.hooks import MinimalLengths
-from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
+from transformer_cli.decoding.search.scores import ForcedPrefix, MinimalLengths, NoRepeatedNgrams
 
 from ..chains import (
     EOS,

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig, SamplingConfig
 from transformer_cli.decoding.search import sample_search
-from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook
-from transformer_cli.decoding.search.hypotheses import Hypotheses
-from transformer_cli.decoding.search.noise import substream, uniform_numbers
-from transformer_cli.decoding.search.sampling import drawn, filtered
+from transformer_cli.decoding.search.beam import Hypotheses
+from transformer_cli.decoding.search.scores import BannedTokens, SearchHook
+from transformer_cli.decoding.search.single_path import drawn, filtered, substream, uniform_numbers
 
 from ..chains import (
     EOS,

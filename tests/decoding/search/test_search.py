@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.search.hooks import BannedTokens
-from transformer_cli.decoding.search.hypotheses import Hypotheses
+from transformer_cli.decoding.search.beam import Hypotheses
+from transformer_cli.decoding.search.scores import BannedTokens
 
 from ..chains import (
     EOS,

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.search.top_k import BLOCK_WIDTH, largest, top_k
+from transformer_cli.decoding.search.beam import BLOCK_WIDTH, largest, top_k
 
 
 def by_stable_sort(

@@ -13,11 +13,15 @@ from transformer_cli.decoding.search import (
     greedy_search,
     sample_search,
 )
-from transformer_cli.decoding.search.coverage import CoveragePenalty
-from transformer_cli.decoding.search.hooks import BannedTokens, MinimalLengths, SearchHook
-from transformer_cli.decoding.search.hypotheses import Hypotheses
-from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
-from transformer_cli.decoding.search.scorer import Scorer
+from transformer_cli.decoding.search.beam import Hypotheses
+from transformer_cli.decoding.search.scores import (
+    BannedTokens,
+    CoveragePenalty,
+    MinimalLengths,
+    NoRepeatedNgrams,
+    Scorer,
+    SearchHook,
+)
 from transformer_cli.model.transformer import Transformer
 
 from ..chains import SPECIAL_IDS

@@ -6,18 +6,13 @@ from typing import Any
 
 from transformer_cli.config import Config, load_config
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.extensions.benchmark.advice.machine_settings import MachineFacts
-from transformer_cli.extensions.benchmark.decoding import timed_translation
-from transformer_cli.extensions.benchmark.decoding.decoding_benchmark import DecodingReport
-from transformer_cli.extensions.benchmark.decoding.decoding_figures import SearchFigures
-from transformer_cli.extensions.benchmark.decoding.engine_turns import EngineFigures, EngineTurns
-from transformer_cli.extensions.benchmark.measuring.matrix_products import ProductSpeed
-from transformer_cli.extensions.benchmark.measuring.peak_memory import PeakMemory
-from transformer_cli.extensions.benchmark.measuring.phases import Phase
-from transformer_cli.extensions.benchmark.measuring.spread import Spread
-from transformer_cli.extensions.benchmark.training.timed_updates import PHASES
-from transformer_cli.extensions.benchmark.training.training_bottleneck import Situation
-from transformer_cli.extensions.benchmark.training.training_figures import TrainingFigures
+from transformer_cli.extensions.benchmark import timed_translation
+from transformer_cli.extensions.benchmark.advice import MachineFacts
+from transformer_cli.extensions.benchmark.decoding import DecodingBenchmark, SearchFigures
+from transformer_cli.extensions.benchmark.engine_turns import EngineFigures, EngineTurns
+from transformer_cli.extensions.benchmark.measuring import PeakMemory, Phase, ProductSpeed, Spread
+from transformer_cli.extensions.benchmark.timed_updates import PHASES
+from transformer_cli.extensions.benchmark.training import Situation, TrainingFigures
 
 TINY = (
     "data.num_pairs=200", "data.num_symbols=8", "data.max_length=9", "model.d_model=16", "model.num_heads=2",
@@ -89,7 +84,7 @@ def search_figures(phases: dict[str, float] | None = None, **changes: Any) -> Se
     return SearchFigures(**values | changes)
 
 
-def decoding_report(engines: Sequence[EngineFigures], **changes: Any) -> DecodingReport:
+def decoding_report(engines: Sequence[EngineFigures], **changes: Any) -> DecodingBenchmark:
     """Greedy search and beam search of equal speed, and a table of engines."""
     of_training = figures()
     values: dict[str, Any] = {
@@ -106,7 +101,7 @@ def decoding_report(engines: Sequence[EngineFigures], **changes: Any) -> Decodin
         "conclusion": "Nothing limits.",
         "engines": EngineTurns("A processor", 1, 5, 4, list(engines), []),
     }
-    return DecodingReport(**values | changes)
+    return DecodingBenchmark(**values | changes)
 
 
 def engine(

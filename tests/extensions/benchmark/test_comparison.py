@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.extensions.benchmark import benchmark_file
-from transformer_cli.extensions.benchmark.benchmark_file import as_json, read_benchmark
-from transformer_cli.extensions.benchmark.comparison import compare
-from transformer_cli.extensions.benchmark.measuring.processor import processor_name
-from transformer_cli.extensions.benchmark.training.training_benchmark import TrainingReport
+from transformer_cli.extensions.benchmark import comparison
+from transformer_cli.extensions.benchmark.comparison import (
+    benchmark_json,
+    compare_benchmarks,
+    read_benchmark,
+)
+from transformer_cli.extensions.benchmark.measuring import processor_name
+from transformer_cli.extensions.benchmark.training import TrainingBenchmark
 from transformer_cli.process.errors import DataError, MissingInputError
 
 from .small_benchmarks import exactly, figures, tiny_config
 
 
 def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32", **changes: Any) -> Path:  # fmt: skip
-    report = TrainingReport(machine, 7, figures(**changes), [], "Nothing limits.")
-    path.write_text(json.dumps(as_json(tiny_config(*overrides), report)), encoding="utf-8")
+    report = TrainingBenchmark(machine, 7, figures(**changes), [], "Nothing limits.")
+    path.write_text(json.dumps(benchmark_json(tiny_config(*overrides), report)), encoding="utf-8")
     return path
 
 
@@ -36,9 +39,9 @@ def test_another_processor_is_a_condition_that_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = written(tmp_path / "a.json")
-    monkeypatch.setattr(benchmark_file, "processor_name", lambda: "Another one")
+    monkeypatch.setattr(comparison, "processor_name", lambda: "Another one")
     difference = f"processor: {processor_name()} before, Another one after"
-    assert compare(before, written(tmp_path / "b.json")).differences == [difference]
+    assert compare_benchmarks(before, written(tmp_path / "b.json")).differences == [difference]
 
 
 def test_no_path_of_the_corpus_is_written(tmp_path: Path) -> None:
@@ -49,7 +52,7 @@ def test_no_path_of_the_corpus_is_written(tmp_path: Path) -> None:
 def test_ratios_are_after_to_before(tmp_path: Path) -> None:
     before = written(tmp_path / "a.json")
     after = written(tmp_path / "b.json", target_tokens_per_second=exactly(1500.0))
-    found = compare(before, after)
+    found = compare_benchmarks(before, after)
     assert found.differences == []
     ratios = {row.name: row.ratio for row in found.rows}
     assert ratios["target tokens per second"] == pytest.approx(1.5)
@@ -71,7 +74,7 @@ def test_conditions_that_differ_are_named(
 ) -> None:
     before = written(tmp_path / "a.json")
     after = written(tmp_path / "b.json", *overrides, machine=machine)
-    assert compare(before, after).differences == [difference]
+    assert compare_benchmarks(before, after).differences == [difference]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_a_file_that_is_no_benchmark_is_refused(
     if content is not None:
         other.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(error, match=message):
-        compare(written(tmp_path / "a.json"), other)
+        compare_benchmarks(written(tmp_path / "a.json"), other)
 
 
 def test_a_figure_that_is_no_number_is_refused(tmp_path: Path) -> None:
@@ -104,4 +107,4 @@ def test_a_figure_that_is_no_number_is_refused(tmp_path: Path) -> None:
     after = tmp_path / "b.json"
     after.write_text(json.dumps(damaged))
     with pytest.raises(DataError, match="padding_share is 'much' instead of a number"):
-        compare(before, after)
+        compare_benchmarks(before, after)

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.extensions.benchmark.benchmark_file import as_json
-from transformer_cli.extensions.benchmark.comparison import compare
-from transformer_cli.extensions.benchmark.decoding.decoding_table import decoding_lines
-from transformer_cli.extensions.benchmark.decoding.engine_turns import EngineFigures
-from transformer_cli.extensions.benchmark.measuring.processor import processor_name
+from transformer_cli.extensions.benchmark.comparison import benchmark_json, compare_benchmarks
+from transformer_cli.extensions.benchmark.engine_turns import EngineFigures
+from transformer_cli.extensions.benchmark.measuring import processor_name
+from transformer_cli.extensions.benchmark.tables import decoding_lines
 from transformer_cli.process.errors import DataError
 
 from .small_benchmarks import decoding_report, engine, exactly, search_figures, tiny_config
@@ -20,7 +19,7 @@ CTRANSLATE2 = engine("ctranslate2", "float32", 500.0, 1.0)
 def written(path: Path, *engines: EngineFigures, beam_speed: float = 1000.0) -> Path:
     beam = search_figures(target_tokens_per_cpu_second=exactly(beam_speed))
     report = decoding_report(engines, beam=beam)
-    path.write_text(json.dumps(as_json(tiny_config(), report)), encoding="utf-8")
+    path.write_text(json.dumps(benchmark_json(tiny_config(), report)), encoding="utf-8")
     return path
 
 
@@ -44,7 +43,7 @@ def test_each_search_and_each_engine_has_its_rows(tmp_path: Path) -> None:
         engine("torch", "float32", 200.0, None, beam_size=4),
         beam_speed=3000.0,
     )
-    found = compare(before, after)
+    found = compare_benchmarks(before, after)
     assert found.differences == []
     ratios = {row.name: row.ratio for row in found.rows}
     assert ratios["beam: target tokens per CPU-second"] == 3.0
@@ -64,7 +63,7 @@ def test_each_search_and_each_engine_has_its_rows(tmp_path: Path) -> None:
 def test_an_engine_that_only_one_file_has_is_named(tmp_path: Path) -> None:
     before = written(tmp_path / "a.json", engine("torch", "int8", 300.0, None))
     after = written(tmp_path / "b.json", CTRANSLATE2)
-    found = compare(before, after)
+    found = compare_benchmarks(before, after)
     assert found.differences == [
         "engines measured only before: greedy, torch, int8",
         "engines measured only after: greedy, ctranslate2, float32",
@@ -78,7 +77,7 @@ def test_a_file_without_a_table_of_engines_is_compared_too(tmp_path: Path) -> No
     older = json.loads(before.read_text())
     del older["engines"], older["processor"]
     before.write_text(json.dumps(older))
-    assert compare(before, after).differences == [
+    assert compare_benchmarks(before, after).differences == [
         f"processor: absent before, {processor_name()} after",
         "engines measured only after: greedy, ctranslate2, float32",
     ]
@@ -102,7 +101,7 @@ def test_a_damaged_table_of_engines_is_refused(
     before, after = (written(tmp_path / name, CTRANSLATE2) for name in ("a.json", "b.json"))
     after.write_text(json.dumps(json.loads(after.read_text()) | {"engines": engines}))
     with pytest.raises(DataError, match=message):
-        compare(before, after)
+        compare_benchmarks(before, after)
 
 
 def test_the_file_names_the_processor(tmp_path: Path) -> None:

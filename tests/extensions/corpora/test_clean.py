@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import CleaningConfig
-from transformer_cli.extensions.corpora.alignment.drift import Stretch
 from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
-from transformer_cli.extensions.corpora.numbered_pairs import NumberedPair
-from transformer_cli.extensions.corpora.realignment import WITHOUT_TRANSLATION, realigned
-from transformer_cli.extensions.corpora.text_faults import with_encoding_mended, without_entities
+from transformer_cli.extensions.corpora.drift import WITHOUT_TRANSLATION, Stretch, realigned
+from transformer_cli.extensions.corpora.pair_facts import with_encoding_mended, without_entities
+from transformer_cli.extensions.corpora.pairs import NumberedPair
 from transformer_cli.process.errors import ConfigError
 
 from ...launcher import Finished, Tfm

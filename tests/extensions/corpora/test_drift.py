@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.extensions.corpora.alignment.drift import DriftFinder, Stretch
-from transformer_cli.extensions.corpora.alignment.offset_path import COST_OF_CHANGE, OffsetPath
+from transformer_cli.extensions.corpora.drift import (
+    COST_OF_CHANGE,
+    DriftFinder,
+    OffsetPath,
+    Stretch,
+)
 
 from .phrases import clean_lines
 
@@ -71,8 +75,8 @@ def test_many_missing_sources_are_an_offset() -> None:
 def test_lines_whose_translations_are_too_far_away_belong_to_no_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("transformer_cli.extensions.corpora.alignment.drift.FAR_LINES", 50)
-    monkeypatch.setattr("transformer_cli.extensions.corpora.alignment.drift.WINDOW_LINES", 150)
+    monkeypatch.setattr("transformer_cli.extensions.corpora.drift.FAR_LINES", 50)
+    monkeypatch.setattr("transformer_cli.extensions.corpora.drift.WINDOW_LINES", 150)
     source, target = clean_lines(NUM_LINES)
     found = stretches(source, target[:400] + target[700:])
     assert [stretch.offset for stretch in found] == [0, None]
@@ -97,7 +101,7 @@ def test_the_end_of_a_window_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     target = target[:600] + target[601:]
     expected = stretches(source, target)[1].first_line
     for size in (590, 600, 610):
-        monkeypatch.setattr("transformer_cli.extensions.corpora.alignment.drift.WINDOW_LINES", size)
+        monkeypatch.setattr("transformer_cli.extensions.corpora.drift.WINDOW_LINES", size)
         found = stretches(source, target)
         assert [stretch.offset for stretch in found] == [0, -1]
         assert abs(found[1].first_line - expected) <= 3

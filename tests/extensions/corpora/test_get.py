@@ -14,13 +14,9 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.extensions.corpora.fetching import downloads
-from transformer_cli.extensions.corpora.fetching.catalogue_entry import (
-    CatalogueEntry,
-    read_catalogue,
-)
-from transformer_cli.extensions.corpora.fetching.downloads import download
-from transformer_cli.extensions.corpora.fetching.mtdata_catalogue import plain
+from transformer_cli.extensions.corpora import downloads
+from transformer_cli.extensions.corpora.catalogues import CatalogueEntry, plain, read_catalogue
+from transformer_cli.extensions.corpora.downloads import download
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
 
 from ...launcher import Finished, Tfm

@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.extensions.corpora.importing.imported_segments import (
-    ImportReport,
-    best_match,
-    one_line,
-)
-from transformer_cli.extensions.corpora.importing.translation_memories import read_tmx
+from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
+from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx
 
 from ...launcher import Finished, Tfm
 
@@ -244,7 +240,7 @@ def test_what_is_written_to_a_translation_memory_is_read_again(
     text = f'<?xml version="1.0" encoding="{encoding}"?><tmx version="1.4"><header/><body>{units}</body></tmx>'
     path.write_bytes(text.encode(encoding))
     report = ImportReport()
-    found = [segment[1:] for segment in read_tmx(path, "en", "it", report)]
+    found = [segment[1:] for segment in pairs_of_tmx(path, "en", "it", report)]
     assert found == [(one_line(one), one_line(other)) for one, other in written]
     assert report.num_units == len(written)
 

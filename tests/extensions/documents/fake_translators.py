@@ -3,21 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from transformer_cli.decoding.details.word_links import word_spans
-from transformer_cli.extensions.documents.document_translation import (
-    TranslatedDocument,
-    translate_document,
-)
-from transformer_cli.extensions.documents.segments import Document, Languages
-from transformer_cli.extensions.documents.text_translator import (
-    AnsweredText,
-    AskedText,
-    LinkedWords,
-)
-from transformer_cli.text.protected.spans import find_spans, masked
+from transformer_cli.config.data import Direction
+from transformer_cli.decoding.details import word_spans
+from transformer_cli.extensions.documents.segments import Document
+from transformer_cli.extensions.documents.translation import TranslatedDocument, translate_document
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText, LinkedWords
 from transformer_cli.text.sentences import Sentence, split_sentences
+from transformer_cli.text.spans import find_spans, masked
 
-EN_IT = Languages("en", "it")
+EN_IT = Direction("en", "it")
 Words = Callable[[list[str]], list[int]]
 """From the words of a text to the order in which they stand in its translation, by their indices."""
 
@@ -28,7 +22,7 @@ class WordByWord:
 
     word: Callable[[str], str] = lambda word: word
     order: Words = lambda words: list(range(len(words)))
-    languages: Languages = EN_IT
+    languages: Direction = EN_IT
     joins: str = " "
     """What stands between two words of a translation."""
 
@@ -68,7 +62,7 @@ class Identity(WordByWord):
     """Every text is its own translation."""
 
     def __init__(self) -> None:
-        super().__init__(languages=Languages("en", "en"))
+        super().__init__(languages=Direction("en", "en"))
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         return [AnsweredText(asked.text) for asked in texts]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.extensions.documents import format_of, read_document, translate_document
-from transformer_cli.extensions.documents.reading_options import ReadingOptions
+from transformer_cli.extensions.documents.formats import ReadingOptions
 
 from .fake_translators import UPPER, Identity, done
 

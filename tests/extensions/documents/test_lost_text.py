@@ -8,8 +8,11 @@ from transformer_cli.extensions.documents import (
     read_document,
     translate_document,
 )
-from transformer_cli.extensions.documents.document_translation import TranslatedDocument
-from transformer_cli.extensions.documents.kept_spans import DIVIDED, UNTRANSLATED
+from transformer_cli.extensions.documents.translation import (
+    DIVIDED,
+    UNTRANSLATED,
+    TranslatedDocument,
+)
 
 from ...decoding.stub_translators import CLAUSES, cut_after, silent_about, stub_translator
 

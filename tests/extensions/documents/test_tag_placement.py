@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.extensions.documents.inline_text import InlineText
 from transformer_cli.extensions.documents.segments import Markup, Piece, Role, Segment, plain_text
-from transformer_cli.extensions.documents.tag_placement import place_markup
-from transformer_cli.extensions.documents.text_translator import LinkedWords, links_by_position
+from transformer_cli.extensions.documents.tag_placement import InlineText, place_markup
+from transformer_cli.extensions.documents.translator import LinkedWords, links_by_position
 
 
 def shown(pieces: list[Piece]) -> str:

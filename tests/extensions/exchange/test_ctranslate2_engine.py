@@ -1,14 +1,16 @@
 """The CTranslate2 engine: the same hypotheses as PyTorch in greedy search, our scores, and PyTorch where needed."""
 
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 import torch
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Request, SpecialIds, Term, TokenIds
-from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.decoding.engines.agreement import require_agreement
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.loading import OTHER_ENGINES
 from transformer_cli.extensions.exchange.ctranslate2_engine import (
     CTranslate2Engine,
     ctranslate2_translator,
@@ -16,6 +18,7 @@ from transformer_cli.extensions.exchange.ctranslate2_engine import (
 from transformer_cli.extensions.exchange.ctranslate2_models import ctranslate2_files
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat
 
 from ...decoding.small_translators import CPU, random_model, tokenizer_of_words
@@ -56,6 +59,13 @@ def model_without_banned_tokens() -> Transformer:
     with torch.no_grad():
         model.output.bias[[TOKENIZER.pad_id, TOKENIZER.sos_id, TOKENIZER.unk_id]] = -60.0
     return model
+
+
+def test_every_engine_of_the_config_is_found_by_its_name() -> None:
+    names = get_args(DecodingConfig.model_fields["engine"].annotation)
+    assert {"torch", *OTHER_ENGINES} == {*names}
+    for places in OTHER_ENGINES.values():
+        assert all(callable(imported(place)) for place in places)
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +132,15 @@ def test_pytorch_translates_what_has_a_banned_token_a_broken_character_or_a_wish
     assert loud.num_calls == 1
     assert found == loud.pytorch.translate(REQUESTS, without_unknown)
     assert not any(TOKENIZER.unk_id in one.ids for [one] in found)
+
+
+@pytest.mark.parametrize("name", ["split_sentences", "keep_layout", "known_spellings", "keep_text"])
+def test_the_settings_of_the_text_pipeline_are_those_of_every_engine(
+    name: str, engines: Engines
+) -> None:
+    options = GREEDY.model_copy(update={name: not getattr(GREEDY, name)})
+    usual = engines.ctranslate2.translate(REQUESTS[:1], GREEDY)
+    assert engines.ctranslate2.translate(REQUESTS[:1], options) == usual
 
 
 def test_pytorch_translates_what_has_terms(engines: Engines) -> None:

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from transformer_cli.decoding import Translator
 from transformer_cli.extensions.serving.application import ServerOptions, build_application
 from transformer_cli.extensions.serving.served_runs import NamedTranslator, ServedRuns, served_runs
-from transformer_cli.extensions.serving.slow_clients import protocol_with_deadlines
-from transformer_cli.extensions.serving.translation_service import TranslationService
+from transformer_cli.extensions.serving.server_process import protocol_with_deadlines
+from transformer_cli.extensions.serving.service import TranslationService
 
 from ...decoding.small_translators import WORDS, tokenizer_of_words, translator
 

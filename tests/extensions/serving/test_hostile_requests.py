@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from transformer_cli.extensions.serving.application import ServerOptions
 from transformer_cli.extensions.serving.limits import Limits
-from transformer_cli.extensions.serving.translation_service import TranslationService
+from transformer_cli.extensions.serving.service import TranslationService
 
 from .served_translators import LINES, served, small_runs, small_translator
 

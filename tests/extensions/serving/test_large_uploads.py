@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from transformer_cli.extensions.documents.guards.reading_limits import ReadingWatch
+from transformer_cli.extensions.documents.formats import ReadingWatch
+from transformer_cli.extensions.serving import files
 from transformer_cli.extensions.serving.application import ServerOptions, build_application
-from transformer_cli.extensions.serving.interfaces import files_api
-from transformer_cli.extensions.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.extensions.serving.limits import Limits
-from transformer_cli.extensions.serving.translation_service import TranslationService
+from transformer_cli.extensions.serving.request_values import ApiKeys
+from transformer_cli.extensions.serving.service import TranslationService
 
 from .served_translators import LINES, listening, served, small_runs, small_translator
 
@@ -62,14 +62,14 @@ def held_reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[str], t
     """Files are opened only when they are released; the list has the names of those that were begun."""
     begun: list[str] = []
     released = threading.Event()
-    opened = files_api.opened_document
+    opened = files.opened_document
 
     def held(name: str, *arguments: Any, **options: Any) -> Any:
         begun.append(name)
         assert released.wait(LONG)
         return opened(name, *arguments, **options)
 
-    monkeypatch.setattr(files_api, "opened_document", held)
+    monkeypatch.setattr(files, "opened_document", held)
     try:
         yield begun, released
     finally:

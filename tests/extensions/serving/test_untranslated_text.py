@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 
-from transformer_cli.extensions.documents.xml.tagged_xml import TagRules
-from transformer_cli.extensions.serving.sentences.sentence_details import DetailedSentence
-from transformer_cli.extensions.serving.text_translation import (
+from transformer_cli.extensions.documents.tagged_xml import TagRules
+from transformer_cli.extensions.serving.sentences import DetailedSentence
+from transformer_cli.extensions.serving.texts import (
     TextOptions,
     TranslatedText,
     translate_texts,

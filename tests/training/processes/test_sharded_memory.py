@@ -19,10 +19,9 @@ from transformer_cli.process import memory
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import session
-from transformer_cli.training.fitting import require_memory_for_training
-from transformer_cli.training.processes import sharded_model
+from transformer_cli.training.batch_size import require_memory_for_training
+from transformer_cli.training.processes.gradients import whole_copy
 from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.processes.sharded_model import whole_copy
 from transformer_cli.training.session import TrainingSession
 
 CONFIG = """\
@@ -216,7 +215,7 @@ def test_the_tensors_of_a_validation_are_put_together_one_after_the_other(
         alive.add(together)
         return together
 
-    monkeypatch.setattr(sharded_model, "whole", put_together)
+    monkeypatch.setattr("transformer_cli.training.processes.gradients.whole", put_together)
     copy = whole_copy(model, CPU)
     assert max(numbers) <= 1, "the one before may still have its name"
     expected = model.state_dict()

@@ -1,5 +1,5 @@
 /* Linear layers of 8-bit integers: each row of the input is rounded with a scale of its own, the integer sums are exact,
-   and each sum is scaled in the same order as prepared_linear.py does it: so both give the same bits.
+   and each sum is scaled in the same order as prepared_layers.py does it: so both give the same bits.
 
    Compiled without contraction of a product and a sum to one operation, which would round once instead of twice.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from numpy.typing import NDArray
@@ -15,21 +15,14 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import (
     Explanation,
     Hypothesis,
+    LengthLimits,
     Request,
     SpecialIds,
     TokenIds,
+    length_batches,
+    length_limits,
+    max_logits,
 )
-from transformer_cli.decoding.engines.search_start import started_search
-from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
-from transformer_cli.decoding.engines.term_search import (
-    beam_groups,
-    hypotheses_with_terms,
-    room_for_terms,
-    term_states,
-    without_bans_of_terms,
-)
-from transformer_cli.decoding.length_batches import length_batches, max_logits
-from transformer_cli.decoding.length_limits import LengthLimits, length_limits
 from transformer_cli.decoding.search import (
     AttendingScorer,
     beam_search,
@@ -38,26 +31,32 @@ from transformer_cli.decoding.search import (
     greedy_search,
     sample_search,
 )
-from transformer_cli.decoding.search.beam import BeamObserver
-from transformer_cli.decoding.search.coverage import CoveragePenalty
-from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
-from transformer_cli.decoding.search.hooks import (
+from transformer_cli.decoding.search.beam import BeamObserver, Hypotheses, hypothesis_lists
+from transformer_cli.decoding.search.constrained import (
+    beam_groups,
+    room_for_terms,
+    term_states,
+    without_bans_of_terms,
+)
+from transformer_cli.decoding.search.scores import (
     BannedTokens,
+    CoveragePenalty,
+    ForcedPrefix,
     MinimalLengths,
+    NoRepeatedNgrams,
     SearchHook,
+    UnwantedSentences,
     WholeCharacters,
 )
-from transformer_cli.decoding.search.hypotheses import Hypotheses
-from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
-from transformer_cli.decoding.search.unwanted_sentences import UnwantedSentences
-from transformer_cli.model import SmoothedLabels, Transformer
+from transformer_cli.model import SmoothedLabels
+from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.process.memory import to_device
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.byte_pieces import BytePieces
-from transformer_cli.text.padding import pad_ids
-from transformer_cli.text.whole_words.word_edges import WordEdges
+from transformer_cli.text.token_arrays import pad_ids
+from transformer_cli.text.token_bytes import BytePieces, WordEdges
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +114,13 @@ class PyTorchEngine:
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
+        plain = [index for index, request in enumerate(requests) if not request.terms]
+        groups = [(options, plain)]
+        if len(plain) < len(requests):
+            groups += beam_groups(requests, options)
         found: list[list[Hypothesis]] = [[] for _ in requests]
         with self._inference():
-            for of_group, indices in beam_groups(requests, options):
+            for of_group, indices in groups:
                 batches = length_batches(
                     indices,
                     lambda index: len(requests[index].ids),
@@ -125,8 +128,7 @@ class PyTorchEngine:
                     max_items=self.max_sentences(of_group),
                 )
                 for batch in batches:
-                    of_batch = [requests[index] for index in batch]
-                    hypotheses = hypotheses_with_terms(of_batch, of_group, self._search)
+                    hypotheses = self._hypotheses([requests[index] for index in batch], of_group)
                     for index, of_sentence in zip(batch, hypotheses, strict=True):
                         found[index] = of_sentence
         return found
@@ -173,12 +175,19 @@ class PyTorchEngine:
         num_best: int = 0,
     ) -> list[Explanation]:
         """See `ExplainingEngine.explain`."""
-        forcing = TeacherForcing(
-            self.models, self.special_ids, self.sequence_format, self.machine.device
+        pairs = [(request.ids, target) for request, target in zip(requests, targets, strict=True)]
+        most = max_logits(self.machine.device.type) // self.model.output.out_features
+        batches = length_batches(
+            range(len(pairs)),
+            lambda index: max(1, *map(len, pairs[index])),
+            max_tokens=min(batch_tokens, most),
         )
-        sources = [request.ids for request in requests]
+        explanations: dict[int, Explanation] = {}
         with self._inference():
-            return forcing.explain(sources, targets, batch_tokens=batch_tokens, num_best=num_best)
+            for batch in batches:
+                of_batch = self._explained([pairs[index] for index in batch], num_best)
+                explanations |= zip(batch, of_batch, strict=True)
+        return [explanations[index] for index in range(len(pairs))]
 
     @contextmanager
     def _inference(self) -> Iterator[None]:
@@ -188,9 +197,25 @@ class PyTorchEngine:
         with torch.inference_mode(), self.machine.autocast():
             yield
 
+    def _hypotheses(
+        self, requests: Sequence[Request], options: DecodingConfig
+    ) -> Iterator[list[Hypothesis]]:
+        """The hypotheses of each request; all of the requests have terms, or none.
+
+        A request with terms may get no hypothesis, because the model wants to end before all terms stand there. It is
+        searched again, and its terms may then stand behind the end that the model wants.
+        """
+        found = hypothesis_lists(self._search(requests, options))
+        for request, of_sentence in zip(requests, found, strict=True):
+            if request.terms and not of_sentence:
+                yield from hypothesis_lists(self._search([request], options, goes_past_end=True))
+            else:
+                yield of_sentence
+
     def _search(
-        self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool
+        self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
     ) -> Hypotheses:
+        """The hypotheses of one batch; `goes_past_end` is explained at `TermStates`."""
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
@@ -214,8 +239,9 @@ class PyTorchEngine:
             min_lengths = self._to_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
         if has_coverage:
-            facts = source_mask, max_lengths, self.special_ids.eos_id, options
-            hooks.append(CoveragePenalty(scorer.attention, *facts))
+            eos_id = self.special_ids.eos_id
+            penalty = CoveragePenalty(scorer.attention, source_mask, max_lengths, eos_id, options)
+            hooks.append(penalty)
         arguments = scorer, self.special_ids, max_lengths, options, hooks
         if states is not None:
             return constrained_search(*arguments, states)
@@ -245,6 +271,55 @@ class PyTorchEngine:
     ) -> Tensor:
         """(B, T, V): the scores of all next tokens of given targets."""
         return self.model(source_ids, source_mask, decoder_input_ids)
+
+    def _explained(
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], num_best: int
+    ) -> Iterator[Explanation]:
+        """Teacher forcing: the model reads the targets, and predicts all positions at once."""
+        pad_id = self.special_ids.pad_id
+        padded_sources, is_source = pad_ids([source for source, _ in pairs], pad_id)
+        padded_targets, is_target = pad_ids([target for _, target in pairs], pad_id)
+        inputs = self.sequence_format.decoder_inputs(
+            padded_targets, is_target, sos_id=self.special_ids.sos_id, pad_id=pad_id
+        )
+        source_ids, source_mask, decoder_input_ids, target_ids = map(
+            self._on_device, (padded_sources, is_source, inputs, padded_targets)
+        )
+        log_probs, attention = self._predicted(source_ids, source_mask, decoder_input_ids)
+        of_targets = log_probs.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
+        best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
+        aligned = self._aligned(attention, source_ids)
+        tensors = of_targets.float(), attention.float(), aligned, best.indices, best.values.float()
+        rows = zip(*(one.cpu().numpy() for one in tensors), strict=True)
+        for (source, target), row in zip(pairs, rows, strict=True):
+            probabilities, weights, places, best_ids, best_log_probs = (
+                one[: len(target)].copy() for one in row
+            )
+            yield Explanation(
+                token_log_probs=probabilities,
+                attention=weights[:, : len(source)],
+                alignment=tuple(places.tolist()),
+                best_ids=best_ids,
+                best_log_probs=best_log_probs,
+            )
+
+    def _predicted(
+        self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """(B, T, V) log-probabilities of given targets, and (B, T, S) attention weights."""
+        logits, attention = logits_and_attention(
+            self.model, source_ids, source_mask, decoder_input_ids
+        )
+        return at_least_float32(logits).log_softmax(-1), attention
+
+    def _aligned(self, attention: Tensor, source_ids: Tensor) -> Tensor:
+        """(B, T): for each target token, the source token with the largest weight, a token of the text if there is one."""
+        special = (self.special_ids.pad_id, self.special_ids.eos_id, *self.special_ids.tag_ids)
+        is_special = torch.isin(
+            source_ids, torch.tensor(special, device=source_ids.device)
+        )  # (B, S)
+        # A weight is at most 1, so a special token with 2 less is chosen only if there is no other token.
+        return (attention - 2.0 * is_special.unsqueeze(1)).argmax(-1)
 
     def _hooks(
         self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
@@ -299,3 +374,78 @@ class PyTorchEngine:
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
         return to_device(torch.from_numpy(array), self.machine.device)
+
+
+# Garg et al. measured decoders of six layers; in shallower ones, the last layer aligned best in our measurements
+# (docs/experiments.md).
+_DEEP_LAYERS = 6
+
+
+class Attended(NamedTuple):
+    """What one layer of the decoder makes of its input, and the weights of its cross-attention."""
+
+    x: Tensor
+    """(B, T, D): the output of the layer."""
+    weights: Tensor
+    """(B, H, T, S): row t holds the weights with which position t read the source; they sum to 1."""
+
+
+def attended_layers(
+    model: Transformer, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor | None
+) -> Iterator[Attended]:
+    """Run the decoder layer by layer; the model itself is not changed, so several threads may do this.
+
+    Args:
+        model: in eval mode, because dropout would change the numbers.
+        decoder_input_ids: (B, T) int64, as in `Transformer.forward`.
+        memory: (B, S, D), the output of the encoder.
+        source_mask: (B, S) bool; None: there is no padding.
+    """
+    if model.training:
+        raise ValueError("the model is in training mode; call model.eval() first")
+    x = model.embed_target(decoder_input_ids)
+    masks = model.target_mask(x), model.source_mask(source_mask, x)
+    rotation = model.rotation(x)
+    for layer in model.decoder.layers:
+        assert isinstance(layer, DecoderLayer)
+        weights: list[Tensor] = []
+        x = layer.forward(x, memory, *masks, rotation, observe=weights.append)
+        yield Attended(x, weights[0])
+
+
+def aligning_layer(num_layers: int) -> int:
+    """The index of the decoder layer whose cross-attention is closest to an alignment of words.
+
+    It is the penultimate layer of a deep decoder, and the last layer of one with fewer than six layers.
+
+    Source: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2.
+    """
+    return num_layers - 2 if num_layers >= _DEEP_LAYERS else num_layers - 1
+
+
+def started_search(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+) -> DecoderState:
+    """The state of a decoder before its first token, one row for each source.
+
+    Args:
+        with_attention: whether the search asks for the attention of the layer that aligns best.
+    """
+    memory = model.encode(source_ids, source_mask)  # (B, S, D)
+    layer = aligning_layer(len(model.decoder.layers)) if with_attention else None
+    return model.start_decoding(memory, source_mask, attended_layer=layer)
+
+
+def logits_and_attention(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(B, T, V) logits, and (B, T, S) attention weights of the layer that aligns best, as a mean over heads."""
+    memory = model.encode(source_ids, source_mask)  # (B, S, D)
+    inputs = decoder_input_ids, memory, source_mask
+    chosen = aligning_layer(len(model.decoder.layers))
+    x = attention = memory  # the decoder has at least one layer, so both are replaced
+    for number, layer in enumerate(attended_layers(model, *inputs)):
+        x = layer.x
+        if number == chosen:
+            attention = layer.weights.mean(1)
+    return model.output(model.decoder.norm(x)), attention

@@ -9,9 +9,14 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import SpecialIds
-from transformer_cli.decoding.search.hooks import SearchHook
-from transformer_cli.decoding.search.hypotheses import Beams, Hypotheses, length_penalties
-from transformer_cli.decoding.search.scorer import Scorer, next_scores, select
+from transformer_cli.decoding.search.beam import Beams, Hypotheses
+from transformer_cli.decoding.search.scores import (
+    Scorer,
+    SearchHook,
+    length_penalties,
+    next_scores,
+    select,
+)
 
 
 def diverse_beam_search(

@@ -1,12 +1,19 @@
-"""Two files of benchmarks compared: before and after, and their ratio."""
+"""The JSON of a benchmark: written by `--json`, and two files of it compared by `--compare`."""
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.extensions.benchmark.benchmark_file import read_benchmark
-from transformer_cli.extensions.benchmark.decoding.engine_turns import OTHER
-from transformer_cli.process.errors import DataError
+from transformer_cli.acceleration.native_kernels import kernel_level
+from transformer_cli.config import Config
+from transformer_cli.extensions.benchmark.decoding import DecodingBenchmark
+from transformer_cli.extensions.benchmark.engine_turns import OTHER
+from transformer_cli.extensions.benchmark.measuring import Spread, processor_name
+from transformer_cli.extensions.benchmark.training import TrainingBenchmark
+from transformer_cli.process.device import environment
+from transformer_cli.process.errors import DataError, MissingInputError
 
 OF_TRAINING = {
     "target tokens per second": "figures.target_tokens_per_second.median",
@@ -38,7 +45,7 @@ ENGINES = "engines"
 PHASES = {"training": ("figures",), "decoding": ("greedy", "beam")}
 
 
-class Row(NamedTuple):
+class ComparedFigure(NamedTuple):
     """A figure of both files."""
 
     name: str
@@ -51,15 +58,23 @@ class Row(NamedTuple):
         return self.after / self.before if self.before else None
 
 
-class Comparison(NamedTuple):
+class BenchmarkComparison(NamedTuple):
     """Two benchmarks."""
 
-    rows: list[Row]
+    rows: list[ComparedFigure]
     differences: list[str]
     """Conditions that differ; the ratios then show more than one change."""
 
+    def lines(self) -> Iterator[str]:
+        """A table for people."""
+        width = max((len(row.name) for row in self.rows), default=0)
+        yield f"{'':{width}}{'before':>18}{'after':>18}{'after/before':>14}"
+        for row in self.rows:
+            ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+            yield f"{row.name:{width}}{row.before:>18,.4g}{row.after:>18,.4g}{ratio:>14}"
 
-def compare(before: Path, after: Path) -> Comparison:
+
+def compare_benchmarks(before: Path, after: Path) -> BenchmarkComparison:
     """Compare two files of `tfm benchmark --json`.
 
     Raises:
@@ -79,8 +94,8 @@ def compare(before: Path, after: Path) -> Comparison:
     for name, path in paths.items():
         of_first, of_second = _number(first, path, before), _number(second, path, after)
         if of_first is not None and of_second is not None:
-            rows.append(Row(name, of_first, of_second))
-    return Comparison(rows, list(_differences(first, second)))
+            rows.append(ComparedFigure(name, of_first, of_second))
+    return BenchmarkComparison(rows, list(_differences(first, second)))
 
 
 def _paths(kind: str, found: Mapping[str, Any], file: Path) -> dict[str, str]:
@@ -158,3 +173,60 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
     for key, one in value.items():
         found |= _flat(f"{name}.{key}".removeprefix("settings."), one)
     return found
+
+
+FORMAT = 1
+
+
+def benchmark_json(config: Config, report: TrainingBenchmark | DecodingBenchmark) -> dict[str, Any]:
+    """The report with its conditions: versions, hardware, and every setting but the paths of the corpus."""
+    kind = "training" if isinstance(report, TrainingBenchmark) else "decoding"
+    settings = config.model_dump(mode="json", exclude={"data": {"root"}})
+    for corpus in settings["data"].get("corpora", ()):
+        for name in [name for name in corpus if name.endswith("path")]:
+            del corpus[name]
+    conditions = {
+        "processor": processor_name(),
+        "environment": environment(kernel_level()),
+        "settings": settings,
+    }
+    about = {"tfm_benchmark": FORMAT, "kind": kind, "name": config.name}
+    return about | conditions | _plain(report)
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and spreads as objects of JSON."""
+    if is_dataclass(value):
+        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Spread):
+        return value._asdict()
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def read_benchmark(path: Path) -> dict[str, Any]:
+    """The content of a file that `tfm benchmark --json` has written.
+
+    Raises:
+        MissingInputError: there is no such file.
+        DataError: the file is no JSON, or not of a benchmark.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON ({error})", hint=_HINT) from error
+    if not isinstance(found, dict) or "tfm_benchmark" not in found:
+        raise DataError(f"{path}: JSON, but not of a benchmark", hint=_HINT)
+    if found["tfm_benchmark"] != FORMAT:
+        version = found["tfm_benchmark"]
+        raise DataError(
+            f"{path}: format {version!r} of a benchmark; this tfm reads format {FORMAT}",
+            hint="measure again with this version of tfm",
+        )
+    return found
+
+
+_HINT = "write such a file with: tfm benchmark --config X --json > before.json"

@@ -10,7 +10,7 @@ MAX_EXAMPLES = 5
 _EXCERPT_CHARACTERS = 70
 
 
-class Kind(NamedTuple):
+class FindingKind(NamedTuple):
     """A kind of fault."""
 
     what: str
@@ -30,97 +30,97 @@ def _cleaned_by(rule: str) -> str:
 
 
 KINDS = {
-    "unequal_lines": Kind(
+    "unequal_lines": FindingKind(
         "the two sides have different numbers of lines",
         "find the missing line where the sides drift apart, and repair the file", 0.0,
     ),
-    "drift": Kind(
+    "drift": FindingKind(
         "the two sides have drifted apart: line N does not translate line N",
         "repair the file from this line on, or: tfm data clean (its rule realign)", 0.0,
     ),
-    "unrelated": Kind(
+    "unrelated": FindingKind(
         "no relation between the two sides: line N does not translate line N",
         "give the right files; if one of them was sorted or shuffled, get it again", 0.0,
     ),
-    "header": Kind(
+    "header": FindingKind(
         "a first pair that looks like the names of the columns",
         "set has_header: true for this corpus, or remove the first line of both files",
     ),
-    "not_utf_8": Kind(
+    "not_utf_8": FindingKind(
         "text that is not UTF-8",
         "name its encoding (encoding: windows-1252 under data.corpora; --encoding for files), or convert the file with iconv", 0.0,
     ),
-    "swapped": Kind(
+    "swapped": FindingKind(
         "source and target are exchanged",
         _cleaned_by("drop_wrong_language") + "; if all are: exchange source_path and target_path", 0.02,
     ),
-    "wrong_source_language": Kind(
+    "wrong_source_language": FindingKind(
         "a source in another language", _cleaned_by("drop_wrong_language"), 0.1
     ),
-    "wrong_target_language": Kind(
+    "wrong_target_language": FindingKind(
         "a target in another language", _cleaned_by("drop_wrong_language"), 0.1
     ),
-    "equal": Kind(
+    "equal": FindingKind(
         "not translated: the target equals the source", _dropped_by("drop_equal"), 0.3
     ),
-    "nearly_equal": Kind(
+    "nearly_equal": FindingKind(
         "not translated: most words of the target are those of the source",
         _cleaned_by("drop_nearly_equal"), 0.1,
     ),
-    "broken_encoding": Kind(
+    "broken_encoding": FindingKind(
         "an encoding broken twice, such as Ã© for é", _cleaned_by("mend_encoding"), 0.05
     ),
-    "lost_characters": Kind(
+    "lost_characters": FindingKind(
         "characters that were lost (U+FFFD)", _cleaned_by("drop_lost_characters"), 0.05
     ),
-    "html_entities": Kind("entities of HTML, such as &quot;", _cleaned_by("mend_entities"), 0.2),
-    "leakage": Kind(
+    "html_entities": FindingKind("entities of HTML, such as &quot;", _cleaned_by("mend_entities"), 0.2),
+    "leakage": FindingKind(
         "a training pair that is also a validation or test pair",
         "training drops these pairs by itself",
     ),
-    "near_leakage": Kind(
+    "near_leakage": FindingKind(
         "a training pair that differs from a validation or test pair only in case, punctuation or spaces",
         _cleaned_by("drop_near_leakage"), 0.05,
     ),
-    "leaked_source": Kind(
+    "leaked_source": FindingKind(
         "a training pair with the source of a validation or test pair, and another target",
         "tfm data clean --set drop_leaked_source=true",
     ),
-    "leaked_target": Kind(
+    "leaked_target": FindingKind(
         "a training pair with the target of a validation or test pair, and another source",
         "tfm data clean --set drop_leaked_target=true",
     ),
-    "shared_test": Kind(
+    "shared_test": FindingKind(
         "a test pair that is also a validation pair, apart from case, punctuation and spaces",
         "remove it from one of the two files",
     ),
-    "duplicates": Kind(
+    "duplicates": FindingKind(
         "a pair that stands above already", _dropped_by("drop_duplicates"), 0.5
     ),
-    "near_duplicates": Kind(
+    "near_duplicates": FindingKind(
         "a pair that differs from one above only in case, punctuation or spaces",
         _cleaned_by("drop_near_duplicates"),
     ),
-    "empty": Kind("an empty side", _dropped_by("drop_empty"), 0.2),
-    "length_ratio": Kind(
+    "empty": FindingKind("an empty side", _dropped_by("drop_empty"), 0.2),
+    "length_ratio": FindingKind(
         "one side much longer than the other", _dropped_by("max_length_ratio"), 0.1
     ),
-    "too_many_words": Kind("a side of too many words", _dropped_by("max_words"), 0.1),
-    "too_many_characters": Kind(
+    "too_many_words": FindingKind("a side of too many words", _dropped_by("max_words"), 0.1),
+    "too_many_characters": FindingKind(
         "a side of too many characters", _dropped_by("max_characters"), 0.1
     ),
-    "too_few_words": Kind("a side of too few words", _dropped_by("min_words")),
-    "too_long": Kind("a line of more than 1 MB", "tfm skips these lines", 0.01),
-    "nul_bytes": Kind("a NUL byte in a line", "tfm skips these lines", 0.01),
-    "control_characters": Kind(
+    "too_few_words": FindingKind("a side of too few words", _dropped_by("min_words")),
+    "too_long": FindingKind("a line of more than 1 MB", "tfm skips these lines", 0.01),
+    "nul_bytes": FindingKind("a NUL byte in a line", "tfm skips these lines", 0.01),
+    "control_characters": FindingKind(
         "control characters or byte-order marks inside a line",
         "data.cleaning.remove_control_characters removes them before training",
     ),
-    "invisible_characters": Kind(
+    "invisible_characters": FindingKind(
         "a source with other spaces than the plain one, or with characters that nobody sees, such as soft hyphens",
         "data.cleaning.normalize_invisible changes them before training",
     ),
-    "not_nfc": Kind(
+    "not_nfc": FindingKind(
         "letters with separate accents, not in Unicode NFC",
         "data.cleaning.normalize_unicode composes them before training",
     ),

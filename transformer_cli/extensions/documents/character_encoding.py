@@ -109,7 +109,7 @@ def decoded(
     return DecodedText(text, encoding, mark, is_markup)
 
 
-def require_utf_8(data: bytes, content: DecodedText | None) -> None:
+def require_utf_8_document(data: bytes, content: DecodedText | None) -> None:
     """Refuse a text that was read as UTF-8, if it is in another encoding: most of it would stay as it is.
 
     Args:

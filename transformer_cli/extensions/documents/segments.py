@@ -1,14 +1,19 @@
 """Segments: the texts of a document that are translated, with the markup inside them, and what a document must offer.
 
 A format reads a `Document` from bytes. Each block of text (a paragraph, a cell, a title) is one segment. The markup
-inside a segment, such as <b>, is not text: it is a `Markup` between the pieces of text. `document_translation.py`
+inside a segment, such as <b>, is not text: it is a `Markup` between the pieces of text. `translation.py`
 translates all segments and moves the markup with its words; then the document writes itself with the translations.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import accumulate
 from typing import NamedTuple, Protocol
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.character_encoding import DecodedText
 
 
 class Role(Enum):
@@ -75,13 +80,6 @@ class TranslatedSegment:
         return plain_text(self.pieces)
 
 
-class Languages(NamedTuple):
-    """The languages of a translation, such as en and it."""
-
-    source: str
-    target: str
-
-
 class Document(Protocol):
     """A file that holds text: it gives its segments, and writes itself with their translations."""
 
@@ -89,7 +87,7 @@ class Document(Protocol):
     def segments(self) -> Sequence[Segment]:
         """What is to translate, in order."""
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Languages) -> bytes:
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """The document with other texts. A segment whose pieces did not change keeps its bytes.
 
         Args:
@@ -118,3 +116,188 @@ def merged(pieces: Sequence[Piece]) -> list[Piece]:
         elif piece:
             result.append(piece)
     return result
+
+
+class InlinePart(NamedTuple):
+    """A part of a file inside a block: text, or a tag."""
+
+    piece: Piece
+    start: int
+    """Where it stands in the text of the file."""
+    end: int
+    name: str = ""
+    """Of a tag: a range begins and ends with the same name."""
+
+
+def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
+    """The runs of parts between tags that have no partner, or whose range would cross such a tag.
+
+    The CLOSE of each range gets the number of its OPEN.
+    """
+    partners = partners_of(parts)
+    unpaired = [
+        isinstance(part.piece, Markup)
+        and part.piece.role in (Role.OPEN, Role.CLOSE)
+        and index not in partners
+        for index, part in enumerate(parts)
+    ]
+    num_before = [0, *accumulate(unpaired)]
+    runs: list[list[InlinePart]] = [[]]
+    for index, part in enumerate(parts):
+        partner = partners.get(index, index)
+        first, last = min(index, partner), max(index, partner)
+        if unpaired[index] or num_before[first] != num_before[last]:
+            runs.append([])
+        elif isinstance(part.piece, Markup) and partner < index:
+            opening = parts[partner].piece
+            assert isinstance(opening, Markup)
+            runs[-1].append(part._replace(piece=part.piece._replace(number=opening.number)))
+        else:
+            runs[-1].append(part)
+    return [run for run in runs if run]
+
+
+def partners_of(parts: Sequence[InlinePart]) -> dict[int, int]:
+    """The index of the partner of each OPEN and CLOSE that has one; ranges are nested."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    num_opened: dict[str, int] = {}
+    for index, part in enumerate(parts):
+        if not isinstance(part.piece, Markup):
+            continue
+        if part.piece.role is Role.OPEN:
+            opened.append(index)
+            num_opened[part.name] = num_opened.get(part.name, 0) + 1
+        elif part.piece.role is Role.CLOSE and num_opened.get(part.name):
+            while True:
+                last = opened.pop()
+                num_opened[parts[last].name] -= 1
+                if parts[last].name == part.name:
+                    break
+            partners |= {last: index, index: last}
+    return partners
+
+
+class Slot(NamedTuple):
+    """A part of a text that holds a segment: text[start:end].
+
+    A slot may lie inside the markup of another one, such as the attribute of an image inside a paragraph, or a footnote
+    inside one; else slots do not overlap.
+    """
+
+    start: int
+    end: int
+    segment: Segment
+    render: Callable[[TranslatedSegment], str]
+    """What stands there instead, for a translation that differs from the segment."""
+
+
+class Edit(NamedTuple):
+    """Another part that changes, such as the name of the language: text[start:end]."""
+
+    start: int
+    end: int
+    replacement: Callable[[Direction], str]
+
+
+class Change(NamedTuple):
+    """What stands in place of text[start:end]."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplicedDocument:
+    """A `Document` of one text."""
+
+    content: DecodedText
+    slots: tuple[Slot, ...]
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """See `Document.segments`."""
+        return [slot.segment for slot in self.slots]
+
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
+        """See `Document.write`."""
+        return self.content.encoded(self.translated_text(translations, languages))
+
+    def translated_text(
+        self, translations: Sequence[TranslatedSegment], languages: Direction
+    ) -> str:
+        """The text of `write`, before it is encoded."""
+        changes = sorted(Change(*edit[:2], edit.replacement(languages)) for edit in self.edits)
+        # The shortest first: what lies inside the markup of another slot is ready when that slot is written.
+        in_order = sorted(
+            zip(self.slots, translations, strict=True), key=lambda each: each[0].end - each[0].start
+        )
+        for slot, translation in in_order:
+            if translation.pieces == slot.segment.pieces:
+                continue
+            first, last = (bisect_left(changes, (place,)) for place in (slot.start, slot.end))
+            text = slot.render(_with_changes(translation, changes[first:last]))
+            changes[first:last] = [Change(slot.start, slot.end, text)]
+        return spliced(self.content.text, changes)
+
+
+def spliced(text: str, changes: Iterable[Change]) -> str:
+    """The text with its changes, which do not overlap."""
+    parts, place = [], 0
+    for start, end, replacement in sorted(changes):
+        parts += [text[place:start], replacement]
+        place = end
+    return "".join([*parts, text[place:]])
+
+
+def rendered(pieces: Iterable[Piece], escape: Callable[[str], str]) -> str:
+    """Pieces as they stand in a file: the markup as it is, the text escaped."""
+    return "".join(escape(piece) if isinstance(piece, str) else piece.raw for piece in pieces)
+
+
+def _inside(changes: Sequence[Change], start: int, end: int) -> Sequence[Change]:
+    """The changes of a sorted list that lie in a range."""
+    return changes[bisect_left(changes, (start,)) : bisect_left(changes, (end,))]
+
+
+def _with_changes(translation: TranslatedSegment, changes: Sequence[Change]) -> TranslatedSegment:
+    """The translation, with the changes that lie in its markup."""
+    pieces: list[Piece] = []
+    for piece in translation.pieces:
+        if not isinstance(piece, Markup) or piece.start is None:
+            pieces.append(piece)
+            continue
+        start = piece.start
+        own = [
+            Change(change.start - start, change.end - start, change.text)
+            for change in _inside(changes, start, start + len(piece.raw))
+        ]
+        pieces.append(piece._replace(raw=spliced(piece.raw, own)))
+    return replace(translation, pieces=tuple(pieces))
+
+
+class LineNumbers:
+    """Tells the line of a place in a text, counted from 1; the places are best asked for in their order."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # The last place, and the number of line ends before it. A list of all line ends would take more memory than
+        # the text.
+        self._place = self._num_ends = 0
+
+    def number_at(self, place: int) -> int:
+        """The line in which text[place] stands."""
+        first, last = sorted((self._place, place))
+        between = self._num_ends_between(first, last)
+        self._num_ends += between if place >= self._place else -between
+        self._place = place
+        is_inside_end = self._text[max(0, place - 1) : place + 1] == "\r\n"
+        return self._num_ends - is_inside_end + 1
+
+    def _num_ends_between(self, first: int, last: int) -> int:
+        """How many line ends begin before `last`, and end behind `first`: "\\r\\n" is one."""
+        count = self._text.count
+        in_two = count("\r\n", max(0, first - 1), last)
+        return count("\n", first, last) + count("\r", first, last) - in_two

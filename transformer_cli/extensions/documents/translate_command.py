@@ -17,9 +17,15 @@ from transformer_cli.commands.translate_lines import open_translator
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
-from transformer_cli.extensions.documents.formats import LINES, XML, Format, format_named, format_of
-from transformer_cli.extensions.documents.kept_spans import CUT
-from transformer_cli.extensions.documents.reading_options import ReadingOptions
+from transformer_cli.extensions.documents.formats import (
+    LINES,
+    XML,
+    Format,
+    ReadingOptions,
+    format_named,
+    format_of,
+)
+from transformer_cli.extensions.documents.translation import CUT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.signals import ended_after

@@ -38,10 +38,11 @@ from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.storage.manifest import is_bare_name
 from transformer_cli.storage.zip_damage import zip_damage_explained
 from transformer_cli.text.languages import name_of_language
-from transformer_cli.text.word_split import EOS
+from transformer_cli.text.words import EOS
 
 SENTENCEPIECE = "sentencepiece.model"
 MODEL_FOLDER = "model"
+_MAX_FILES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +200,6 @@ def _write_members(path: Path, contents: Mapping[str, bytes]) -> None:
             member = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             member.external_attr = 0o644 << 16
             package.writestr(member, content, compress_type=zipfile.ZIP_DEFLATED)
-
-
-_MAX_FILES = 20
 
 
 def unpack_own_files(path: Path, folder: Path) -> None:

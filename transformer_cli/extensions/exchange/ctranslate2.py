@@ -42,11 +42,41 @@ from transformer_cli.extensions.exchange.tokenizer_json import (
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.process.extras import require_extra
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SPACE
-from transformer_cli.text.word_split import EOS, PAD, SOS, TAG
+from transformer_cli.text.tokenizer_file import SPACE
+from transformer_cli.text.words import EOS, PAD, SOS, TAG
 
 MODEL_FILE = "model.bin"
 """The weights."""
+_USAGE = """\
+```python
+import ctranslate2  # pip install ctranslate2 tokenizers
+from tokenizers import Tokenizer
+
+folder = "{name}"
+source = Tokenizer.from_file(f"{{folder}}/{files[0]}")
+target = Tokenizer.from_file(f"{{folder}}/{files[1]}")
+translator = ctranslate2.Translator(folder)
+tokens = source.encode("{tag}Good morning.").tokens  # the tokenizer appends [EOS]
+[result] = translator.translate_batch([tokens], {search})
+ids = [target.token_to_id(token) for token in result.hypotheses[0]]
+print(target.decode(ids))
+```
+"""
+_USAGE_OF_SENTENCEPIECE = """\
+```python
+import ctranslate2  # pip install ctranslate2 sentencepiece
+from sentencepiece import SentencePieceProcessor
+
+folder = "{name}"
+source = SentencePieceProcessor(model_file=f"{{folder}}/{file}")
+translator = ctranslate2.Translator(folder)
+tokens = [*{tags}, *source.encode("Good morning.", out_type=str), "[EOS]"]
+[result] = translator.translate_batch([tokens], {search})
+print("".join(result.hypotheses[0]).replace("\u2581", " ").strip())
+```
+"""
+SOURCE_SPM = "source.spm"
+MAX_BATCH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,40 +149,6 @@ class CTranslate2Format:
             )
         files = (SHARED_FILE, SHARED_FILE) if source is target else (SOURCE_FILE, TARGET_FILE)
         return _USAGE.format(name=name, files=files, tag=tag, search=search)
-
-
-_USAGE = """\
-```python
-import ctranslate2  # pip install ctranslate2 tokenizers
-from tokenizers import Tokenizer
-
-folder = "{name}"
-source = Tokenizer.from_file(f"{{folder}}/{files[0]}")
-target = Tokenizer.from_file(f"{{folder}}/{files[1]}")
-translator = ctranslate2.Translator(folder)
-tokens = source.encode("{tag}Good morning.").tokens  # the tokenizer appends [EOS]
-[result] = translator.translate_batch([tokens], {search})
-ids = [target.token_to_id(token) for token in result.hypotheses[0]]
-print(target.decode(ids))
-```
-"""
-_USAGE_OF_SENTENCEPIECE = """\
-```python
-import ctranslate2  # pip install ctranslate2 sentencepiece
-from sentencepiece import SentencePieceProcessor
-
-folder = "{name}"
-source = SentencePieceProcessor(model_file=f"{{folder}}/{file}")
-translator = ctranslate2.Translator(folder)
-tokens = [*{tags}, *source.encode("Good morning.", out_type=str), "[EOS]"]
-[result] = translator.translate_batch([tokens], {search})
-print("".join(result.hypotheses[0]).replace("\u2581", " ").strip())
-```
-"""
-
-
-SOURCE_SPM = "source.spm"
-MAX_BATCH = 32
 
 
 class CTranslate2Folder:

@@ -14,15 +14,16 @@ from transformer_cli.checkpoint.converted import converted_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
+    MAX_LOGITS,
     ExplainingEngine,
     Explanation,
     Hypothesis,
     Request,
     SpecialIds,
     TokenIds,
+    length_batches,
 )
 from transformer_cli.decoding.engines.agreement import require_agreement
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.extensions.exchange.ctranslate2_models import (
     LAYOUT,
@@ -49,11 +50,15 @@ _KNOWN = {
     "length_penalty",
     "num_best",
     "max_length",
-    "split_sentences",
     "allow_unknown",
     "batch_tokens",
+    # Of the text pipeline, which does them with every engine.
+    "split_sentences",
+    "keep_layout",
+    "known_spellings",
+    "keep_text",
 }
-"""The settings of decoding that this engine follows; others must have their defaults."""
+"""The settings of decoding that this engine follows or that do not concern it; others must have their defaults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Exporting a run: all formats, and the files of one, written beside their final name, checked, and then renamed."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -115,7 +114,7 @@ def export_run(
     logger.info("translating %d texts with PyTorch, to compare", len(checked.texts))
     reference = Reference.of(translator, checked, most=most)
     agreements = []
-    with _staged(output, wanted) as path:
+    with (staged_file if wanted.suffix else staged_folder)(output) as path:
         if quantization is not None:
             with TemporaryDirectory(prefix="tfm-") as scratch:
                 plain = Path(scratch, output.name)
@@ -193,13 +192,6 @@ def _check_output(output: Path, wanted: ExportFormat) -> None:
         raise CannotCreateError(
             f"{output}: this folder is not empty, and not an earlier export", hint=_OTHER_OUTPUT
         )
-
-
-@contextmanager
-def _staged(output: Path, wanted: ExportFormat) -> Iterator[Path]:
-    """A file or folder beside the output, which becomes the output at the end of the block."""
-    with (staged_file if wanted.suffix else staged_folder)(output) as path:
-        yield path
 
 
 def _record(

@@ -47,6 +47,19 @@ logger = logging.getLogger(__name__)
 
 MODEL_FILE = "model.safetensors"
 BATCH_SENTENCES = 25
+COMPARED_SENTENCES = (
+    "Good morning.",
+    "The train to the airport leaves at 7:45, doesn't it?",
+    "Où est la gare ? Elle est à côté de l'église.",
+    "Das Mädchen hört gern Musik; ihr Bruder (12) auch!",
+    "¿Cuánto cuesta esto? — 3.000,50 €.",
+    "Это очень хорошая книга.",
+    "火车站在哪里。",
+    "visit https://example.org or write to me@example.org",
+)
+MAX_DIFFERENCE = 1e-3
+"""Larger differences are no rounding: the logits of these models are of the order of 10."""
+_NUM_TARGET_IDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,21 +225,6 @@ def generation_config(
         "forced_eos_token_id": None,
         "forced_bos_token_id": None,
     }
-
-
-COMPARED_SENTENCES = (
-    "Good morning.",
-    "The train to the airport leaves at 7:45, doesn't it?",
-    "Où est la gare ? Elle est à côté de l'église.",
-    "Das Mädchen hört gern Musik; ihr Bruder (12) auch!",
-    "¿Cuánto cuesta esto? — 3.000,50 €.",
-    "Это очень хорошая книга.",
-    "火车站在哪里。",
-    "visit https://example.org or write to me@example.org",
-)
-MAX_DIFFERENCE = 1e-3
-"""Larger differences are no rounding: the logits of these models are of the order of 10."""
-_NUM_TARGET_IDS = 12
 
 
 def compare_with_transformers(

@@ -43,6 +43,21 @@ _MARIAN_FILES = (SOURCE_MODEL, TARGET_MODEL, VOCABULARY)
 _NEVER = -100.0
 """Added to the bias of [SOS], which no translation contains: exp(-100) is 0 beside any other probability, and a training loss
 that is smoothed over the whole vocabulary stays small."""
+# Settings that change translations, have no counterpart, and do nothing at the value beside them.
+_WITHOUT_EFFECT: dict[str, Any] = {
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "encoder_no_repeat_ngram_size": 0,
+    "min_length": 0,
+    "num_beam_groups": 1,
+    "diversity_penalty": 0.0,
+    "do_sample": False,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+    "exponential_decay_length_penalty": None,
+    "sequence_bias": None,
+    "force_words_ids": None,
+}
 
 
 def import_hugging_face(folder: ModelFolder, name: str, named: NamedLanguages) -> ImportedModel:
@@ -225,23 +240,6 @@ def _with_our_ids(
     bias = foreign.state["output.bias"].clone()
     bias[Tokenizer.sos_id] += _NEVER
     return foreign._replace(state=foreign.state | {"output.bias": bias})
-
-
-# Settings that change translations, have no counterpart, and do nothing at the value beside them.
-_WITHOUT_EFFECT: dict[str, Any] = {
-    "repetition_penalty": 1.0,
-    "encoder_repetition_penalty": 1.0,
-    "encoder_no_repeat_ngram_size": 0,
-    "min_length": 0,
-    "num_beam_groups": 1,
-    "diversity_penalty": 0.0,
-    "do_sample": False,
-    "suppress_tokens": None,
-    "begin_suppress_tokens": None,
-    "exponential_decay_length_penalty": None,
-    "sequence_bias": None,
-    "force_words_ids": None,
-}
 
 
 def folder_decoding(settings: Mapping[str, Any]) -> DecodingConfig:

@@ -55,7 +55,7 @@ from transformer_cli.extensions.exchange.tutorial import import_tutorial, is_tut
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.storage.manifest import MANIFEST_NAME
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.tokenizer import Tokenizers
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

@@ -21,8 +21,8 @@ from transformer_cli.model import Transformer
 from transformer_cli.process.device import environment
 from transformer_cli.process.errors import CannotCreateError
 from transformer_cli.storage import make_folders, replace_file, staged_folder
-from transformer_cli.text.tokenizer_pair import Tokenizers
-from transformer_cli.training.meter import Meter
+from transformer_cli.text.tokenizer import Tokenizers
+from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.progress import Progress
 
 FINE_TUNING = TrainingConfig(

@@ -18,7 +18,15 @@ from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
-from transformer_cli.evaluation.report import Chart, charts, learning_curves
+from transformer_cli.evaluation.report import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Chart,
+    learning_curves,
+)
 from transformer_cli.evaluation.validation import DirectionReport, validate
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.extras import require_extra
@@ -27,6 +35,23 @@ from transformer_cli.text.languages import name_of_language
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")
 LONGEST_STEP = timedelta(hours=1)
 """A longer time between two lines of the log is a pause between two trainings."""
+NUM_PAIRS = 200
+"""Validation pairs of each direction that are translated for a card."""
+CARD = "README.md"
+NUM_TYPICAL, NUM_WORST = 6, 4
+_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`<>[]"})
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
+_DIGITS = re.compile(r"\d+")
+MOST_WORDS = 3
+"""A translation of a single word with more words than this adds something that is not in its source."""
+NUM_JOINED = 5
+NUM_WORDS = 50
+NUM_WITH_ADDED = 25
+ADDED_NUMBERS = ("7", "42", "1998", "365,000", "10:30")
+_COLOURS = ("#0067b8", "#c25100", "#2e7d32", "#7b1fa2")
+_DASHES = ("none", "8 4", "2 4", "12 4 2 4")
+_ROW = 20
 
 
 class PreparationCount(NamedTuple):
@@ -95,11 +120,6 @@ def _hours(log_file: Path) -> float | None:
     spans = [later - earlier for earlier, later in pairwise(times)]
     total = sum((span for span in spans if timedelta() < span < LONGEST_STEP), timedelta())
     return total.total_seconds() / 3600 if spans else None
-
-
-NUM_PAIRS = 200
-"""Validation pairs of each direction that are translated for a card."""
-CARD = "README.md"
 
 
 class CardOptions(NamedTuple):
@@ -340,10 +360,6 @@ def _datasets(config: Config) -> list[str]:
     return [name for name in names if not name.startswith((".", "/"))]
 
 
-NUM_TYPICAL, NUM_WORST = 6, 4
-_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`<>[]"})
-
-
 def sample_lines(report: DirectionReport) -> str:
     """Two tables: translations evenly spread over the pairs, and those with the lowest chrF of a sentence."""
     texts = [translation.text for translation in report.translations]
@@ -369,17 +385,6 @@ def sample_lines(report: DirectionReport) -> str:
 def _text_cell(text: str) -> str:
     """A text as it is, in a cell of a Markdown table."""
     return on_one_line(text, 300).translate(_ESCAPED)
-
-
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_LETTERS = re.compile(r"[^\W\d_]{3,}")
-_DIGITS = re.compile(r"\d+")
-MOST_WORDS = 3
-"""A translation of a single word with more words than this adds something that is not in its source."""
-NUM_JOINED = 5
-NUM_WORDS = 50
-NUM_WITH_ADDED = 25
-ADDED_NUMBERS = ("7", "42", "1998", "365,000", "10:30")
 
 
 class WeakSpot(NamedTuple):
@@ -468,32 +473,27 @@ def _chrf(translator: Translator, sources: Sequence[str], references: Sequence[s
     return score_corpus(_texts(translator, sources), references, ["chrf"])[0].value
 
 
-_COLOURS = ("#0067b8", "#c25100", "#2e7d32", "#7b1fa2")
-_DASHES = ("none", "8 4", "2 4", "12 4 2 4")
-_ROW = 20
-
-
 def svg_picture(chart: Chart) -> str:
     """The picture, with a white ground and a legend."""
-    height = charts.HEIGHT + _ROW * (len(chart.lines) + 1)
+    height = HEIGHT + _ROW * (len(chart.lines) + 1)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_ROW} {charts.WIDTH} {height + _ROW}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_ROW} {WIDTH} {height + _ROW}" '
         f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(chart.title)}">',
-        f'<rect y="{-_ROW}" width="{charts.WIDTH}" height="{height + _ROW}" fill="#ffffff"/>',
-        f'<text x="{charts.LEFT}" y="-4" font-weight="bold">{escape(chart.title)}</text>',
+        f'<rect y="{-_ROW}" width="{WIDTH}" height="{height + _ROW}" fill="#ffffff"/>',
+        f'<text x="{LEFT}" y="-4" font-weight="bold">{escape(chart.title)}</text>',
     ]
-    bottom, right = charts.HEIGHT - charts.BOTTOM, charts.WIDTH - charts.RIGHT
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     for tick in chart.y_ticks:
         y = f"{tick.position:.1f}"
-        parts.append(f'<path d="M{charts.LEFT} {y}H{right}" stroke="#dddddd"/>')
+        parts.append(f'<path d="M{LEFT} {y}H{right}" stroke="#dddddd"/>')
         parts.append(
-            f'<text x="{charts.LEFT - 6}" y="{y}" dy="4" text-anchor="end">{escape(tick.label)}</text>'
+            f'<text x="{LEFT - 6}" y="{y}" dy="4" text-anchor="end">{escape(tick.label)}</text>'
         )
     for tick in chart.x_ticks:
         parts.append(
             f'<text x="{tick.position:.1f}" y="{bottom + 18}" text-anchor="middle">{escape(tick.label)}</text>'
         )
-    middle = (charts.LEFT + right) / 2
+    middle = (LEFT + right) / 2
     parts.append(
         f'<text x="{middle:.0f}" y="{bottom + 38}" text-anchor="middle">{escape(chart.x_label)}</text>'
     )
@@ -504,7 +504,7 @@ def svg_picture(chart: Chart) -> str:
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y_:.1f}" r="3" fill="{_COLOURS[number % 4]}"/>'
             )
-        y = str(charts.HEIGHT + _ROW * number)
-        parts.append(f'<path d="M{charts.LEFT} {y}h32" {style}/>')
-        parts.append(f'<text x="{charts.LEFT + 40}" y="{y}" dy="4">{escape(line.name)}</text>')
+        y = str(HEIGHT + _ROW * number)
+        parts.append(f'<path d="M{LEFT} {y}h32" {style}/>')
+        parts.append(f'<text x="{LEFT + 40}" y="{y}" dy="4">{escape(line.name)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"

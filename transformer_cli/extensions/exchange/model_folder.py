@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_cli.config import FileCorpus, FilesData
 from transformer_cli.config.data import CleaningConfig
-from transformer_cli.extensions.exchange.pickled_weights import pickled_tensors
+from transformer_cli.extensions.exchange.pickled_weights import read_pickled
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.memory import require_memory
 from transformer_cli.storage import DamagedError
@@ -25,6 +25,10 @@ MAX_JSON_BYTES = 64 << 20
 MAX_TEXT_BYTES = 1 << 20
 MAX_TOKENIZER_BYTES = 100 << 20
 WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+CORPUS = "corpus.tsv"
+"""The name of the corpus in the config of an imported run, which the user replaces."""
+_PAIR_IN_NAME = re.compile(r"(?:^|[-_.])([A-Za-z]{2,8})-([A-Za-z]{2,8})$")
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*")
 
 
 class ModelFolder:
@@ -100,7 +104,7 @@ class ModelFolder:
         if self.has(INDEX):
             return self._parts()
         if self.has(PICKLED):
-            return pickled_tensors(self.path / PICKLED)
+            return read_pickled(self.path / PICKLED).tensors
         if self.has(f"{PICKLED}.index.json"):
             raise DataError(
                 f"{self.path}: the weights are in several files, pytorch_model-*.bin, which cannot be read",
@@ -148,12 +152,6 @@ def text_setting(settings: Mapping[str, Any], name: str) -> str | None:
     if isinstance(value, dict):
         value = value.get("content")
     return value if isinstance(value, str) else None
-
-
-CORPUS = "corpus.tsv"
-"""The name of the corpus in the config of an imported run, which the user replaces."""
-_PAIR_IN_NAME = re.compile(r"(?:^|[-_.])([A-Za-z]{2,8})-([A-Za-z]{2,8})$")
-_LANGUAGE = re.compile(r"[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*")
 
 
 class NamedLanguages(NamedTuple):

@@ -22,7 +22,7 @@ from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers
 
 RECORD = "tfm-export.json"
 """Beside the folder: says which run an export was made from, and how it was checked. A folder with this file may be replaced."""
@@ -31,6 +31,7 @@ PLACES_FILE = "weights.json"
 """For each tensor of our model, where it lies in the files of the format; and the SHA-256 of all tensors."""
 REST_FILE = "weights.safetensors"
 """The tensors that lie nowhere in the files of the format: a format that bans tokens replaces the bias of the output."""
+_Row = Annotated[int, Field(ge=0, lt=1 << 32)]
 
 
 def own_files(trained: TrainedModel, stored: Mapping[str, Tensor] | None) -> dict[str, bytes]:
@@ -192,9 +193,6 @@ def own_tokenizers(own: ModelFolder) -> Tokenizers:
             raise DataError(f"{own.path / name}: {error.message}", hint=error.hint) from error
 
     return load_tokenizers(lambda name: own.has(name), load)
-
-
-_Row = Annotated[int, Field(ge=0, lt=1 << 32)]
 
 
 class _Places(BaseModel):

@@ -12,12 +12,14 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
 
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from transformer_cli.process.memory import limit_memory
+from transformer_cli.storage.tensors import read_all_tensors, tensors_content
 
 MAX_SECONDS = 600.0
 _STATE = "model_state_dict"
@@ -29,15 +31,10 @@ _OUT_OF_MEMORY = 3
 class PickledFile(NamedTuple):
     """What a file of `torch.save` holds."""
 
-    tensors: "dict[str, Tensor]"
+    tensors: dict[str, Tensor]
     """The state dict of the model."""
     numbers: dict[str, int]
     """The whole numbers beside it, such as the epoch."""
-
-
-def pickled_tensors(path: Path) -> "dict[str, Tensor]":
-    """The tensors of a state dict; raises the errors of `read_pickled`."""
-    return read_pickled(path).tensors
 
 
 def read_pickled(path: Path) -> PickledFile:
@@ -47,8 +44,6 @@ def read_pickled(path: Path) -> PickledFile:
         MissingInputError: the file cannot be read.
         DataError: it is no such file, holds something else than tensors, or needs too much memory.
     """
-    from transformer_cli.storage.tensors import read_all_tensors
-
     try:
         num_bytes = path.stat().st_size
     except OSError as error:
@@ -85,11 +80,6 @@ def _refusal(path: Path, problem: str) -> DataError:
 
 def _convert(path: str, folder: str, num_bytes: int) -> None:
     """The work of the child: from a file of `torch.save` to safetensors."""
-    import torch
-
-    from transformer_cli.process.memory import limit_memory
-    from transformer_cli.storage.tensors import tensors_content
-
     limit_memory(_SPARE_BYTES + num_bytes)
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
@@ -106,9 +96,7 @@ def _convert(path: str, folder: str, num_bytes: int) -> None:
             text.write(str(error).strip().split("\n")[0][:300])
 
 
-def _parts(loaded: Any) -> "tuple[dict[str, Tensor], dict[str, int]]":
-    import torch
-
+def _parts(loaded: Any) -> tuple[dict[str, Tensor], dict[str, int]]:
     if not isinstance(loaded, Mapping):
         raise TypeError("it holds no state dict")
     numbers = {str(name): value for name, value in loaded.items() if type(value) is int}

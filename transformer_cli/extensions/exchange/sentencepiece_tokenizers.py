@@ -14,20 +14,18 @@ from typing import Any, NamedTuple
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.extras import require_extra
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.charsmap import charsmap_text, checked_charsmap
-from transformer_cli.text.sentencepiece.sentencepiece_layout import (
+from transformer_cli.text.sentencepiece_charsmap import charsmap_text, checked_charsmap
+from transformer_cli.text.tokenizer_file import (
+    MAX_ENTRIES,
     SPACE,
     UNLISTED,
     SentencePieceLayout,
+    TokenizerParts,
     hidden,
     is_hidden,
-)
-from transformer_cli.text.tokenizer_file import (
-    MAX_ENTRIES,
-    TokenizerParts,
     tokenizer_errors_explained,
 )
-from transformer_cli.text.word_split import SPECIALS, TAG, tag_of
+from transformer_cli.text.words import SPECIALS, TAG, tag_of
 
 _UNIGRAM = 1
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6

@@ -12,8 +12,8 @@ from transformer_cli.config import CleaningConfig
 from transformer_cli.extensions.exchange.hugging_face_models import TableForm, VocabularySizes
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import OTHER_SPACES, REMOVALS, reads_without_invisible
-from transformer_cli.text.sentencepiece.sentencepiece_layout import UNLISTED
-from transformer_cli.text.word_split import EOS, PAD, SOS, SPECIALS, UNK
+from transformer_cli.text.tokenizer_file import UNLISTED
+from transformer_cli.text.words import EOS, PAD, SOS, SPECIALS, UNK
 
 OF_TARGET = " \ufdd1"
 """Begins the name of a target entry. No piece of text begins like this: a text is cut between a space and a mark, or at each space."""

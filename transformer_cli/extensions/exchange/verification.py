@@ -27,16 +27,21 @@ from transformer_cli.decoding import (
     TokenIds,
     Translator,
 )
-from transformer_cli.decoding.length_limits import length_limits
+from transformer_cli.decoding.engine import length_limits
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.extensions.exchange.export_format import Decoded, OtherEngine
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout, is_hidden
+from transformer_cli.text.tokenizer_file import SentencePieceLayout, is_hidden
 
 NUM_CHECKED = 200
 MAX_WORDS = 12
+TIE = 1e-3
+"""In nats."""
+GREEDY = DecodingConfig(beam_size=1, allow_unknown=False)
+MIN_CHRF = 70.0
+"""A quantised model whose translations are farther from ours than this is refused."""
 
 
 class CheckedText(NamedTuple):
@@ -141,13 +146,6 @@ def _random_lines(files: TrainedFiles, num_directions: int) -> Iterator[tuple[st
     for number in range(2 * NUM_CHECKED):
         ids = generator.choices(ordinary, k=1 + number % MAX_WORDS)
         yield tokenizer.decode(ids), number % num_directions
-
-
-TIE = 1e-3
-"""In nats."""
-GREEDY = DecodingConfig(beam_size=1, allow_unknown=False)
-MIN_CHRF = 70.0
-"""A quantised model whose translations are farther from ours than this is refused."""
 
 
 @dataclass(frozen=True, slots=True)

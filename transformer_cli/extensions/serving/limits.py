@@ -1,5 +1,6 @@
-"""The limits of a server: how much one request may ask for, how many requests may wait, and for how long."""
+"""The limits of a server, and the refusals of requests that it does not fulfil."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -41,3 +42,30 @@ class Limits:
     """Longest time for which the requests in progress are finished after SIGTERM."""
     cache_bytes: int = 64 << 20
     """Largest memory for translations that are kept, about."""
+
+
+class RefusedRequest(Exception):
+    """A request that is not fulfilled: the status code of HTTP, and a sentence for the client."""
+
+    def __init__(
+        self, status: int, message: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = dict(headers or {})
+
+
+def bad_request(message: str) -> RefusedRequest:
+    """400: the request is wrong, and the same request will be refused again."""
+    return RefusedRequest(400, message)
+
+
+def too_large(message: str) -> RefusedRequest:
+    """413: a smaller request would be fulfilled; the connection ends, since the rest of the request is not read."""
+    return RefusedRequest(413, message, headers={"Connection": "close"})
+
+
+def try_later(status: int, message: str, *, seconds: int = 1) -> RefusedRequest:
+    """A refusal of a request that may succeed later: `Retry-After` says when to try again."""
+    return RefusedRequest(status, message, headers={"Retry-After": str(seconds)})

@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.extensions.serving.batching.batched_engine import (
-    SharedEngine,
+from transformer_cli.extensions.serving.batcher import (
+    Batcher,
+    Job,
+    ResultCache,
+    ServedEngine,
+    WorkKind,
+    key_of,
     search_conditions,
 )
-from transformer_cli.extensions.serving.batching.batcher import Batcher
-from transformer_cli.extensions.serving.batching.jobs import Job
-from transformer_cli.extensions.serving.batching.kinds import Kind
-from transformer_cli.extensions.serving.batching.result_cache import ResultCache, key_of
-from transformer_cli.extensions.serving.sentences.sentence_details import (
+from transformer_cli.extensions.serving.sentences import (
     DetailedSentence,
     detailed_sentences,
 )
@@ -37,7 +38,7 @@ class ServedDirection:
     languages: Direction
     translator: Translator
     """Of this direction."""
-    shared: SharedEngine
+    shared: ServedEngine
 
     @contextmanager
     def translator_for(self, job: Job) -> Iterator[Translator]:
@@ -62,7 +63,7 @@ class ServedDirection:
         def compute(lines: Sequence[str]) -> list[dict[str, Any]]:
             return [explainer.explain(each, **asked).to_json() for each in lines]
 
-        kind = Kind((num_alternatives, *asked.values()), "inside", compute, len, max_tokens=1)
+        kind = WorkKind((num_alternatives, *asked.values()), "inside", compute, len, max_tokens=1)
         return self.shared.batcher.results(kind, {line: line}, job)[line]
 
     def detailed(self, job: Job, sentences: Sequence[str]) -> list[DetailedSentence]:
@@ -169,7 +170,7 @@ def served_runs(translators: Sequence[NamedTranslator], *, cache_bytes: int) -> 
         if name in names:
             raise UsageError(f"--run: two of the runs have the name {name}")
         names.add(name)
-        shared = SharedEngine(translator.engine, digest, Batcher(name), cache)
+        shared = ServedEngine(translator.engine, digest, Batcher(name), cache)
         for number, languages in enumerate(translator.pipeline.data.directions):
             if languages in directions:
                 logger.warning(

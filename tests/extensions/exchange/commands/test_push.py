@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.extensions.exchange.commands import push as command
+from transformer_cli.extensions.exchange.commands.push import push_command
 from transformer_cli.extensions.exchange.hub_upload import planned_files
 from transformer_cli.extensions.exchange.own_folder import RECORD
 from transformer_cli.process.errors import MissingInputError, TfmError, TryAgainError, UsageError
@@ -88,8 +88,6 @@ class HubServer(ThreadingHTTPServer):
 def _hub_may_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub of these tests runs on this machine, so they ask it also where HF_HUB_OFFLINE is set."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    # The command runs in this process, whose log belongs to other tests, too.
-    monkeypatch.setattr("transformer_cli.process.messages.talk_on_stderr", lambda *, debug: None)
 
 
 @pytest.fixture
@@ -115,7 +113,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def push(folder: Path, repository: str = "someone/en-it", **changes: bool) -> None:
-    command.push(folder, repository, **{"yes": True, **changes})
+    push_command(folder, repository, **{"yes": True, **changes})
 
 
 def test_all_files_arrive_in_one_commit_with_the_token(

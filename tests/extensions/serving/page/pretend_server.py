@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from transformer_cli.extensions.serving.page.page_routes import page_routes
+from transformer_cli.extensions.serving.page import page_routes
 
 NAMES = {"en": "English", "it": "Italian", "de": "German", "ar": "Arabic"}
 # A list mark at the beginning of a line belongs to no sentence.

@@ -4,7 +4,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from transformer_cli.extensions.serving.page.page_routes import page_file
+from transformer_cli.extensions.serving.page import page_file
 
 from .browser import Page, needs_chromium
 from .pretend_server import PretendServer

@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from transformer_cli.extensions.serving.page.page_routes import content_security_policy, page_routes
+from transformer_cli.extensions.serving.page import content_security_policy, page_routes
 
 
 @pytest.fixture

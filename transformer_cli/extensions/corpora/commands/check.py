@@ -19,7 +19,7 @@ from transformer_cli.extensions.corpora.commands.given_corpus import (
 from transformer_cli.process.errors import DataError
 
 if TYPE_CHECKING:
-    from transformer_cli.extensions.corpora.inspection import PartReport
+    from transformer_cli.extensions.corpora.checks import PartReport
 
 
 def check_command(
@@ -41,8 +41,8 @@ def check_command(
     as_json: JsonOption = False,
 ) -> None:
     """Find what ruins a training in a corpus. The exit code is 65 if something does."""
+    from transformer_cli.extensions.corpora.checks import inspect
     from transformer_cli.extensions.corpora.findings import KINDS, ruining
-    from transformer_cli.extensions.corpora.inspection import inspect
     from transformer_cli.process.extras import require_extra
 
     languages = source_language, target_language

@@ -22,7 +22,7 @@ from transformer_cli.process.errors import CannotCreateError
 from transformer_cli.process.escaping import on_one_line
 
 if TYPE_CHECKING:
-    from transformer_cli.extensions.corpora.cleaned_files import CleanedPart
+    from transformer_cli.extensions.corpora.cleaning import CleanedPart
 
 _EXCERPT_CHARACTERS = 70
 
@@ -52,7 +52,7 @@ def clean_command(
     as_json: JsonOption = False,
 ) -> None:
     """Write a corpus without the pairs that harm a training. List what was removed and why."""
-    from transformer_cli.extensions.corpora.cleaned_files import clean_corpus
+    from transformer_cli.extensions.corpora.cleaning import clean_corpus
     from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
     from transformer_cli.process.extras import require_extra
 
@@ -77,7 +77,7 @@ def clean_command(
 
 def _require_free(folder: Path, *, force: bool) -> None:
     """Refuse a folder that exists already, and is none of an earlier cleaning or `force` is not given."""
-    from transformer_cli.extensions.corpora.cleaned_files import REPORT
+    from transformer_cli.extensions.corpora.cleaning import REPORT
 
     if not folder.exists() and not folder.is_symlink():
         if not folder.absolute().parent.is_dir():

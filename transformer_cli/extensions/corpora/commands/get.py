@@ -17,9 +17,9 @@ from transformer_cli.extensions.corpora.commands.given_corpus import DroppedShar
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
 
 if TYPE_CHECKING:
-    from transformer_cli.extensions.corpora.fetching.catalogue_entry import CatalogueEntry
-    from transformer_cli.extensions.corpora.fetching.downloads import Progress
-    from transformer_cli.extensions.corpora.fetching.fetched_corpora import Fetched
+    from transformer_cli.extensions.corpora.catalogues import CatalogueEntry
+    from transformer_cli.extensions.corpora.downloads import Progress
+    from transformer_cli.extensions.corpora.fetching import Fetched
 
 _NUM_LISTED = 100
 _NUM_CLOSE = 5
@@ -87,7 +87,7 @@ class CorporaRequest:
 
     def entries(self, words: Sequence[str] = ()) -> Iterator[CatalogueEntry]:
         """The entries of the catalogue with these words in their names, in these languages."""
-        from transformer_cli.extensions.corpora.fetching.catalogue_entry import read_catalogue
+        from transformer_cli.extensions.corpora.catalogues import read_catalogue
         from transformer_cli.process.extras import require_extra
         from transformer_cli.storage import make_folders
 
@@ -96,7 +96,7 @@ class CorporaRequest:
             found: Iterator[CatalogueEntry] = read_catalogue(self.catalogue)
         else:
             require_extra("corpora", ("mtdata",), purpose="tfm data get")
-            from transformer_cli.extensions.corpora.fetching.mtdata_catalogue import mtdata_entries
+            from transformer_cli.extensions.corpora.catalogues import mtdata_entries
 
             make_folders(self.folder)
             found = mtdata_entries(self.folder, words=tuple(wanted))
@@ -144,8 +144,7 @@ def get_corpora(
         MissingInputError: the catalogue has no corpus of a name, or a server has no such file.
         DataError: a remote file has changed since it was fetched first.
     """
-    from transformer_cli.extensions.corpora.fetching.fetched_corpora import fetch
-    from transformer_cli.extensions.corpora.fetching.lock_file import LOCK_FILE, read_lock
+    from transformer_cli.extensions.corpora.fetching import LOCK_FILE, fetch, read_lock
     from transformer_cli.storage import RunLock, make_folders
 
     if request.folder.exists() and not request.folder.is_dir():
@@ -182,7 +181,7 @@ def get_corpora(
 
 
 def _entry(name: str, request: CorporaRequest) -> CatalogueEntry:
-    from transformer_cli.extensions.corpora.fetching.lock_file import read_lock
+    from transformer_cli.extensions.corpora.fetching import read_lock
 
     known = read_lock(request.folder).find(name)
     if known is not None and request.catalogue is None and not any(request.languages):

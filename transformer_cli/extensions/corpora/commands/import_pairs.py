@@ -21,7 +21,7 @@ from transformer_cli.process.errors import CannotCreateError, UsageError
 
 if TYPE_CHECKING:
     from transformer_cli.config import Direction
-    from transformer_cli.extensions.corpora.importing.imported_files import Imported
+    from transformer_cli.extensions.corpora.importing import Imported
 
 
 def import_command(
@@ -60,7 +60,7 @@ def import_command(
 ) -> None:
     """Turn a translation memory or a table into text files. Spreadsheets and archives, too; a config reads the files."""
     from transformer_cli.data.survey import Wishes
-    from transformer_cli.extensions.corpora.importing.imported_files import import_pairs
+    from transformer_cli.extensions.corpora.importing import import_pairs
 
     if len(files) > 2:
         raise UsageError("give one file, or two text files")

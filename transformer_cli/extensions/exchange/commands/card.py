@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.options import DebugOption, JsonOption, RunOption
+from transformer_cli.commands.options import JsonOption, RunOption
 from transformer_cli.process.errors import CannotCreateError
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ BaseModelOption = Annotated[
 ]
 
 
-def card(
+def card_command(
     run: RunOption = None,
     output: Annotated[
         Path | None,
@@ -45,17 +45,14 @@ def card(
     datasets: DatasetsOption = None,
     base_model: BaseModelOption = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
     from transformer_cli.checkpoint import find_run, load_trained
     from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.export import float32_translator
     from transformer_cli.extensions.exchange.model_card import CARD, CardOptions, card_files
-    from transformer_cli.process.messages import talk_on_stderr
     from transformer_cli.storage import replace_file
 
-    talk_on_stderr(debug=debug)
     if output is not None and not output.is_dir():
         raise CannotCreateError(f"{output}: no such folder")
     if output is not None and (output / CARD).exists():

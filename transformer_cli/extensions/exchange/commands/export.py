@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from transformer_cli.commands.options import DebugOption, JsonOption, RunOption
+from transformer_cli.commands.options import JsonOption, RunOption
 from transformer_cli.extensions.exchange.commands.card import (
     BaseModelOption,
     DatasetsOption,
@@ -16,7 +16,7 @@ from transformer_cli.extensions.exchange.commands.card import (
 logger = logging.getLogger(__name__)
 
 
-def export(
+def export_command(
     to: Annotated[
         Literal["ctranslate2", "hf", "onnx", "argos"], typer.Option("--to", help="The format.")
     ],
@@ -40,7 +40,6 @@ def export(
     datasets: DatasetsOption = None,
     base_model: BaseModelOption = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Write a run in the format of another program. It is checked: that program translates the same."""
     from transformer_cli.checkpoint import find_run, load_trained
@@ -49,10 +48,8 @@ def export(
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.extensions.exchange.export import FORMATS, export_run
     from transformer_cli.extensions.exchange.model_card import CardOptions
-    from transformer_cli.process.messages import talk_on_stderr
     from transformer_cli.storage.filesystem import size_in_words
 
-    talk_on_stderr(debug=debug)
     [wanted] = [one for one in FORMATS if one.name == to]
     lines = None if input_file is None else lines_of(input_file, "--input")
     trained = load_trained(find_run(run))

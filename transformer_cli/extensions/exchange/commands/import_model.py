@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.options import DebugOption, JsonOption
+from transformer_cli.commands.options import JsonOption
 
 
-def import_model(
+def import_model_command(
     folder: Annotated[
         Path, typer.Argument(help="The folder of the model, such as an OPUS-MT model.")
     ],
@@ -25,16 +25,13 @@ def import_model(
         ),
     ] = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Make a run of a model of another program. OPUS-MT (Marian), Pegasus, BART, or an export of tfm."""
     from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.import_folder import import_folder
     from transformer_cli.extensions.exchange.imported_model import fine_tuning_command
     from transformer_cli.extensions.exchange.model_folder import NamedLanguages
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     imported, run = import_folder(folder, name, NamedLanguages(from_, tuple(to or ())))
     source, target = imported.tokenizers
     directions = [str(direction) for direction in imported.config.data.directions]

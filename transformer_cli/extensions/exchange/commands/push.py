@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.options import DebugOption, JsonOption
+from transformer_cli.commands.options import JsonOption
 from transformer_cli.process.errors import UsageError
 
 
-def push(
+def push_command(
     folder: Annotated[Path, typer.Argument(help="A folder that tfm export has made.")],
     repository: Annotated[
         str, typer.Argument(metavar="USER/NAME", help="The repository on the hub; it is made.")
@@ -21,7 +21,6 @@ def push(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Upload without a question.")] = False,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Upload an exported folder to the Hugging Face hub. Log in first: hf auth login."""
     from transformer_cli.commands.output import show
@@ -30,9 +29,7 @@ def push(
         planned_files,
         upload,
     )
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     check_repository(repository)
     files = planned_files(folder)
     kind = "private" if private else "public"

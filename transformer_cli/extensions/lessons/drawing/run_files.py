@@ -17,7 +17,7 @@ from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.storage import MANIFEST_NAME
 from transformer_cli.storage.filesystem import size_in_words
-from transformer_cli.text.tokenizer_pair import SHARED, SOURCE, TARGET
+from transformer_cli.text.tokenizer import SHARED, SOURCE, TARGET
 
 _STEP = "step-"
 _EXAMPLE = RunFolder(Path("NAME"))

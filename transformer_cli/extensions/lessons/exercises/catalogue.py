@@ -50,7 +50,7 @@ EXERCISES = (
              "epsilon times the mean loss of all V tokens"),
     Exercise(6, "warmup", ("learning_rate",), "5.3", "training/schedules.py",
              "the smaller one of two curves is taken; draw both for warmup_steps = 10: which one is smaller before step 10?"),
-    Exercise(7, "greedy_search", ("greedy_search",), "3.1", "decoding/search/greedy.py",
+    Exercise(7, "greedy_search", ("greedy_search",), "3.1", "decoding/search/single_path.py",
              "a loop of at most max_length steps; each step asks the model with [bos_id, *ids], and appends one id or ends"),
     Exercise(8, "beam_search", ("beam_search",), "6.1", "decoding/search/beam.py",
              "keep two lists of pairs (ids, total): the open and the finished hypotheses; the docstring has the steps"),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.decoding.engine import TokenIds
-from transformer_cli.decoding.search.hypotheses import Beams, Candidates
+from transformer_cli.decoding.search.beam import Beams, Candidates
 from transformer_cli.extensions.lessons.explaining.explanation import BeamNode, BeamTree
 
 State = Literal["kept", "dropped", "finished"]

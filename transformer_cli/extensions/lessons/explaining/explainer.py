@@ -17,15 +17,17 @@ from transformer_cli.decoding import (
     TokenIds,
     Translator,
 )
-from transformer_cli.decoding.details.details_of_lines import spans_in_line
-from transformer_cli.decoding.details.word_links import (
+from transformer_cli.decoding.details import (
     linked_words,
     places_of,
+    spans_in_line,
     word_spans,
     words_at,
 )
-from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
-from transformer_cli.decoding.text_pipeline import LINE_BREAKS, PreparedLine
+from transformer_cli.decoding.engines.ensemble import EnsembleEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.text_pipeline import LINE_BREAKS
+from transformer_cli.decoding.translation import PreparedLine
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
     best_of_each_step,
@@ -57,7 +59,7 @@ from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.memory import to_device
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.padding import pad_ids
+from transformer_cli.text.token_arrays import pad_ids
 
 _NOWHERE = (-2, -1)
 

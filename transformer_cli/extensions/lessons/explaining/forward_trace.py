@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from transformer_cli.acceleration import plain_class
 from transformer_cli.acceleration.masks import Mask, visible_of
-from transformer_cli.decoding.engines.cross_attention import aligning_layer
+from transformer_cli.decoding.engines.pytorch import aligning_layer
 from transformer_cli.extensions.lessons.explaining.explanation import (
     AttentionWeights,
     Masks,

@@ -1,0 +1,404 @@
+"""Lines with a form and with protected spans, for models that translate anything into anything."""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig
+from transformer_cli.decoding import (
+    Alternative,
+    Engine,
+    ExplainingEngine,
+    TextPipeline,
+    Translation,
+    Translator,
+)
+from transformer_cli.decoding.translation import Chunk
+from transformer_cli.text.spans import find_spans, span_texts
+from transformer_cli.text.tokenizer import train_tokenizer
+
+Model = Callable[[str], Sequence[str]]
+SPANS = ["https://a.it/b?c=1", "www.x.it", "me@x.it", "{name}", "%s", "<b>", "</b>", "<0>", "47", "1.20", "3", "€5", "A4", "/a/b", "&amp;"]  # fmt: skip
+WORDS = ["one", "two", "The", "cat", "Anna", "20", "See", "is", "I"]
+MARKS = [
+    ".",
+    ",",
+    "?",
+    "!",
+    ":",
+    "(",
+    ")",
+    "\u201c",
+    "-",
+    "  ",
+    "   ",
+    "\t",
+    "|",
+    "'s",
+    "> ",
+    "1. ",
+    "è",
+    "中",
+]
+# What a bad model says: nothing, words, marks, stand-ins, spans, and parts of spans.
+SAYS = [
+    *WORDS,
+    *SPANS,
+    *MARKS,
+    "https://",
+    "a.it",
+    "b>",
+    "Anna Anna",
+    "{",
+    "}",
+    "4",
+    "7",
+    ".it/",
+    "",
+    "Marco",
+    "[UNK]",
+]
+TEXT = " ".join([*WORDS, "Marco", "30", "15", "3", "4", "7", "."])
+SUBWORDS = train_tokenizer([TEXT] * 3, TokenizerConfig(kind="bpe", vocab_size=400))
+OF_WORDS = train_tokenizer([TEXT], TokenizerConfig())
+NO_NUMBERS = train_tokenizer(["one two Anna Marco"], TokenizerConfig())
+
+lines = st.lists(
+    st.sampled_from(SPANS) | st.sampled_from(WORDS) | st.sampled_from(MARKS) | st.just(" "), max_size=14
+).map(" ".join) | st.lists(st.sampled_from([*SPANS, *WORDS, *MARKS, " "]), max_size=14).map("".join)  # fmt: skip
+
+
+def bad_model(seed: int) -> Model:
+    """A model that says something for each text that has nothing to do with it, but is always the same."""
+
+    def says(text: str) -> list[str]:
+        number = zlib.crc32(f"{seed} {text}".encode())
+        sayings = []
+        for _ in range(1 + number % 2):
+            words = []
+            for _ in range(number % 5):
+                number = (number * 1103515245 + 12345) % 2**31
+                words.append(SAYS[number // 8 % len(SAYS)])
+            sayings.append((" " if number % 3 else "").join(words))
+        return sayings
+
+    return says
+
+
+def data_of(source: str, target: str) -> FilesData:
+    corpus = {"source_path": "a", "target_path": "b"}
+    languages = {"source_language": source, "target_language": target}
+    return FilesData.model_validate({"source": "files", "corpora": [corpus], **languages})
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatorOfSayings(Translator):
+    """A translator without a model: a function translates the chunks of its lines."""
+
+    says: Callable[[Sequence[Chunk]], list[Translation]] = lambda chunks: []
+
+    def translate_chunks(
+        self, chunks: Sequence[Chunk], explainer: ExplainingEngine | None = None
+    ) -> list[Translation]:
+        return self.says(chunks)
+
+
+def translator_of(
+    says: Callable[[Sequence[Chunk]], list[Translation]],
+    pipeline: TextPipeline,
+    *,
+    protects: bool,
+    keeps_layout: bool = True,
+) -> TranslatorOfSayings:
+    return TranslatorOfSayings(
+        pipeline,
+        cast(Engine, None),
+        DecodingConfig(keep_layout=keeps_layout),
+        protects_spans=protects,
+        reports_lines=False,
+        says=says,
+    )
+
+
+def formatted(
+    model: Model,
+    *,
+    protects: bool = True,
+    keeps_layout: bool = True,
+    tokenizer: object = SUBWORDS,
+    languages: tuple[str, str] = ("en", "it"),
+) -> TranslatorOfSayings:
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+        texts = [each.text for each in chunks]
+        of_texts = [list(dict.fromkeys(model(text))) for text in texts]
+        return [
+            Translation(text, each[0], -1.0, tuple(Alternative(one, -1.0) for one in each))
+            for text, each in zip(texts, of_texts, strict=True)
+        ]
+
+    assert isinstance(tokenizer, type(SUBWORDS))
+    pipeline = TextPipeline(tokenizer, tokenizer, data_of(*languages), 50, splits_sentences=True)
+    return translator_of(translate, pipeline, protects=protects, keeps_layout=keeps_layout)
+
+
+def translated(line: str, model: Model, **settings: object) -> str:
+    [translation] = formatted(model, **settings).translate([line])  # type: ignore[arg-type]
+    return translation.text
+
+
+@pytest.mark.parametrize("languages", [("en", "it"), ("en", "ja"), ("zh", "de")])
+@pytest.mark.parametrize("tokenizer", [SUBWORDS, OF_WORDS, NO_NUMBERS], ids=["bpe", "words", "few"])
+@given(line=lines, seed=st.integers(0, 1000), keeps_layout=st.booleans())
+def test_every_span_comes_back_whatever_the_model_says(
+    tokenizer: object, languages: tuple[str, str], line: str, seed: int, keeps_layout: bool
+) -> None:
+    settings = {"tokenizer": tokenizer, "languages": languages, "keeps_layout": keeps_layout}
+    [translation] = formatted(bad_model(seed), **settings).translate([line])  # type: ignore[arg-type]
+    for text in (translation.text, *(each.text for each in translation.alternatives)):
+        for span, count in Counter(span_texts(line, find_spans(line))).items():
+            assert text.count(span) >= count, (span, text)
+
+
+distinct = st.lists(st.sampled_from([*SPANS, "word", "The", "cat."]), max_size=12, unique=True)
+
+
+@given(words=distinct, seed=st.integers(0, 1000))
+def test_spans_that_stand_alone_come_back_exactly_once(words: list[str], seed: int) -> None:
+    line = " ".join(words)
+    found = translated(line, bad_model(seed))
+    for span in set(SPANS) & set(words):
+        # 3 may stand in another number, and another sentence of the line may write a number again.
+        is_number = span.lstrip("€").replace(".", "").isdigit()
+        assert found.count(span) == 1 or (is_number and span in found), found
+
+
+@given(line=lines, seed=st.integers(0, 1000), protects=st.booleans())
+def test_a_translation_is_one_line_with_the_same_beginning(
+    line: str, seed: int, protects: bool
+) -> None:
+    found = translated(line, bad_model(seed), protects=protects)
+    assert len(f"{found}.".splitlines()) == 1
+    indentation = len(line) - len(line.lstrip())
+    assert found[:indentation] == line[:indentation]
+
+
+def copying(text: str) -> list[str]:
+    return [text]
+
+
+@given(line=lines, protects=st.booleans())
+def test_a_model_that_copies_gives_back_the_line(line: str, protects: bool) -> None:
+    assert translated(line, copying, protects=protects) == line
+
+
+def upper_case(text: str) -> list[str]:
+    """A model that translates every word, but leaves names and numbers alone."""
+    return [" ".join(word if word[:1].isupper() else word.upper() for word in text.split(" "))]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("look at https://x.it/a.", "LOOK AT https://x.it/a."),
+        ("write to me@x.it or {name} today", "WRITE TO me@x.it OR {name} TODAY"),
+        ("  - the cat  is here", "  - THE CAT  IS HERE"),
+        ("tea      1.20", "TEA      1.20"),
+        ("wait 47 minutes. then go.", "WAIT 47 MINUTES. THEN GO."),
+        ("our site: https://x.it/a", "OUR SITE: https://x.it/a"),
+        ("<b>two words</b> here", "<b>TWO WORDS</b> HERE"),
+        ("https://x.it/a", "https://x.it/a"),
+        ("", ""),
+    ],
+)
+def test_spans_stand_where_their_stand_ins_stood(line: str, expected: str) -> None:
+    assert translated(line, upper_case) == expected
+
+
+def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None:
+    def loses(text: str) -> list[str]:
+        known = {"wait": "WAIT", "minutes.": "MINUTES.", "for": "FOR"}
+        return [" ".join(known.get(word, "?") for word in text.split(" "))]
+
+    [translation] = formatted(loses).translate(["wait 47 minutes."])
+    assert translation.text == "WAIT 47 MINUTES."
+    assert not translation.is_partly_copied
+    assert translated("wait for {name}", loses) == "WAIT FOR {name}"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("see two cats{name}.", "ees owt stac{name}."),
+        ("see cats%s now", "ees stac%s won"),
+        ("the {name}th cat", "eht {name}th tac"),
+        ("see v{name} now", "ees v{name} won"),
+        ("see 45kgs now", "ees 45kgs won"),
+        ("two cats<b>one</b>", "owt stac<b>eno</b>"),
+    ],
+)
+def test_a_word_that_touches_a_span_is_translated_unless_it_is_an_affix(
+    line: str, expected: str
+) -> None:
+    """The model writes each word from its end, so it loses all stand-ins."""
+
+    def backwards(text: str) -> list[str]:
+        return [" ".join(word[::-1] for word in text.split(" "))]
+
+    assert translated(line, backwards) == expected
+
+
+def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
+    def as_sentence(text: str) -> list[str]:
+        return [f"{text.rstrip('.').capitalize()}."]
+
+    assert translated("I have <b>two cats</b> here.", as_sentence) == "I have <b>two cats</b> here."
+    in_german = translated("I have <b>two cats</b>", as_sentence, languages=("en", "de"))
+    assert in_german == "I have <b>Two cats</b>"
+
+
+@pytest.mark.parametrize(
+    ("line", "says", "expected"),
+    [
+        ("Price list", "Listino.", "Listino"),
+        ("See you,", "A presto,.", "A presto,"),
+        ("Dear Anna,", "Cara Anna.", "Cara Anna,"),
+        ("The list:", "La lista", "La lista:"),
+        ("The list:", "列表\uff1a", "列表\uff1a"),
+        ("Hello.", "Ciao.", "Ciao."),
+        ("Hello?", "Ciao.", "Ciao."),
+        ("(Hello.)", "(Ciao.).", "(Ciao.)."),
+        ("So", "Quindi...", "Quindi..."),
+        ("So", "Quindi?", "Quindi?"),
+        ("猫", "猫。", "猫"),
+    ],
+)
+def test_a_text_that_is_no_sentence_gets_no_full_stop(line: str, says: str, expected: str) -> None:
+    assert translated(line, lambda _: [says], protects=False) == expected
+    assert translated(line, lambda _: [says], keeps_layout=False) == says
+
+
+def test_a_line_in_capital_letters_is_read_in_small_letters_and_written_in_capitals() -> None:
+    seen: list[str] = []
+
+    def watches(text: str) -> list[str]:
+        seen.append(text)
+        return [text[::-1]]
+
+    assert translated("- \u201cTHE CAT IS HERE.", watches) == "- .EREH SI TAC EHT\u201c"
+    assert translated("THE EU", watches) == "UE EHT"
+    assert seen == ["\u201cThe cat is here.", "THE EU"]
+
+
+@pytest.mark.parametrize(
+    ("line", "read", "expected"),
+    [
+        ("\u201cone two\u201d", "one two", "\u201cONE TWO\u201d"),
+        ("(one two): ", "one two", "(ONE TWO): "),
+        ("one (two)", "one (two)", "ONE (TWO)"),
+        (
+            "\u201cone\u201d is \u201ctwo\u201d",
+            "\u201cone\u201d is \u201ctwo\u201d",
+            "\u201cONE\u201d IS \u201cTWO\u201d",
+        ),
+        ("one.", "one.", "ONE."),
+        ("\u201c{one} two\u201d", "Anna two", "\u201c{one} TWO\u201d"),
+    ],
+)
+def test_marks_around_a_text_that_the_model_does_not_know_stay(
+    line: str, read: str, expected: str
+) -> None:
+    seen: list[str] = []
+
+    def watches(text: str) -> list[str]:
+        seen.append(text)
+        return [text.upper().replace("ANNA", "Anna")]
+
+    assert translated(line, watches, tokenizer=OF_WORDS) == expected
+    assert seen == [read]
+
+
+def test_a_sentence_whose_spans_are_lost_stays_as_it_is_and_says_so() -> None:
+    def invents(text: str) -> list[str]:
+        return [f"{text} http://never.seen"] if "bad" in text else [text.upper()]
+
+    line = "good word. bad word {x} here."
+    [translation] = formatted(invents).translate([line])
+    assert translation.text == "GOOD WORD. bad word {x} here."
+    assert translation.is_partly_copied
+
+
+def test_only_alternatives_with_all_spans_are_given() -> None:
+    def several(text: str) -> list[str]:
+        return [text.replace("47", "48"), text.upper(), text.replace("47", "4")]
+
+    [translation] = formatted(several).translate(["wait 47 minutes"])
+    assert [each.text for each in translation.alternatives] == ["WAIT 47 MINUTES"]
+    assert translation.text == "WAIT 47 MINUTES"
+
+
+def test_without_protection_spans_inside_a_sentence_are_left_to_the_model() -> None:
+    assert (
+        translated("wait 47 minutes", lambda text: [text[::-1]], protects=False)
+        == "setunim 74 tiaw"
+    )
+
+
+def test_cells_without_words_never_reach_the_model() -> None:
+    seen: Counter[str] = Counter()
+
+    def watches(text: str) -> list[str]:
+        seen[text] += 1
+        return [text]
+
+    table = [
+        "| item | price |",
+        "|:---|--:|",
+        "| tea | € 1.20 |",
+        "cake    2.50 EUR",
+        "10:30",
+        "https://x.it",
+    ]
+    list(formatted(watches, protects=False).translate(table))
+    assert set(seen) == {"item", "price", "tea", "cake"}
+
+
+def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+        return [
+            Translation(
+                text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3
+            )
+            for text, *_ in chunks
+        ]
+
+    pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50)
+    [translation] = translator_of(translate, pipeline, protects=False).translate(["a    b\r\n"])
+    assert translation == Translation(
+        "a    b\r\n",
+        "a    b",
+        -4.0,
+        (Alternative("a    b", -4.0),),
+        unknown_words=("a", "b"),
+        num_words=6,
+    )
+
+
+def test_the_first_text_of_a_line_gets_its_prefix() -> None:
+    seen: list[Chunk] = []
+
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+        seen.extend(chunks)
+        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text, *_ in chunks]
+
+    pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
+    translator = translator_of(translate, pipeline, protects=True)
+    lines = ["- one <b>two</b>. cat.", "12"]
+    list(translator.translate(lines, prefixes=["prefix", "other"], num_before=7))
+    assert [text[:3] for text in seen] == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
+    assert len({text.part for text in seen}) == 3

@@ -1,0 +1,135 @@
+"""Translating under a stopwatch: the same translations, every token counted, phases that fill the time."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.extensions.benchmark import decoding, measuring
+from transformer_cli.extensions.benchmark.advice import Suggestion
+from transformer_cli.extensions.benchmark.decoding import (
+    DecodingPacing,
+    benchmark_decoding,
+    decoding_limit,
+    decoding_suggestions,
+)
+from transformer_cli.extensions.benchmark.flop import Work
+from transformer_cli.extensions.benchmark.timed_translation import PHASES, Subject, translate_round
+
+from ...decoding.small_translators import (
+    WORDS,
+    config_of,
+    random_model,
+    tokenizer_of_words,
+    translator,
+)
+from .small_benchmarks import exactly, machine, search_figures
+
+LINES = [" ".join(WORDS[:count]) for count in range(1, 8)]
+SHORT = DecodingPacing(
+    round_seconds=0.0,
+    trial_seconds=0.0,
+    num_rounds=2,
+    product_seconds=0.0,
+    num_turns=1,
+    num_trials=1,
+)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_the_phases_of_a_round_sum_up_to_its_time(beam_size: int) -> None:
+    found = translate_round(
+        translator(tokenizer_of_words(), beam_size=beam_size), LINES, phases=True
+    )
+    assert tuple(found.phases) == PHASES
+    assert sum(found.phases.values()) == pytest.approx(found.seconds)
+    assert min(found.phases.values()) > 0.0
+
+
+def test_every_token_and_row_is_counted() -> None:
+    forced = _subject(is_forced=True)
+    found = forced.translate(LINES, 1)
+    num_tokens = sum(len(line.split()) + 1 for line in LINES)  # with [EOS]
+    assert found.source_tokens == num_tokens
+    assert found.target_tokens == num_tokens, "lengths are forced to those of the sources"
+    beam = forced.translate(LINES, 2)
+    assert beam.target_tokens == num_tokens
+    assert beam.work.target_tokens >= 2 * num_tokens - 2 * len(LINES)
+
+
+def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
+    found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1)
+    assert found.work == Work(
+        source_tokens=4,
+        target_tokens=4,
+        source_pairs=16,
+        target_pairs=1 + 2 + 3 + 4,
+        cross_pairs=16,
+    )
+    assert (found.num_batches, found.num_steps, found.source_cells) == (1, 4, 4)
+
+
+def test_watching_changes_no_translation(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = translator(tokenizer_of_words(), beam_size=3)
+    expected = [found.text for found in plain.translate(LINES)]
+    texts: list[str] = []
+    translate = Translator.translate
+
+    def spy(self: Translator, lines: Any) -> Any:
+        for found in translate(self, lines):
+            texts.append(found.text)
+            yield found
+
+    monkeypatch.setattr(Translator, "translate", spy)
+    translate_round(plain, LINES, phases=True)
+    assert texts == expected
+
+
+@pytest.mark.parametrize("is_forced", [True, False])
+def test_a_report_has_greedy_search_and_the_beam(
+    is_forced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "SIDES", {"cpu": (16, 32)})
+    change = "decoding.batch_tokens=9"
+    suggested = Suggestion("rows are many", f"set {change}", (change,), 2.0)
+    monkeypatch.setattr(decoding, "decoding_suggestions", lambda *_: [suggested])
+    report = benchmark_decoding(_subject(is_forced=is_forced), LINES, SHORT)
+    assert [trial.suggestion for trial in report.trials] == [suggested]
+    assert (report.greedy.beam_size, report.beam.beam_size) == (1, 4)
+    assert report.num_lines == len(LINES)
+    assert report.is_forced is is_forced
+    assert report.greedy.share_of_peak > 0.0
+    assert report.conclusion.endswith(".")
+
+
+def test_few_rows_suggest_larger_batches_only_if_there_are_lines_to_fill_them() -> None:
+    few = search_figures(rows_per_step=64.0)
+    [found] = decoding_suggestions(few, machine(), 4096, 1000)
+    assert found.because == "a decoder step has only 64 rows"
+    assert found.overrides == ("decoding.batch_tokens=16384",)
+    assert decoding_suggestions(few, machine(), 4096, 20) == []
+
+
+def test_a_search_that_takes_long_suggests_smaller_batches() -> None:
+    slow = search_figures({"search": 0.4, "decoder steps": 0.6})
+    [found] = decoding_suggestions(slow, machine(), 4096, 1000)
+    assert found.overrides == ("decoding.batch_tokens=1024",)
+    assert decoding_suggestions(search_figures(), machine(), 4096, 1000) == []
+
+
+def test_the_sentence_names_the_price_of_the_beam() -> None:
+    greedy = replace(search_figures(), target_tokens_per_cpu_second=exactly(3000.0))
+    assert decoding_limit(greedy, search_figures()) == (
+        "Decoder steps take 80% of the time with beam size 4, at 1,024 rows a step; the matrix products reach "
+        "20% of this machine's peak, and greedy search is 3.0 times as fast"
+    )
+
+
+def _subject(*, is_forced: bool) -> Subject:
+    tokenizer = tokenizer_of_words()
+    model = random_model(tokenizer).float()
+    config = config_of(model, DecodingConfig(beam_size=4, split_sentences=False))
+    found = Subject.trained(model, (tokenizer, tokenizer), config)
+    return replace(found, is_forced=is_forced)

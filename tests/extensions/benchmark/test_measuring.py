@@ -1,0 +1,90 @@
+import sys
+import time
+
+import pytest
+import torch
+
+from transformer_cli.extensions.benchmark import measuring
+from transformer_cli.extensions.benchmark.measuring import (
+    PeakMemory,
+    Spread,
+    Stopwatch,
+    measure_products,
+    phases_of,
+)
+from transformer_cli.process.device import Machine
+
+CPU = torch.device("cpu")
+
+
+def test_the_phases_of_a_lap_fill_it_and_a_phase_may_come_twice() -> None:
+    stopwatch = Stopwatch(CPU)
+    started_at = time.perf_counter()
+    for phase in ("first", "second", "first"):
+        time.sleep(0.002)
+        stopwatch.mark(phase)
+    stopwatch.end_lap("rest")
+    whole = time.perf_counter() - started_at
+    [lap] = stopwatch.laps()
+    assert sum(lap.values()) == pytest.approx(whole, abs=0.002)
+    assert lap["first"] >= 0.004
+    assert lap["second"] >= 0.002
+
+
+def test_a_lap_begins_where_the_last_one_ended() -> None:
+    stopwatch = Stopwatch(CPU)
+    stopwatch.end_lap("work")
+    time.sleep(0.003)
+    stopwatch.end_lap("work")
+    assert [list(lap) for lap in stopwatch.laps()] == [["work"], ["work"]]
+    assert stopwatch.laps()[1]["work"] >= 0.003
+
+
+def test_the_shares_of_all_phases_sum_up_to_one() -> None:
+    laps = [{"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 2.0}]
+    found = phases_of(laps, ("a", "b", "c"))
+    assert sum(phase.share for phase in found.values()) == pytest.approx(1.0)
+    assert found["a"].share == pytest.approx(3 / 8)
+    assert found["c"].share == 0.0
+    assert found["a"].milliseconds.median == pytest.approx(1500.0)
+
+
+def test_a_tenth_lies_below_and_a_tenth_above() -> None:
+    assert Spread.of(range(101)) == pytest.approx((50.0, 10.0, 90.0))
+    assert Spread.of([3.0]) == (3.0, 3.0, 3.0)
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets an earlier peak")
+def test_a_tensor_that_is_gone_counts_until_the_next_start() -> None:
+    measuring.start_measuring(CPU)
+    before = measuring.peak_memory(CPU).resident
+    torch.ones(100_000_000, dtype=torch.uint8)
+    after = measuring.peak_memory(CPU).resident
+    assert before is not None
+    assert after is not None
+    assert after > before + 80_000_000
+    measuring.start_measuring(CPU)
+    again = measuring.peak_memory(CPU).resident
+    assert again is not None
+    assert again < after - 80_000_000
+
+
+def test_the_memory_of_the_device_decides_how_large_a_batch_may_be() -> None:
+    assert PeakMemory(10, 100).used_share == 0.1
+    assert PeakMemory(10, 100, 50, 100).used_share == 0.5
+    assert PeakMemory(None, None).used_share is None
+
+
+def test_three_shapes_are_measured_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "SIDES", {"cpu": (32, 64)})
+    machine = Machine(torch.device("cpu"), torch.float32)
+    found = measure_products(machine, (8, 16, 24), seconds=0.0)
+    assert [(one.what, one.shape) for one in found] == [
+        ("fits into caches", (32, 32, 32)),
+        ("large", (64, 64, 64)),
+        ("of this model", (8, 16, 24)),
+    ]
+    assert all(0.0 < one.flop_per_second.low <= one.flop_per_second.high for one in found)

@@ -1,0 +1,203 @@
+"""The benchmark of training: each suggestion comes in the situation that it names, and the report has every figure."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from transformer_cli.extensions.benchmark import measuring, training
+from transformer_cli.extensions.benchmark.advice import Suggestion
+from transformer_cli.extensions.benchmark.measuring import PeakMemory
+from transformer_cli.extensions.benchmark.training import (
+    TrainingPacing,
+    benchmark_training,
+    training_limit,
+    training_suggestions,
+)
+
+from .small_benchmarks import figures, machine, situation, tiny_config, tiny_data
+
+FULL = PeakMemory(95 * 10**8, 10**10)
+GIGABYTE = 10**9
+
+
+def test_a_balanced_training_gets_no_suggestion() -> None:
+    assert training_suggestions(figures(), situation()) == []
+
+
+def test_the_sentence_names_the_largest_phase_and_the_share_of_the_peak() -> None:
+    assert training_limit(figures()) == (
+        "Backward takes 60% of an update of 500 ms; the matrix products reach 40% of this machine's peak"
+    )
+
+
+def test_waiting_for_data_is_named() -> None:
+    found = figures({"waiting for data": 0.12, "backward": 0.88})
+    assert "waiting for data takes 12%: one thread prepares the batches" in training_limit(found)
+
+
+def test_the_sentence_says_what_other_work_is() -> None:
+    assert training_limit(figures({"other": 0.6, "backward": 0.4})).startswith(
+        "Other work (Python code of the training loop, copies of batches to the device, "
+        "the moving average of the weights, logging) takes 60% of an update of 500 ms; the matrix"
+    )
+
+
+def test_batches_that_did_not_fit_are_named() -> None:
+    assert "3 batches did not fit into memory" in training_limit(figures(num_halvings=3))
+
+
+def test_a_core_is_left_for_the_data_where_threads_take_them_all() -> None:
+    waiting = figures({"waiting for data": 0.2, "backward": 0.8})
+    busy = situation(machine=machine(num_threads=4, num_cores=4))
+    found = [one for one in training_suggestions(waiting, busy) if "waiting" in one.because]
+    assert [one.overrides for one in found] == [("runtime.threads=3",)]
+    assert found[0].because == "waiting for data takes 20% of an update"
+    free = situation(machine=machine(num_threads=4, num_cores=8))
+    assert not any("waiting" in one.because for one in training_suggestions(waiting, free))
+
+
+def test_much_padding_suggests_batches_that_have_less() -> None:
+    found = training_suggestions(
+        figures(padding_share=0.23), situation(padding_at={2048: 0.12, 1024: 0.09})
+    )
+    assert [one.because for one in found] == ["padding is 23% of a batch"]
+    assert found[0].what == "lower training.batch_tokens to 1,024, which leaves 9%"
+    assert found[0].overrides == ("training.batch_tokens=1024",)
+    assert found[0].expected == pytest.approx(0.91 / 0.77)
+
+
+def test_batches_of_sentences_are_replaced_by_batches_of_tokens() -> None:
+    by_sentences = situation(batch_setting="training.batch_sentences", padding_at={512: 0.05})
+    [found] = training_suggestions(figures(padding_share=0.3), by_sentences)
+    assert found.overrides == ("training.batch_sentences=null", "training.batch_tokens=512")
+
+
+def test_no_smaller_batch_is_suggested_that_has_as_much_padding() -> None:
+    found = training_suggestions(figures(padding_share=0.23), situation(padding_at={2048: 0.23}))
+    assert found == []
+
+
+def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
+    on_gpu = situation(
+        machine=machine(device="cuda"), num_batches=10_000, fixed_bytes=GIGABYTE,
+        is_compiled=True, may_record=False,
+    )  # fmt: skip
+    memory = PeakMemory(GIGABYTE, 9 * GIGABYTE, 18 * GIGABYTE, 100 * GIGABYTE)
+    [found] = training_suggestions(figures(memory=memory, share_of_peak=0.1), on_gpu)
+    assert found.because == "18% of the memory is used"
+    # (80 - 1) of (18 - 1) gigabytes are 4.6 times as much.
+    assert found.overrides == ("training.batch_tokens=19000",)
+    assert "raise training.batch_tokens to 19,000" in found.what
+    assert found.least_gain > 1.1, "larger updates change the training, so they must gain more"
+
+
+def test_accumulated_batches_become_fewer_and_larger_so_that_the_update_stays() -> None:
+    slow_loop = figures({"other": 0.3, "backward": 0.7}, batches_per_update=8.0)
+    [found] = training_suggestions(slow_loop, situation(accumulate=8, num_batches=10_000))
+    assert found.overrides == ("training.batch_tokens=16384", "training.accumulate=2")
+    assert found.least_gain < 1.1
+
+
+def test_larger_batches_leave_an_update_of_a_given_number_of_tokens_as_it_is() -> None:
+    slow_loop = figures({"other": 0.3, "backward": 0.7}, batches_per_update=3.0)
+    fixed = situation(update_tokens=9000, num_batches=10_000)
+    [found] = training_suggestions(slow_loop, fixed)
+    assert found.what == (
+        "raise training.batch_tokens to 12,000 (an update keeps its size of about 9,000 target tokens)"
+    )
+    assert found.overrides == ("training.batch_tokens=12000",), "three batches become one"
+    assert found.least_gain < 1.1, "the training learns the same"
+    one_batch = replace(slow_loop, batches_per_update=1.0)
+    assert training_suggestions(one_batch, fixed) == [], "a larger batch would be a larger update"
+
+
+@pytest.mark.parametrize("sizes", [{"accumulate": 8}, {"update_tokens": 9000}])
+def test_a_slow_optimizer_does_not_speak_for_larger_batches_if_the_update_keeps_its_size(
+    sizes: dict[str, int],
+) -> None:
+    slow_optimizer = figures({"optimizer": 0.3, "backward": 0.7}, batches_per_update=8.0)
+    assert training_suggestions(slow_optimizer, situation(num_batches=10_000, **sizes)) == []
+
+
+def test_larger_batches_are_not_suggested_where_they_do_not_fit_or_are_the_corpus() -> None:
+    slow_optimizer = {"optimizer": 0.3, "backward": 0.7}
+    assert training_suggestions(figures(slow_optimizer), situation(num_batches=10_000)) != []
+    assert (
+        training_suggestions(figures(slow_optimizer, memory=FULL), situation(num_batches=10_000))
+        == []
+    )
+    assert training_suggestions(figures(slow_optimizer), situation(num_batches=60)) == []
+
+
+def test_a_gpu_tries_compiled_layers() -> None:
+    on_gpu = situation(machine=machine(device="cuda"))
+    assert [one.overrides for one in training_suggestions(figures(), on_gpu)] == [
+        ("runtime.compile=true",)
+    ]
+
+
+def test_a_gpu_that_is_far_below_its_peak_tries_cuda_graphs() -> None:
+    slow = figures(share_of_peak=0.03)
+    on_gpu = situation(machine=machine(device="cuda"), is_compiled=True)
+    [found] = training_suggestions(slow, on_gpu)
+    assert found.overrides == ("runtime.cuda_graphs=true",)
+    assert found.because.startswith("the matrix products reach only 3% of the peak")
+    assert training_suggestions(figures(share_of_peak=0.3), on_gpu) == []
+    assert training_suggestions(slow, replace(on_gpu, may_record=False)) == []
+    assert training_suggestions(slow, situation()) == [], "a CPU has no CUDA graphs"
+
+
+SHORT = TrainingPacing(
+    num_updates=3, warm_up_seconds=0.0, product_seconds=0.0, turn_seconds=0.0, num_turns=2, num_trials=1
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _small_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "SIDES", {"cpu": (16, 32)})
+
+
+def test_a_report_has_every_figure_and_a_trial_of_what_it_suggests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = "training.batch_sentences=16"
+    suggested = Suggestion("batches are small", f"set {change}", (change,), 2.0)
+    monkeypatch.setattr(training, "training_suggestions", lambda *_: [suggested] * 2)
+    config = tiny_config()
+    report = benchmark_training(config, tiny_data(config, tmp_path), tmp_path / "run", SHORT)
+    figures = report.figures
+    assert figures.num_updates == 3
+    assert sum(phase.share for phase in figures.phases.values()) == pytest.approx(1.0)
+    assert 0.0 <= figures.padding_share < 1.0
+    assert figures.peak in figures.products
+    assert figures.share_of_peak == pytest.approx(
+        figures.flop_per_second.median / figures.peak.flop_per_second.median
+    )
+    [trial] = report.trials
+    assert trial.suggestion == suggested
+    assert trial.unit == "CPU-second"
+    assert trial.ratio is not None
+    assert trial.has_helped == (f"set {change}. A trial" in report.conclusion)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_figures_of_a_training_in_bfloat16_have_their_own_peak(tmp_path: Path) -> None:
+    config = tiny_config("runtime.precision=bfloat16")
+    short = replace(SHORT, num_trials=0)
+    report = benchmark_training(config, tiny_data(config, tmp_path), tmp_path / "run", short)
+    assert report.machine == "CPU, 1 thread, bfloat16"
+
+
+def test_an_update_with_r_drop_needs_twice_the_products(tmp_path: Path) -> None:
+    # An update is an epoch, so all updates have the same work.
+    settings = "training.batch_sentences=100", "training.accumulate=2", "model.dropout=0.1"
+    plain, twice = tiny_config(*settings), tiny_config(*settings, "training.r_drop=1.0")
+    data, short = tiny_data(plain, tmp_path), replace(SHORT, num_trials=0)
+    once, both = (
+        benchmark_training(config, data, tmp_path / "run", short).figures
+        for config in (plain, twice)
+    )
+    assert both.flop_per_target_token == 2 * once.flop_per_target_token
+    assert once.batches_per_update == both.batches_per_update == 2
+    assert both.target_tokens_per_update == once.target_tokens_per_update

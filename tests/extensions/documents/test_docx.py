@@ -1,0 +1,236 @@
+"""DOCX: what is text, how runs come back, and everything else byte for byte."""
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from transformer_cli.extensions.documents.docx import read_docx
+from transformer_cli.extensions.documents.segments import Markup, plain_text
+from transformer_cli.process.errors import DataError
+
+from .archives import packed, unpacked
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+BOLD, ITALIC = "<w:rPr><w:b/></w:rPr>", "<w:rPr><w:i/></w:rPr>"
+
+
+def run(text: str, run_format: str = "") -> str:
+    return f'<w:r w:rsidR="00A1">{run_format}<w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def body(*paragraphs: str) -> str:
+    inner = "".join(f"<w:p><w:pPr><w:jc/></w:pPr>{each}</w:p>" for each in paragraphs)
+    return f'<?xml version="1.0"?>\n<w:document xmlns:w="{W}" xmlns:r="urn:r"><w:body>{inner}<w:sectPr/></w:body></w:document>'
+
+
+def docx(*paragraphs: str, **others: str) -> bytes:
+    more = {f"word/{name}.xml": content for name, content in others.items()}
+    return packed(
+        {"[Content_Types].xml": "<Types/>", "word/document.xml": body(*paragraphs)}
+        | more
+        | {"word/media/a.png": "\u0089"}
+    )
+
+
+def texts(data: bytes) -> list[str]:
+    return [plain_text(segment.pieces) for segment in read_docx(data).segments]
+
+
+def shown(document: str) -> list[list[tuple[str, str]]]:
+    """For each paragraph, what Word shows: the format and the text of each stretch; other content by its name."""
+    found = []
+    for paragraph in etree.fromstring(document.encode()).iter(f"{{{W}}}p"):
+        stretches: list[tuple[str, str]] = []
+        for each in paragraph.iter(f"{{{W}}}r"):
+            properties = each.find(f"{{{W}}}rPr")
+            names = "" if properties is None else " ".join(etree.QName(p).localname for p in properties)  # fmt: skip
+            for child in each:
+                name = etree.QName(child).localname
+                text = child.text or "" if name == "t" else f"<{name}>"
+                if name == "rPr":
+                    continue
+                if name == "t" and stretches and stretches[-1][0] == names and "<" not in stretches[-1][1]:  # fmt: skip
+                    stretches[-1] = (names, stretches[-1][1] + text)
+                elif text:
+                    stretches.append((names, text))
+        found.append(stretches)
+    return found
+
+
+def result(*paragraphs: str, translator: WordByWord = UPPER) -> str:
+    return unpacked(done(read_docx(docx(*paragraphs)), translator).data)["word/document.xml"]
+
+
+def test_runs_with_the_same_format_are_one_text_and_others_are_ranges_that_move() -> None:
+    paragraph = (
+        run("The ") + '<w:proofErr w:type="spellStart"/>' + run("ol") + run("d ") + run("red", BOLD)
+        + run(" car") + run(" ", BOLD) + run("stops", ITALIC)
+    )  # fmt: skip
+    [segment] = read_docx(docx(paragraph)).segments
+    assert plain_text(segment.pieces) == "The old red car stops"
+    assert sum(isinstance(piece, Markup) for piece in segment.pieces) == 4
+    [stretches] = shown(result(paragraph))
+    assert stretches == [("", "THE OLD "), ("b", "RED"), ("", " CAR "), ("i", "STOPS")]
+    [backwards] = shown(result(paragraph, translator=REVERSED))
+    assert backwards == [("i", "STOPS"), ("", " CAR "), ("b", "RED"), ("", " OLD THE")]
+
+
+def test_the_format_of_most_of_the_text_is_that_of_the_paragraph() -> None:
+    [segment] = read_docx(docx(run("All of this is bold ", BOLD) + run("but this"))).segments
+    assert isinstance(segment.pieces[0], str)
+    assert isinstance(segment.pieces[1], Markup)
+
+
+def test_tabs_and_line_breaks_divide_texts_and_stay_in_their_runs() -> None:
+    paragraph = '<w:r><w:rPr><w:b/></w:rPr><w:t>First</w:t><w:br/><w:t>second</w:t><w:tab/></w:r><w:r><w:t>third</w:t></w:r>'  # fmt: skip
+    assert texts(docx(paragraph)) == ["First", "second", "third"]
+    [stretches] = shown(result(paragraph))
+    assert stretches == [("b", "FIRST"), ("b", "<br>"), ("b", "SECOND"), ("b", "<tab>"), ("", "THIRD")]  # fmt: skip
+
+
+def test_links_move_with_their_words_and_fields_take_the_place_of_a_word() -> None:
+    link = '<w:hyperlink r:id="rId5">' + run("this page", ITALIC) + "</w:hyperlink>"
+    number = (
+        '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> PAGE </w:instrText></w:r>'
+        '<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>12</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
+    )
+    paragraph = run("See ") + link + run(" on ") + number + run(" please")
+    found = result(paragraph, translator=REVERSED)
+    assert number in found
+    assert re.search(r'<w:hyperlink r:id="rId5"><w:r><w:rPr><w:i/></w:rPr><w:t[^>]*>PAGE THIS</w:t></w:r></w:hyperlink>', found)  # fmt: skip
+    order = [found.index(part) for part in ("PLEASE", "begin", "ON", "hyperlink r", "SEE")]
+    assert order == sorted(order)
+
+
+def test_the_text_of_a_link_that_is_a_field_is_translated() -> None:
+    parts = [
+        '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> HYPERLINK "x" </w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r>',
+        run("a page"),
+        '<w:r><w:fldChar w:fldCharType="end"/></w:r>',
+    ]
+    found = result(run("See ") + "".join(parts))
+    assert found.index(parts[0]) < found.index("A PAGE") < found.index(parts[2])
+
+
+def test_notes_headers_and_text_boxes_are_translated_and_comments_and_deleted_text_are_not() -> (
+    None
+):
+    box = f"<w:r><w:drawing><w:txbxContent><w:p>{run('In a box')}{run(' bold', BOLD)}</w:p></w:txbxContent></w:drawing></w:r>"
+    note = '<w:r><w:rPr><w:vertAlign/></w:rPr><w:footnoteReference w:id="2"/></w:r>'
+    paragraph = run("Outside") + box + note + '<w:del w:id="1"><w:r><w:delText>gone</w:delText></w:r></w:del>' + run(" text")  # fmt: skip
+    others = {
+        name: f'<w:{name} xmlns:w="{W}"><w:p>{run(f"Text of {name}")}</w:p></w:{name}>'
+        for name in ("header1", "footer2", "footnotes", "endnotes", "comments")
+    }
+    data = docx(paragraph, **others)
+    assert sorted(texts(data)) == sorted(
+        [
+            "Outside text",
+            "In a box bold",
+            "Text of header1",
+            "Text of footer2",
+            "Text of footnotes",
+            "Text of endnotes",
+        ]
+    )
+    parts = unpacked(done(read_docx(data)).data)
+    assert parts["word/comments.xml"] == others["comments"]
+    assert "TEXT OF header1" in parts["word/header1.xml"]
+    document = parts["word/document.xml"]
+    assert document.count("gone") == document.count("footnoteReference") == 1
+    assert "OUTSIDE" in document
+    assert re.search(r"<w:txbxContent><w:p>.*IN A BOX.*BOLD.*</w:p></w:txbxContent>", document)
+
+
+def test_a_place_names_the_part_and_the_paragraph() -> None:
+    assert read_docx(docx(run("1"), run("Two"))).segments[0].place == "word/document.xml, paragraph 2"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"text", "no whole zip file"),
+        (b"\xd0\xcf\x11\xe0" + bytes(20), "an old .doc file"),
+        (packed({"a.txt": "x"}), "it has no word/document.xml"),
+        (packed({"word/document.xml": "<a>"}), "no well-formed XML"),
+        (packed({"word/document.xml": "<a>" + " " * 9_000_000 + "</a>"}), "zip bomb"),
+        (packed({"word/document.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a/>'}), "declares an entity"),
+    ],
+)
+def test_other_files_are_refused(data: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_docx(data)
+
+
+ITEMS = st.sampled_from(
+    [
+        "<w:t>word</w:t>",
+        '<w:t xml:space="preserve"> two words </w:t>',
+        "<w:tab/>",
+        "<w:br/>",
+        '<w:footnoteReference w:id="1"/>',
+        "<w:t>é &amp; &lt;</w:t>",
+        "<w:t/>",
+        "<w:noBreakHyphen/>",
+        "<w:lastRenderedPageBreak/>",
+        "<w:drawing><w:x/></w:drawing>",
+    ]
+)
+FORMATS = st.sampled_from(["", "", BOLD, ITALIC])
+RUNS = st.builds(
+    lambda f, items: f"<w:r>{f}{''.join(items)}</w:r>", FORMATS, st.lists(ITEMS, max_size=3)
+)
+MARKS = st.sampled_from(['<w:bookmarkStart w:id="0"/>', '<w:bookmarkEnd w:id="0"/>', '<w:fldSimple w:instr="PAGE"><w:r><w:t>3</w:t></w:r></w:fldSimple>'])  # fmt: skip
+CONTENT = st.lists(st.one_of(RUNS, MARKS), max_size=4).map("".join)
+WRAPPED = st.one_of(
+    CONTENT,
+    CONTENT.map(lambda inner: f'<w:hyperlink r:id="a">{inner}</w:hyperlink>'),
+    CONTENT.map(lambda inner: f"<w:sdt><w:sdtPr/><w:sdtContent>{inner}</w:sdtContent></w:sdt>"),
+    CONTENT.map(
+        lambda inner: (
+            f"<w:r><w:pict><w:txbxContent><w:p>{inner}</w:p></w:txbxContent></w:pict></w:r>"
+        )
+    ),
+)
+PARAGRAPHS = st.lists(WRAPPED, max_size=4).map("".join)
+
+
+def names(document: str) -> Counter[str]:
+    """The elements that are neither runs, texts nor formats, and what Word forgets."""
+    tags = (etree.QName(each).localname for each in etree.fromstring(document.encode()).iter())
+    forgotten = ("r", "t", "rPr", "b", "i", "lastRenderedPageBreak", "noBreakHyphen")
+    return Counter(tag for tag in tags if tag not in forgotten)
+
+
+def letters(document: str) -> Counter[str]:
+    text = etree.tostring(etree.fromstring(document.encode()), method="text", encoding="unicode")
+    return Counter(sign for sign in text.upper() if sign.isalnum())
+
+
+@given(st.lists(PARAGRAPHS, min_size=1, max_size=3))
+def test_equal_translations_keep_every_byte_and_others_lose_and_double_nothing(
+    paragraphs: list[str],
+) -> None:
+    data = docx(*paragraphs)
+    assert done(read_docx(data), Identity()).data == data
+    before = unpacked(data)["word/document.xml"]
+    for translator in (UPPER, REVERSED):
+        parts = unpacked(done(read_docx(data), translator).data)
+        after = parts["word/document.xml"]
+        assert names(after) == names(before)
+        assert letters(after) == letters(before)
+        for text in etree.fromstring(after.encode()).iter(f"{{{W}}}t"):
+            assert etree.QName(text.getparent()).localname == "r"
+        for each in etree.fromstring(after.encode()).iter(f"{{{W}}}r"):
+            assert etree.QName(each.getparent()).localname != "r"
+        assert {**parts, "word/document.xml": before} == unpacked(data)
+
+
+def test_an_empty_format_is_none() -> None:
+    found = result(run("Split", '<w:rPr><w:lang w:val="en"/></w:rPr>') + run(" word"))
+    assert "SPLIT WORD" in found

@@ -1,0 +1,81 @@
+"""EPUB: chapters, the table of contents and the description of the book."""
+
+import pytest
+
+from transformer_cli.extensions.documents.epub import read_epub
+from transformer_cli.extensions.documents.segments import plain_text
+from transformer_cli.process.errors import DataError
+
+from .archives import packed, unpacked
+from .fake_translators import Identity, WordByWord, done
+
+CONTAINER = '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+OPF = """<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>A small book</dc:title>
+<dc:creator>Nobody</dc:creator><dc:language>en-GB</dc:language></metadata><manifest>
+<item id="two" href="two%20b.xhtml" media-type="application/xhtml+xml"/><item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/>
+<item id="one" href="text/one.xhtml" media-type="application/xhtml+xml"/><item id="css" href="a.css" media-type="text/css"/>
+</manifest><spine><itemref idref="one"/><itemref idref="two"/></spine></package>"""
+NCX = "<ncx><docTitle><text>A small book</text></docTitle><navLabel><text>First chapter</text></navLabel></ncx>"
+PAGE = '<?xml version="1.0"?>\n<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en"><head><title>{0}</title></head><body><p>{0} <b>text</b><br/>&#160;end</p></body></html>'
+
+
+def book(**changed: str) -> bytes:
+    parts = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": CONTAINER,
+        "OEBPS/book.opf": OPF,
+        "OEBPS/toc.ncx": NCX,
+        "OEBPS/two b.xhtml": PAGE.format("Second"),
+        "OEBPS/text/one.xhtml": PAGE.format("First"),
+        "OEBPS/a.css": "p {color: red}",
+    }
+    return packed(parts | {name.replace("__", "/"): text for name, text in changed.items()}, stored=("mimetype",))  # fmt: skip
+
+
+def test_chapters_are_translated_in_the_order_of_reading() -> None:
+    texts = [plain_text(each.pieces) for each in read_epub(book()).segments]
+    assert texts[0] == "A small book"
+    assert texts.index("First") < texts.index("Second") < texts.index("First chapter")
+
+
+def test_a_translated_book_names_its_language_and_is_xml_everywhere() -> None:
+    words = WordByWord(lambda word: f"{word.upper()}\u00a0!")
+    before, after = unpacked(book()), unpacked(done(read_epub(book()), words).data)
+    assert list(after) == list(before)
+    assert "<dc:language>it</dc:language>" in after["OEBPS/book.opf"]
+    assert "Nobody" in after["OEBPS/book.opf"]
+    assert "FIRST&#160;!" in after["OEBPS/text/one.xhtml"]
+    assert 'xml:lang="it"' in after["OEBPS/text/one.xhtml"]
+    assert "FIRST\u00a0! CHAPTER\u00a0!" in after["OEBPS/toc.ncx"]
+    for name in ("mimetype", "META-INF/container.xml", "OEBPS/a.css"):
+        assert after[name] == before[name]
+    read_epub(done(read_epub(book()), words).data)
+
+
+def test_equal_translations_keep_every_byte() -> None:
+    data = book(**{"OEBPS__book.opf": OPF.replace("en-GB", "en")})
+    assert done(read_epub(data), Identity()).data == data
+
+
+def test_an_encrypted_book_is_refused_and_one_with_obfuscated_fonts_is_not() -> None:
+    method = (
+        '<encryption><EncryptedData><EncryptionMethod Algorithm="{}"/></EncryptedData></encryption>'
+    )
+    with pytest.raises(DataError, match="encrypted"):
+        read_epub(book(**{"META-INF__encryption.xml": method.format("aes")}))
+    fonts = method.format("http://www.idpf.org/2008/embedding")
+    assert read_epub(book(**{"META-INF__encryption.xml": fonts})).segments
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x",
+        packed({"a": "b"}),
+        packed({"META-INF/container.xml": "<a/>"}),
+        packed({"META-INF/container.xml": CONTAINER}),
+    ],
+)
+def test_other_files_are_refused(data: bytes) -> None:
+    with pytest.raises(DataError):
+        read_epub(data)

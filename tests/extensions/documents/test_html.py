@@ -1,0 +1,210 @@
+"""HTML pages: what is translated, what stays, and where the tags go."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.html import read_html
+from transformer_cli.extensions.documents.translation import NOT_TEXT, translate_document
+
+from .fake_translators import REVERSED, Identity, WordByWord, done, translated
+
+
+def upper(html: str) -> str:
+    return translated(read_html(html.encode()))
+
+
+def reverse(html: str) -> str:
+    return translated(read_html(html.encode()), REVERSED)
+
+
+TAGS = ["<p>", "</p>", "<b>", "</b>", "<i class=x>", "</i>", "<br>", "<img alt='a dog' src=a.png>", "<pre>", "</pre>"]  # fmt: skip
+LANGUAGES = ["<html lang=en>", "<span lang=fr>", "</span>", "<div translate=no>", "</div>"]
+RAW = ["<!-- note -->", "<script>if (a<b) {}</script>", "<code>x &lt; y</code>", "<sup>1</sup>", "<svg>", "</svg>", "<title>", "</title>", "<textarea>"]  # fmt: skip
+BROKEN = [
+    "<!--",
+    "-->",
+    "<",
+    ">",
+    "&",
+    "</",
+    "<p",
+    '"',
+    "'",
+    "=",
+    "\x00",
+    "\udc80",
+    "<![CDATA[",
+    "<?php",
+    "?>",
+]
+TEXTS = ["&amp;", "&eacute;", "&#233;", "Hello world. ", "How are you?", "one ", " two", "\n", "\r\n", "  ", "\u00e8", "{name}", "%s", "https://x.org/a?b=c"]  # fmt: skip
+LINKS = ["<a title=\"Read me\" href='u'>", "</a>", "<td>"]
+HTML_PARTS = st.sampled_from([*TAGS, *LANGUAGES, *RAW, *BROKEN, *TEXTS, *LINKS])
+
+
+@given(st.lists(HTML_PARTS, max_size=40))
+def test_an_identity_translation_gives_identical_bytes(parts: list[str]) -> None:
+    data = "".join(parts).encode("utf-8", "surrogateescape")
+    assert translate_document(read_html(data), Identity()).data == data
+
+
+@given(st.lists(HTML_PARTS, max_size=40))
+def test_a_translated_page_has_the_segments_of_the_translation(parts: list[str]) -> None:
+    data = "".join(parts).encode("utf-8", "surrogateescape")
+    page = read_html(data)
+    # Small letters stay small, because they say whether a sentence goes on behind <br>.
+    found = read_html(done(page, WordByWord(lambda word: word.replace("o", "u"))).data)
+    texts = [
+        "".join(sorted(piece for piece in segment.pieces if isinstance(piece, str)))
+        for segment in page.segments
+    ]
+    assert len(found.segments) == len(texts)
+
+
+@given(st.lists(HTML_PARTS, max_size=40))
+def test_no_markup_is_lost_or_doubled_and_ranges_stay_nested(parts: list[str]) -> None:
+    page = read_html("".join(parts).encode("utf-8", "surrogateescape"))
+    seen = []
+
+    class Watched:
+        segments = page.segments
+
+        def write(self, translations, languages):  # type: ignore[no-untyped-def]
+            seen.extend(translations)
+            return b""
+
+    translate_document(Watched(), REVERSED)
+    for segment, translation in zip(page.segments, seen, strict=True):
+        given_markup = [piece for piece in segment.pieces if not isinstance(piece, str)]
+        markup = [piece for piece in translation.pieces if not isinstance(piece, str)]
+        assert sorted(map(str, markup)) == sorted(map(str, given_markup))
+        opened: list[int] = []
+        for piece in markup:
+            if piece.role.value == "open":
+                opened.append(piece.number)
+            elif piece.role.value == "close":
+                assert opened.pop() == piece.number
+        assert not opened
+
+
+def test_a_tag_moves_with_its_words() -> None:
+    assert reverse("<p>A <b>red car</b> stops.</p>") == "<p>STOPS. <b>CAR RED</b> A</p>"
+
+
+def test_punctuation_outside_a_tag_stays_outside() -> None:
+    assert upper("<p>See <i>the manual</i>, please.</p>") == "<p>SEE <i>THE MANUAL</i>, PLEASE.</p>"
+
+
+def test_attributes_for_people_are_translated_also_inside_a_paragraph() -> None:
+    page = '<p>Look <img src="a.png" alt="A &quot;dog&quot;"> here</p>'
+    assert upper(page) == '<p>LOOK <img src="a.png" alt="A &quot;DOG&quot;"> HERE</p>'
+
+
+def test_code_and_placeholders_stay() -> None:
+    assert (
+        upper("<p>Call <code>f(x)</code> with {name} and <kbd>q</kbd>.</p>")
+        == "<p>CALL <code>f(x)</code> WITH {name} AND <kbd>q</kbd>.</p>"
+    )
+
+
+def test_the_language_of_the_page_changes() -> None:
+    assert upper('<html lang="en-US">') == '<html lang="it">'
+
+
+def test_a_text_in_another_language_stays() -> None:
+    page = '<html lang="en"><p>They say <span lang="fr">merci bien</span> here.</p>'
+    assert 'SAY <span lang="fr">merci bien</span> HERE.' in upper(page)
+
+
+def test_a_tag_without_partner_stays_in_its_place() -> None:
+    assert upper("<p>one <b>two <p>three</b> four") == "<p>ONE <b>TWO <p>THREE</b> FOUR"
+
+
+def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
+    page = read_html(b'<meta charset="iso-8859-1"><p>caf\xe9</p>')
+    found = translate_document(
+        page, WordByWord(lambda word: word + "\u0142", languages=Direction("en", "pl"))
+    )
+    assert found.data == b'<meta charset="iso-8859-1"><p>caf\xe9&#322;</p>'
+
+
+def test_entities_and_scripts_stay() -> None:
+    page = "<script>var a = '<p>no</p>';</script><style>p > b {}</style><p>Fish &amp; chips</p>"
+    assert upper(page) == page[: page.index("<p>Fish")] + "<p>FISH &amp; CHIPS</p>"
+
+
+def test_a_space_that_does_not_break_is_written_as_a_reference() -> None:
+    page = read_html(b"<p>Really? Fish &copy; now</p>")
+    french = WordByWord(lambda word: word.replace("?", "\u00a0?"))
+    assert translated(page, french) == "<p>Really&#160;? Fish \u00a9 now</p>"
+
+
+def test_white_space_around_a_block_stays() -> None:
+    page = "<div>\n  <p>\n    one\n    two </p>\n  three <img src=a>\n</div>\n"
+    wanted = "<div>\n  <p>\n    ONE TWO </p>\n  THREE <img src=a>\n</div>\n"
+    assert upper(page) == wanted
+
+
+def test_tags_around_the_same_words_hold_them_all_before_a_mark() -> None:
+    for text in (
+        "<p>They are on the <b><i>table</i></b>.</p>",
+        '<p>Where is the <a href="x"><u>old station</u></a>?</p>',
+        "<p><b><i>They are on the table</i></b>.</p>",
+        "<p>He said (<b><i>loudly</i></b>) no.</p>",
+    ):
+        upper = text.upper().replace('HREF="X"', 'href="x"')
+        expected = re.sub(r"</?[A-Z]", lambda tag: tag[0].lower(), upper)
+        assert translated(read_html(text.encode())) == expected
+
+
+def test_a_text_with_bytes_that_are_no_text_stays_and_is_named() -> None:
+    data = b"<p>Caf\xe9 here</p><p>And more</p>"
+    result = done(read_html(data))
+    assert result.data == b"<p>Caf\xe9 here</p><p>AND MORE</p>"
+    assert [doubt.reason for doubt in result.doubts] == [NOT_TEXT]
+
+
+def test_a_link_without_words_is_not_emptied() -> None:
+    html = '<p>Their names are <i>Max</i>.<a href="#back">\u21a9\ufe0e</a></p>'
+    assert upper(html) == html.replace("Their names are", "THEIR NAMES ARE").replace("Max", "MAX")
+    assert upper('dog <a href="#one">1</a> cat') == 'DOG <a href="#one">1</a> CAT'
+    assert reverse('dog<a href="#one">1</a> cat') == 'CAT DOG<a href="#one">1</a>'
+    assert reverse('dog <a href="#one">1</a> cat') == 'CAT <a href="#one">1</a> DOG'
+
+
+def test_xhtml_names_languages_with_a_prefix() -> None:
+    html = '<html xml:lang="en"><p>good <span xml:lang="it">buono</span></p></html>'
+    assert '<span xml:lang="it">buono</span>' in upper(html)
+    assert "GOOD" in upper(html)
+
+
+def test_a_line_break_inside_a_sentence_moves_with_its_words() -> None:
+    assert reverse("<p>The red<br>cars</p>") == "<p>CARS RED<br> THE</p>"
+    assert (
+        upper("<p>The red<br>\ncars stop.<br>Now!</p>") == "<p>THE RED<br> CARS STOP.<br>NOW!</p>"
+    )
+
+
+def test_a_line_break_before_a_capital_letter_divides_two_texts() -> None:
+    html = "<p>Best wishes,<br>Marco Rossi<br>12 High Street<br><br>and more</p>"
+    assert [segment.pieces for segment in read_html(html.encode()).segments] == [
+        ("Best wishes,",),
+        ("Marco Rossi",),
+        ("12 High Street",),
+        ("and more",),
+    ]
+
+
+def test_the_reading_aid_of_a_word_stays() -> None:
+    assert upper("<ruby>word<rp>(</rp><rt>reading</rt><rp>)</rp></ruby>") == (
+        "<ruby>WORD<rp>(</rp><rt>reading</rt><rp>)</rp></ruby>"
+    )
+
+
+def test_the_space_between_a_text_and_a_tag_without_words_stays() -> None:
+    assert upper("<p><a href=u><img src=x></a> one <b></b> <i> </i></p>") == (
+        "<p><a href=u><img src=x></a> ONE <b></b> <i> </i></p>"
+    )

@@ -1,0 +1,139 @@
+"""JSON: strings are translated; keys, numbers and white space stay."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.extensions.documents.formats import ReadingOptions
+from transformer_cli.extensions.documents.json import read_json
+from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.yaml import read_yaml
+from transformer_cli.process.errors import DataError
+
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
+
+KEYS = st.text(st.sampled_from('ab".\\'), max_size=3)
+TEXTS = st.text(st.sampled_from('ab c"\\\n-\u00e8\U0001f600'), max_size=8)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=15,
+)
+
+
+def squeezed(value: Any) -> Any:
+    """A tree without the white space of its strings, which the translator of the tests makes regular."""
+    if isinstance(value, str):
+        return "".join(value.split())
+    if isinstance(value, list):
+        return [squeezed(each) for each in value]
+    return (
+        {key: squeezed(each) for key, each in value.items()} if isinstance(value, dict) else value
+    )
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 2, "\t"]))
+def test_all_strings_change_and_nothing_else(
+    value: Any, is_ascii: bool, indent: int | str | None
+) -> None:
+    data = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
+    assert translate_document(read_json(data), Identity()).data == data
+    found = done(read_json(data), WordByWord(lambda word: word.replace("a", "A").replace("b", "B")))
+    assert squeezed(json.loads(found.data)) == squeezed(_changed(value))
+
+
+def _changed(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("a", "A").replace("b", "B")
+    if isinstance(value, list):
+        return [_changed(each) for each in value]
+    return (
+        {key: _changed(each) for key, each in value.items()} if isinstance(value, dict) else value
+    )
+
+
+def test_patterns_choose_values() -> None:
+    text = '{"id": "red car", "items": [{"title": "one", "kind": "car"}, {"title": "two"}]}'
+    document = read_json(text.encode(), ReadingOptions(values=("items.*.title",)))
+    assert done(document, UPPER).data.decode() == text.replace("one", "ONE").replace("two", "TWO")
+    document = read_json(text.encode(), ReadingOptions(values=("**.title", "id")))
+    assert len(document.segments) == 3
+
+
+def test_patterns_that_choose_nothing_are_refused() -> None:
+    options = ReadingOptions(values=("nope.x", "title"))
+    with pytest.raises(
+        DataError, match=r"no text has the keys that --values names: nope\.x, title"
+    ):
+        read_json(b'{"a": "one"}', options)
+    with pytest.raises(DataError, match="no text has the keys"):
+        read_yaml(b"a: one\n", options)
+    assert not read_json(b"{}").segments
+
+
+def test_a_file_that_escapes_letters_gets_escaped_letters() -> None:
+    document = read_json(b'{"a": "caf\\u00e9 now"}')
+    assert done(document, UPPER).data == b'{"a": "CAF\\u00c9 NOW"}'
+
+
+def test_lines_of_json_are_read() -> None:
+    assert (
+        done(read_json(b'{"a": "one"}\n{"a": "two"}\n'), UPPER).data
+        == b'{"a": "ONE"}\n{"a": "TWO"}\n'
+    )
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1,}', "[1 2]", "hello", "", '{"a": "x"} {', "{]"])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="line 1: no valid JSON"):
+        read_json(text.encode())
+
+
+def test_deep_nesting_is_refused_with_its_line() -> None:
+    with pytest.raises(DataError, match="line 2: nested more than 200 deep"):
+        read_json(b"\n" + b"[" * 100_000 + b"]" * 100_000)
+
+
+def test_the_branches_of_a_plural_are_texts_of_their_own() -> None:
+    source = '{"a": "{n, plural, offset:1 =0 {no file} one {# \\u00e9 file} other {# files in {place}}} here"}'
+    assert translated(read_json(source.encode())) == (
+        '{"a": "{n, plural, offset:1 =0 {NO FILE} one {# \\u00c9 FILE} other {# FILES IN {place}}} HERE"}'
+    )
+
+
+def test_branches_inside_branches_are_found_and_quoted_braces_stay() -> None:
+    source = """{"a": "{g, select, male {He has {n, plural, one {# dog} other {# dogs}}} other {It''s '{x}'}}"}"""
+    assert translated(read_json(source.encode())) == (
+        """{"a": "{g, select, male {HE HAS {n, plural, one {# DOG} other {# DOGS}}} other {IT'S '{x}'}}"}"""
+    )
+
+
+def test_an_apostrophe_before_a_brace_is_doubled_because_it_would_quote() -> None:
+    source = '{"a": "{n, plural, other {of {name}}}"}'
+    italian = WordByWord(lambda word: "dell'" if word == "of" else word, joins="")
+    assert translated(read_json(source.encode()), italian) == (
+        """{"a": "{n, plural, other {dell''{name}}}"}"""
+    )
+
+
+def test_a_message_whose_braces_do_not_fit_stays() -> None:
+    source = '{"a": "{n, plural, one {# file} other {# files}"}'
+    assert translated(read_json(source.encode())) == source
+
+
+def test_blocks_of_html_in_a_string_are_translated_one_by_one() -> None:
+    source = '{"a": "<p>One <b>red</b> car</p><p>two<br>cars</p>"}'
+    assert translated(read_json(source.encode()), REVERSED) == (
+        '{"a": "<p>CAR <b>RED</b> ONE</p><p>TWO<br>CARS</p>"}'
+    )
+
+
+def test_formats_of_dates_and_names_of_other_messages_stay() -> None:
+    source = '["%Y-%m-%d", "DD/MM/YYYY", "%b %d, %H:%M", "$t(menu.open) @:menu.file"]'
+    assert translated(read_json(source.encode())) == source
+    assert translated(read_json(b'["%d mad dads"]')) == '["%d MAD DADS"]'
+    # A pattern with many ways to read this would never end.
+    assert read_json(f'["{"MMM" * 5000} man"]'.encode()).segments

@@ -1,0 +1,144 @@
+"""Markdown: what is translated, what stays, and where the markup goes."""
+
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from transformer_cli.extensions.documents.markdown import read_markdown
+from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.text.spans import find_spans, masked
+
+from .fake_translators import REVERSED, Identity, WordByWord, done, translated
+
+ABBREVIATION = re.compile(r"^ {0,3}\*\[[^\]]+\]:", re.MULTILINE)
+
+
+def upper(text: str) -> str:
+    return translated(read_markdown(text.encode()))
+
+
+def reverse(text: str) -> str:
+    return translated(read_markdown(text.encode()), REVERSED)
+
+
+BLOCKS = ["# Title\n", "Title\n===\n", "> quoted\n> text\n", "> ", "- ", "  - one\n", "1. ", "* * *\n", "\t", "    code\n", "```\ncode here\n```\n", "~~~", "<div>\nhtml text\n</div>\n", "[a]: http://x.org 'T'\n", "|a|b|\n|-|-|\n|c `x\\|y`|d|\n", "---\n", "# x #\n", "- [ ] task\n"]  # fmt: skip
+INLINES = ["**", "*", "_", "__", "~~", "`", "``", "[", "](u)", "][a]", "[a]", "![dog](d.png)", "<b>", "</b>", "<br>", "<http://x.org>", "\\*", "\\\\", "&amp;", "&#35;", "<!-- c -->", "[^1]", "[^1]: "]  # fmt: skip
+TEXTS = ["Hello world. ", "word", " ", "  \n", "\\\n", "\n", "\n\n", "\r\n", "\r", "{name}", "https://x.org/a_b_c", "a_b_c", "2 * 3", "\u00e8", "\0", "#", "|", "\udc80"]  # fmt: skip
+EXTENSIONS = ["[^1]: note\n", ": definition\n", "!!! note\n    inside\n", "::: tip\n", "$$\n", "$x_1$", "$$", ":smile:"]  # fmt: skip
+PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS]), max_size=25)
+MORE_PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS, *EXTENSIONS]), max_size=25)
+
+
+@given(MORE_PARTS)
+def test_an_identity_translation_gives_identical_bytes(parts: list[str]) -> None:
+    data = "".join(parts).encode("utf-8", "surrogateescape")
+    assert translate_document(read_markdown(data), Identity()).data == data
+
+
+def structure(text: str) -> list[str]:
+    """The elements of the page that an independent reading of the text gives, without the order within a block."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    found = []
+    for token in parser.parse(text.replace("\0", "")):
+        kinds = sorted(
+            child.type + str(child.attrs.get("href", ""))
+            for child in token.children or []
+            if child.type not in ("text", "softbreak")
+        )
+        found += [token.type, *kinds]
+        if token.type in ("fence", "code_block", "html_block"):
+            found.append(token.content)
+    return found
+
+
+@given(PARTS)
+def test_a_translation_has_the_structure_of_its_source(parts: list[str]) -> None:
+    text = "".join(parts).replace("\udc80", "").replace("\0", "")
+    # Front matter and footnotes, which CommonMark does not know.
+    assume(not text.startswith("---") and not re.search(r"^\[\^1\]: ", text, re.MULTILINE))
+    assert structure(upper(text)) == structure(text)
+
+
+@given(PARTS)
+def test_every_text_is_found(parts: list[str]) -> None:
+    text = "".join(parts).replace("\udc80", "").replace("\0", "")
+    assume(not ABBREVIATION.search(text))  # is not translated
+    found = done(read_markdown(text.encode()), WordByWord(str.upper)).data.decode()
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(found):
+        children = [child.content for child in token.children or [] if child.type == "text"]
+        # Markup and pictures may stand inside a protected name: *A*4 is A4.
+        if not is_upper("".join(children)):
+            assert all(is_upper(text) for text in children if not text.startswith("http"))
+
+
+def is_upper(text: str) -> bool:
+    """Whether all of a text but its protected parts is in capitals."""
+    visible = masked(text, find_spans(text), " ")
+    return visible == visible.upper()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("# A title\n\nSome *red* text.\n", "# A TITLE\n\nSOME *RED* TEXT.\n"),
+        ("Title here\n----------\n", "TITLE HERE\n----------\n"),
+        ("> - one\n>   more text\n", "> - ONE MORE TEXT\n"),
+        ("a `code` b", "A `code` B"),
+        ("see [the page](http://x.org 'Title')", "SEE [THE PAGE](http://x.org 'Title')"),
+        ("![A dog](dog.png)", "![A DOG](dog.png)"),
+        ("one ![A dog](dog.png) two", "ONE ![A DOG](dog.png) TWO"),
+        ("one  \ntwo", "ONE  \nTWO"),
+        ("| a | b \\| c |\n|---|:-:|\n| d | `e` f |\n", "| A | B \\| C |\n|---|:-:|\n| D | `e` F |\n"),
+        ("---\ntitle: x\n---\n\ntext", "---\ntitle: x\n---\n\nTEXT"),
+        ("```py\ncode\n```\n\n    indented\n", "```py\ncode\n```\n\n    indented\n"),
+        ("[ref]: http://x.org\n\nsee [ref]", "[ref]: http://x.org\n\nSEE [REF][ref]"),
+        ("- [x] done now\n", "- [x] DONE NOW\n"),
+        ("note[^1]\n\n[^1]: the note\n", "NOTE[^1]\n\n[^1]: THE NOTE\n"),
+        ("fish &amp; chips", "FISH & CHIPS"),
+        ("a \\*star\\* b", "A \\*STAR\\* B"),
+        ("<div>\nno\n</div>\n\nyes", "<div>\nno\n</div>\n\nYES"),
+        ("a <b>bold</b> b", "A <b>BOLD</b> B"),
+        ("\\# no title", "\\# NO TITLE"),
+    ],
+)  # fmt: skip
+def test_only_text_is_translated(text: str, wanted: str) -> None:
+    assert upper(text) == wanted
+
+
+def test_markup_moves_with_its_words() -> None:
+    assert reverse("The **red car** stops [here](x).") == "[HERE](x). STOPS **CAR RED** THE"
+
+
+def test_each_footnote_is_a_text_of_its_own_with_all_of_its_paragraphs() -> None:
+    source = (
+        "Text[^a] here[^two].\n\n[^a]: note\n[^two]: First\nline.\n\n    Second *part*.\n\nEnd\n"
+    )
+    assert upper(source) == (
+        "TEXT[^a] HERE[^two].\n\n[^a]: NOTE\n[^two]: FIRST LINE.\n\n    SECOND *PART*.\n\nEND\n"
+    )
+
+
+def test_definitions_boxes_and_directives_keep_their_lines() -> None:
+    assert upper("Term\n: meaning\n  of it\n") == "TERM\n: MEANING OF IT\n"
+    assert upper('!!! note "Title"\n    Read\n    this.\n\n    And.\nEnd\n') == (
+        '!!! note "Title"\n    READ THIS.\n\n    AND.\nEND\n'
+    )
+    assert upper("::: tip\nBe careful.\n:::\n{{< video x >}}\nSee\n{: .big }\n") == (
+        "::: tip\nBE CAREFUL.\n:::\n{{< video x >}}\nSEE\n{: .big }\n"
+    )
+
+
+def test_formulas_and_names_of_pictures_stay() -> None:
+    assert upper("We see $a_b + c$ and $x$ :smile: at 10:30 now.") == (
+        "WE SEE $a_b + c$ AND $x$ :smile: AT 10:30 NOW."
+    )
+    assert upper("Here:\n$$\n\\sum x\n= y\n$$\nwe end.") == "HERE:\n$$\n\\sum x\n= y\n$$\nWE END."
+    assert upper("It costs $5 and not $6.") == "IT COSTS $5 AND NOT $6."
+
+
+def test_an_extension_inside_code_is_code() -> None:
+    source = "```\n[^1]: x\n::: y\n```\n\n    [^2]: z\n"
+    assert upper(source) == source

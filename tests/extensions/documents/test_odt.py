@@ -1,0 +1,119 @@
+"""ODT: paragraphs, notes and fields, and everything else byte for byte."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from transformer_cli.extensions.documents.odt import read_odt
+from transformer_cli.extensions.documents.segments import plain_text
+from transformer_cli.process.errors import DataError
+
+from .archives import packed, unpacked
+from .fake_translators import REVERSED, UPPER, Identity, done
+
+SPACES = 'xmlns:office="o" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:draw="d" xmlns:table="t" xmlns:xlink="x"'
+
+
+def odt(*paragraphs: str) -> bytes:
+    inner = "".join(f"<text:p>{each}</text:p>" for each in paragraphs)
+    content = f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document-content {SPACES}>{inner}</office:document-content>'
+    styles = (
+        f"<office:document-styles {SPACES}><text:p>In the header</text:p></office:document-styles>"
+    )
+    parts = {"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content}
+    return packed(parts | {"styles.xml": styles, "Pictures/a.png": "x"}, stored=("mimetype",))
+
+
+def result(*paragraphs: str) -> str:
+    return unpacked(done(read_odt(odt(*paragraphs))).data)["content.xml"]
+
+
+def test_spans_links_and_fields_come_back_around_their_words() -> None:
+    paragraph = 'See <text:span text:style-name="B">the <text:a xlink:href="u">page</text:a></text:span> of <text:date>1 May</text:date>.'  # fmt: skip
+    expected = paragraph.replace("See", "SEE").replace(">the ", ">THE ").replace(">page", ">PAGE").replace(" of ", " OF ")  # fmt: skip
+    assert f"<text:p>{expected}</text:p>" in result(paragraph)
+
+
+def test_footnotes_and_frames_are_texts_of_their_own_inside_a_paragraph() -> None:
+    note = '<text:note text:id="1"><text:note-citation>1</text:note-citation><text:note-body><text:p>A <text:span>small</text:span> note</text:p></text:note-body></text:note>'
+    frame = "<draw:frame><draw:text-box><text:p>In a box</text:p></draw:text-box></draw:frame>"
+    paragraph = f"Before{note} after{frame}"
+    segments = [plain_text(each.pieces) for each in read_odt(odt(paragraph)).segments]
+    assert segments == ["Before after", "A small note", "In a box", "In the header"]
+    found = result(paragraph)
+    expected = note.replace("A <", "A <").replace("small", "SMALL").replace(" note<", " NOTE<")
+    assert expected in found
+    assert frame.replace("In a box", "IN A BOX") in found
+
+
+def test_tabs_and_line_breaks_divide_texts_and_tracked_changes_are_left_alone() -> None:
+    data = odt("One<text:tab/>two<text:line-break/>three", "<text:tracked-changes><text:p>old</text:p></text:tracked-changes>")  # fmt: skip
+    texts = [plain_text(each.pieces) for each in read_odt(data).segments]
+    assert texts == ["One", "two", "three", "In the header"]
+
+
+def test_the_mimetype_stays_first_and_uncompressed() -> None:
+    data = done(read_odt(odt("Hello"))).data
+    assert data[30:38] == b"mimetype"
+    assert data[38:].startswith(b"application/vnd.oasis.opendocument.text")
+    assert list(unpacked(data)) == ["mimetype", "content.xml", "styles.xml", "Pictures/a.png"]
+
+
+@pytest.mark.parametrize("data", [b"x", packed({"a": "b"}), packed({"content.xml": "<a>"})])
+def test_other_files_are_refused(data: bytes) -> None:
+    with pytest.raises(DataError):
+        read_odt(data)
+
+
+PARTS = st.recursive(
+    st.sampled_from(
+        [
+            "A word",
+            " ",
+            "é &amp;",
+            "<text:s/>",
+            "<text:tab/>",
+            "<text:line-break/>",
+            "<text:bookmark-start/>",
+            "<text:page-number>3</text:page-number>",
+            "<text:span/>",
+        ]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        .map("".join)
+        .flatmap(
+            lambda text: st.sampled_from(
+                [
+                    f"<text:span>{text}</text:span>",
+                    f"<text:a>{text}</text:a>",
+                    f"<text:note><text:note-body><text:p>{text}</text:p></text:note-body></text:note>",
+                ]
+            )
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(PARTS, max_size=5).map("".join))
+def test_equal_translations_keep_every_byte_and_others_every_element(paragraph: str) -> None:
+    data = odt(paragraph)
+    assert done(read_odt(data), Identity()).data == data
+    before = etree.fromstring(unpacked(data)["content.xml"].encode())
+    for translator in (UPPER, REVERSED):
+        after = etree.fromstring(unpacked(done(read_odt(data), translator).data)["content.xml"].encode())  # fmt: skip
+        assert Counter(each.tag for each in before.iter()) == Counter(each.tag for each in after.iter())  # fmt: skip
+
+
+def test_an_element_of_spaces_divides_words() -> None:
+    paragraph = '<text:s text:c="2"/>One.<text:s/>Two. <text:s/>Three<text:s/>'
+    segments = [plain_text(each.pieces) for each in read_odt(odt(paragraph)).segments]
+    assert segments[0] == "One. Two. Three"
+    assert (
+        '<text:p><text:s text:c="2"/>ONE.<text:s/> TWO. <text:s/>THREE<text:s/></text:p>'
+        in result(paragraph)
+    )

@@ -1,0 +1,140 @@
+"""PO files: what gets a translation, what stays, and what gettext makes of the result."""
+
+import polib
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.extensions.documents.po import read_po
+from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.translator import AnsweredText
+from transformer_cli.process.errors import DataError
+
+from .fake_translators import UPPER, Identity, WordByWord, done
+
+CATALOGUE = r"""# A comment
+msgid ""
+msgstr ""
+"Language: en\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\n"
+
+#. for translators
+#: src/a.c:1
+#, c-format
+msgctxt "menu"
+msgid "Open %s now"
+msgstr ""
+
+msgid "done already"
+msgstr "fatto"
+
+#, fuzzy
+msgid "a guess"
+msgstr "forse"
+
+msgid "one file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid ""
+"first line\n"
+"second \"line\" with <b>bold words</b> here\n"
+msgstr ""
+
+#~ msgid "old"
+#~ msgstr ""
+"""
+
+
+def entries(data: bytes) -> dict[str, polib.POEntry]:
+    return {entry.msgid: entry for entry in polib.pofile(data.decode())}
+
+
+def test_missing_translations_are_filled_in_and_all_others_stay() -> None:
+    found = entries(done(read_po(CATALOGUE.encode())).data)
+    assert found["Open %s now"].msgstr == "OPEN %s NOW"
+    assert found["Open %s now"].msgctxt == "menu"
+    assert found["done already"].msgstr == "fatto"
+    assert found["a guess"].msgstr == "forse"
+    assert found["one file"].msgstr_plural == {0: "ONE FILE", 1: "%d FILES"}
+    assert found['first line\nsecond "line" with <b>bold words</b> here\n'].msgstr == (
+        'FIRST LINE\nSECOND "LINE" WITH <b>BOLD WORDS</b> HERE\n'
+    )
+    assert found["old"].obsolete
+    assert not found["Open %s now"].fuzzy
+
+
+def test_all_other_lines_stay_as_they_were() -> None:
+    result = done(read_po(CATALOGUE.encode())).data.decode()
+    kept = [
+        line
+        for line in CATALOGUE.splitlines()
+        if line and not line.startswith(("msgstr", '"Language'))
+    ]
+    assert [line for line in result.splitlines() if line in kept] == kept
+
+
+def test_the_header_names_the_target_language() -> None:
+    assert '"Language: it\\n"' in done(read_po(CATALOGUE.encode())).data.decode()
+
+
+def test_an_empty_language_is_filled_in_when_a_message_is_translated() -> None:
+    empty = CATALOGUE.replace("Language: en", "Language: ")
+    assert '"Language: it\\n"' in done(read_po(empty.encode())).data.decode()
+    header = empty[: empty.index("\n\n")] + "\n"
+    assert done(read_po(header.encode())).data.decode() == header
+
+
+class Forgetful(WordByWord):
+    """Loses every placeholder, and so does each piece."""
+
+    def translate(self, texts):  # type: ignore[no-untyped-def]
+        return [AnsweredText(asked.text.replace("%s", "").upper()) for asked in texts]
+
+
+def test_a_doubtful_translation_is_marked_as_fuzzy() -> None:
+    found = done(read_po(CATALOGUE.encode()), Forgetful())
+    entry = entries(found.data)["Open %s now"]
+    assert entry.msgstr == "OPEN %s NOW"
+    assert entry.flags == ["fuzzy", "c-format"]
+    assert [doubt.place for doubt in found.doubts if "%s" in doubt.text] == ["line 11"]
+
+
+def test_a_language_with_one_form_gets_the_plural() -> None:
+    text = CATALOGUE.replace("nplurals=2; plural=(n != 1)", "nplurals=1; plural=0").replace(
+        'msgstr[1] ""\n', ""
+    )
+    assert entries(done(read_po(text.encode())).data)["one file"].msgstr_plural == {0: "%d FILES"}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_identity_translation_gives_identical_bytes(end: str) -> None:
+    data = CATALOGUE.replace("\n", end).encode()
+    assert translate_document(read_po(data), Identity()).data == data
+
+
+STRINGS = st.text(st.sampled_from('ab \n\t"\\<>/%s{}'), max_size=30)
+
+
+@given(st.lists(st.tuples(STRINGS, STRINGS), max_size=8, unique_by=lambda pair: pair[0]))
+def test_catalogues_that_polib_writes_come_back_and_are_translated(
+    pairs: list[tuple[str, str]],
+) -> None:
+    catalogue = polib.POFile()
+    catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
+    for source, target in pairs:
+        if source:
+            catalogue.append(polib.POEntry(msgid=source, msgstr=target))
+    data = str(catalogue).encode()
+    assert translate_document(read_po(data), Identity()).data == data
+    found = entries(done(read_po(data), UPPER).data)
+    for source, target in pairs:
+        if source:
+            assert found[source].msgstr == target or not target
+
+
+def test_a_file_that_is_no_catalogue_is_refused_with_its_line() -> None:
+    with pytest.raises(DataError, match="line 2: neither a field such as msgid"):
+        read_po(b"# x\nhello world\n")

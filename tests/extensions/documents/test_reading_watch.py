@@ -1,0 +1,286 @@
+"""Documents are watched while they are read: too many texts are refused, and a reader ends when nobody waits."""
+
+import re
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents import (
+    format_named,
+    read_document,
+    translate_document,
+)
+from transformer_cli.extensions.documents.formats import ReadingOptions, ReadingWatch, TooMuchText
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+from transformer_cli.text.sentences import Sentence
+
+from .archives import packed
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+
+
+def zipped(parts: dict[str, str]) -> bytes:
+    """Without compression, which would look like a zip bomb here."""
+    return packed(parts, stored=tuple(parts))
+
+
+def _docx(paragraphs: int) -> bytes:
+    body = "<w:p><w:r><w:t>uno</w:t></w:r></w:p>" * paragraphs
+    return zipped({"word/document.xml": f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>'})  # fmt: skip
+
+
+def _odt(paragraphs: int) -> bytes:
+    body = "<t:p>uno</t:p>" * paragraphs
+    return zipped({"content.xml": f'<o:d xmlns:o="{OFFICE}" xmlns:t="{TEXT}">{body}</o:d>'})
+
+
+def _epub(chapters: int) -> bytes:
+    """A book whose chapters have one paragraph each."""
+    items = "".join(
+        f'<item id="c{number}" href="c{number}.xhtml" media-type="application/xhtml+xml"/>'
+        for number in range(chapters)
+    )
+    parts = {
+        "META-INF/container.xml": '<container><rootfile full-path="book.opf"/></container>',
+        "book.opf": f"<package><manifest>{items}</manifest></package>",
+        **{f"c{number}.xhtml": "<p>uno</p>" for number in range(chapters)},
+    }
+    return zipped(parts)
+
+
+TEXTS: dict[str, Callable[[int], bytes | str]] = {
+    "txt": lambda count: "uno\n" * count,
+    "md": lambda count: "uno\n\n" * count,
+    "po": lambda count: 'msgid "uno"\nmsgstr ""\n\n' * count,
+    "srt": lambda count: "1\n00:00:01,000 --> 00:00:02,000\nUno.\n\n" * count,
+    "vtt": lambda count: "WEBVTT\n\n" + "00:01.000 --> 00:02.000\nUno.\n\n" * count,
+    "csv": lambda count: "uno,2\n" * count,
+    "tsv": lambda count: "uno\t2\n" * count,
+    "json": lambda count: "[" + ",".join(['"uno"'] * count) + "]",
+    "yaml": lambda count: "- uno\n" * count,
+    "html": lambda count: "<p>uno" * count,
+    "docx": _docx,
+    "odt": _odt,
+    "epub": _epub,
+    "xliff": lambda count: '<xliff version="1.2"><file source-language="en">'
+    + '<trans-unit id="1"><source>uno</source></trans-unit>' * count
+    + "</file></xliff>",
+    "tmx": lambda count: '<tmx version="1.4"><header srclang="en"/><body>'
+    + '<tu><tuv xml:lang="en"><seg>uno</seg></tuv></tu>' * count
+    + "</body></tmx>",
+}  # fmt: skip
+"""For each format: a document with so many texts."""
+
+
+def read(name: str, data: bytes | str, watch: ReadingWatch) -> Any:
+    encoded = data if isinstance(data, bytes) else data.encode()
+    return read_document(encoded, format_named(name), ReadingOptions(columns=("1",), watch=watch))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_document_with_as_many_texts_as_are_allowed_is_read(name: str) -> None:
+    document = read(name, TEXTS[name](20), ReadingWatch(max_segments=20))
+    assert len(document.segments) == 20
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_too_many_texts_are_refused_with_what_was_found_and_the_limit(name: str) -> None:
+    with pytest.raises(TooMuchText, match=r"more than 20 texts to translate: 21 up to"):
+        read(name, TEXTS[name](40), ReadingWatch(max_segments=20))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_too_many_characters_are_refused(name: str) -> None:
+    with pytest.raises(TooMuchText, match=r"more than 50 characters to translate: 5[1-4] up to"):
+        read(name, TEXTS[name](40), ReadingWatch(max_characters=50))
+
+
+class Left(Exception):
+    """Nobody waits any more."""
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_reader_ends_at_the_next_look_when_nobody_waits(name: str) -> None:
+    num_looks, leaves_at = 0, 3
+
+    def check() -> None:
+        nonlocal num_looks
+        num_looks += 1
+        if num_looks == leaves_at:
+            raise Left
+
+    watch = ReadingWatch(check)
+    with pytest.raises(Left):
+        read(name, TEXTS[name](600), watch)
+    assert num_looks == leaves_at
+
+
+MARKUP = {
+    "html": "<b>",
+    "md": "[",
+    "json": "[0],",
+    "yaml": "- 1\n",
+    "csv": ",",
+    "docx": None,
+    "xliff": "<g/>",
+    "po": "# a\n",
+}
+
+
+@pytest.mark.parametrize("name", MARKUP)
+def test_markup_without_text_is_counted_too(name: str) -> None:
+    """Each tag takes memory, although there is nothing to translate."""
+    part = MARKUP[name]
+    if name == "docx":
+        xml = f'<w:document xmlns:w="{WORD}">' + "<w:p/>" * 3000 + "</w:document>"
+        data: str | bytes = zipped({"word/document.xml": xml})
+    elif name == "xliff":
+        data = f'<xliff version="1.2">{str(part) * 3000}</xliff>'
+    elif name == "json":
+        data = f"[{str(part) * 3000}0]"
+    else:
+        data = str(part) * 3000
+    read(name, data, ReadingWatch())
+    with pytest.raises(TooMuchText, match="more than 1000 parts"):
+        read(name, data, ReadingWatch(max_parts=1000))
+
+
+def test_a_plain_text_takes_little_memory_for_each_short_line() -> None:
+    num_lines = 20_000
+    read("txt", "x\n", ReadingWatch())
+    tracemalloc.start()
+    document = read("txt", "x\n" * num_lines, ReadingWatch())
+    num_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(document.segments) == num_lines
+    assert num_bytes / num_lines < 400
+
+
+@pytest.mark.parametrize("name", ["txt", "html", "md", "csv", "srt", "po"])
+def test_a_refused_document_of_a_mebibyte_takes_little_memory(name: str) -> None:
+    data = TEXTS[name](1)
+    data = data * (2**20 // len(data)) if isinstance(data, str) else data
+    read(name, TEXTS[name](1), ReadingWatch())
+    tracemalloc.start()
+    with pytest.raises(TooMuchText):
+        read(name, data, ReadingWatch(max_parts=5000, max_segments=1000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 150 * 2**20 if name == "md" else peak < 40 * 2**20
+
+
+def num_steps(work: Callable[[], Any]) -> int:
+    """How many lines of Python are executed."""
+    count = 0
+
+    def tracer(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += 1
+        return tracer
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+NESTED: dict[str, tuple[str, Callable[[int], str]]] = {
+    "marks": ("html", lambda count: "<sup>" * count + "</sup>" * count),
+    "links": ("html", lambda count: "<a>" * count + "</a>" * count),
+    "breaks": ("html", lambda count: "x<br>" * count),
+    "brackets": ("md", lambda count: "[" * count),
+    "images": ("md", lambda count: "![" * count),
+    "stars": ("md", lambda count: "*x" * count),
+    "strings": ("po", lambda count: 'msgid ""\n' + '"x"\n' * count + 'msgstr ""\n'),
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_the_work_grows_with_the_length_of_a_document_and_no_faster(case: str) -> None:
+    name, of_length = NESTED[case]
+    read(name, of_length(10), ReadingWatch())
+    few, many = (
+        num_steps(lambda count=count: read(name, of_length(count), ReadingWatch()))
+        for count in (200, 800)
+    )
+    assert many < 6 * few
+
+
+def test_fields_that_never_end_are_looked_at_once() -> None:
+    def document(count: int) -> bytes:
+        begin = '<w:r><w:fldChar w:fldCharType="begin"/></w:r>' * count
+        return zipped({"word/document.xml": f'<w:document xmlns:w="{WORD}"><w:p>{begin}</w:p></w:document>'})  # fmt: skip
+
+    few, many = (
+        num_steps(lambda count=count: read("docx", document(count), ReadingWatch()))
+        for count in (100, 400)
+    )
+    assert many < 6 * few
+
+
+def test_a_book_that_names_a_chapter_often_reads_it_once() -> None:
+    items = "".join(f'<item id="{number}" href="c.xhtml" media-type="application/xhtml+xml"/>' for number in range(50))  # fmt: skip
+    parts = {
+        "META-INF/container.xml": '<container><rootfile full-path="book.opf"/></container>',
+        "book.opf": f"<package><manifest>{items}</manifest></package>",
+        "c.xhtml": "<p>uno</p>",
+    }
+    assert len(read("epub", zipped(parts), ReadingWatch(max_segments=1)).segments) == 1
+
+
+class Capitals:
+    """Translates a text into capitals."""
+
+    languages = Direction("en", "it")
+
+    def sentences(self, text: str) -> list[Sentence]:
+        return [Sentence(text, "")]
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        return [AnsweredText(asked.text.upper()) for asked in texts]
+
+
+@pytest.mark.parametrize("word", ["uno ", "uno\n", "uno", "<b>uno</b> "])
+def test_a_cue_of_any_length_is_written_in_time(word: str) -> None:
+    def written(count: int) -> bytes:
+        cue = f"1\n00:00:01,000 --> 99:00:02,000\n{word * count}\n"
+        return translate_document(read("srt", cue, ReadingWatch()), Capitals()).data
+
+    assert written(2000).lower().split()[4:] == (word * 2000).lower().encode().split()
+    few, many = (num_steps(lambda count=count: written(count)) for count in (500, 2000))
+    assert many < 6 * few
+
+
+def test_the_translation_of_a_document_ends_when_nobody_waits() -> None:
+    num_looks = 0
+
+    def check() -> None:
+        nonlocal num_looks
+        num_looks += 1
+        if num_looks == 5:
+            raise Left
+
+    with pytest.raises(Left):
+        translate_document(read("txt", "uno\n" * 50, ReadingWatch()), Capitals(), check)
+    assert num_looks == 5
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+def test_numbers_of_lines_are_those_of_the_line_ends_before_a_place(ends: str) -> None:
+    from transformer_cli.extensions.documents.segments import LineNumbers
+
+    text = f"a{ends}{ends}b{ends}c\r\n\rd"
+    lines = LineNumbers(text)
+    forward = range(len(text) + 1)
+    for place in [*forward, *reversed(forward), 3, 9, 0, 5]:
+        expected = 1 + sum(each.end() <= place for each in re.finditer(r"\r\n?|\n", text))
+        assert lines.number_at(place) == expected, place

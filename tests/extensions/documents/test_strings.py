@@ -1,0 +1,39 @@
+"""Which values of a tree are translated."""
+
+import pytest
+
+from transformer_cli.extensions.documents.strings import Path, is_chosen, is_translated
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "wanted"),
+    [
+        (("a",), "a", True),
+        (("a", "b"), "a", False),
+        (("a", 0, "b"), "a.*.b", True),
+        (("a", 0, "b"), "a.0.b", True),
+        (("a", 0, "b"), "**.b", True),
+        (("b",), "**.b", True),
+        (("a", "x", "y", "b"), "a.**", True),
+        (("a", "title_en"), "a.title_*", True),
+        (("a", "B"), "a.b", False),
+        ((), "**", True),
+    ],
+)
+def test_a_pattern_chooses_paths(path: Path, pattern: str, wanted: bool) -> None:
+    assert is_chosen(path, [pattern]) is wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("Open", True), ("open the door", True), ("Stop.", True), ("en_US", False), ("menu.open", False),
+        ("item-2", False), ("camelCase", False), ("12", False), ("", False), ("e-mail", True), ("Wi-Fi", True),
+    ],
+)  # fmt: skip
+def test_without_patterns_names_for_programs_stay(value: str, wanted: bool) -> None:
+    assert is_translated(value, ("a",), ()) is wanted
+
+
+def test_a_pattern_chooses_names_for_programs_too() -> None:
+    assert is_translated("en_US", ("a",), ("a",))

@@ -1,0 +1,171 @@
+"""Subtitles: sentences through several cues, lines of 42 characters, times, tags, and everything that stays."""
+
+import itertools
+import re
+from collections.abc import Callable
+
+import pytest
+import srt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.extensions.documents.formats import ReadingWatch
+from transformer_cli.extensions.documents.subtitles import (
+    Subtitles,
+    cues_of,
+    read_srt,
+    read_vtt,
+    seconds_of,
+    time_of,
+)
+from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.process.errors import DataError
+
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done
+
+FILM = """\
+1
+00:00:01,000 --> 00:00:03,000
+We wanted to go to the sea
+but the car
+
+2
+00:00:03,100 --> 00:00:05,000
+<i>was in the garage.</i>
+
+3
+00:00:06,000 --> 00:00:08,000
+- Are you ready?
+- No, <b>not</b> yet.
+
+4
+00:00:20,000 --> 00:00:21,000 X1:1
+{\\an8}Stop!
+"""
+
+
+def cues(data: bytes) -> list[srt.Subtitle]:
+    return list(srt.parse(data.decode()))
+
+
+def test_every_cue_keeps_its_share_of_the_sentence() -> None:
+    found = done(read_srt(FILM.encode())).data.decode()
+    assert found == (
+        "1\n00:00:01,000 --> 00:00:03,000\nWE WANTED TO GO TO THE SEA BUT THE CAR\n\n"
+        "2\n00:00:03,100 --> 00:00:05,000\n<i>WAS IN THE GARAGE.</i>\n\n"
+        "3\n00:00:06,000 --> 00:00:08,000\n- ARE YOU READY?\n- NO, <b>NOT</b> YET.\n\n"
+        "4\n00:00:20,000 --> 00:00:21,000 X1:1\n{\\an8}STOP!\n"
+    )
+
+
+def test_a_sentence_is_translated_whole() -> None:
+    found = cues(done(read_srt(FILM.encode()), REVERSED).data)
+    assert found[0].content.startswith("GARAGE. THE IN WAS CAR")
+    assert found[1].content.endswith("TO WANTED WE</i>")
+
+
+def test_a_long_translation_gets_two_lines_of_42_and_more_cues() -> None:
+    film = FILM.replace("00:00:03,000", "00:00:08,000").replace("00:00:03,100 --> 00:00:05", "00:00:08,100 --> 00:00:15")  # fmt: skip
+    film = film.replace("00:00:06,000 --> 00:00:08", "00:00:16,000 --> 00:00:18")
+    longer = WordByWord(lambda word: word + "abcdefghijkl")
+    before, after = cues(film.encode()), cues(done(read_srt(film.encode()), longer).data)
+    assert len(after) > len(before)
+    assert [cue.index for cue in after] == list(range(1, len(after) + 1))
+    for cue in after:
+        lines = cue.content.replace("<i>", "").replace("</i>", "").split("\n")
+        assert len(lines) <= 2
+        assert all(len(line) <= 42 for line in lines) or lines[0].startswith("-")
+    for earlier, later in itertools.pairwise(after):
+        assert earlier.start < earlier.end <= later.start
+    assert after[0].start == before[0].start
+    assert after[-1].end == before[-1].end
+    assert after[-1].content == "{\\an8}Stop!abcdefghijkl"
+
+
+def test_web_vtt_keeps_notes_settings_voices_and_references() -> None:
+    text = (
+        "WEBVTT - a title\n\nNOTE a note\nmore\n\nSTYLE\n::cue { color: red }\n\nintro\n"
+        "01:02.000 --> 01:04.500 align:left\n<v Anna>Fish &amp; chips are <c.loud>very</c> good.\n\n"
+        "00:01:05.000 --> 00:01:06.000\n<v Tom>Yes\n<v Anna>No\n"
+    )
+    wanted = text.replace("Fish &amp; chips are <c.loud>very</c> good.", "FISH &amp; CHIPS ARE <c.loud>VERY</c> GOOD.")  # fmt: skip
+    wanted = wanted.replace(">Yes", ">YES").replace(">No\n", ">NO\n")
+    assert done(read_vtt(text.encode())).data.decode() == wanted
+
+
+TEXTS = st.lists(
+    st.sampled_from(["Hello there.", "one", "two words", "<i>", "</i>", "\n", "- ", "12", "{\\an8}", "a < b", "...", " "]),
+    min_size=1,
+    max_size=8,
+).map(" ".join)  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(TEXTS, st.integers(1, 6)), max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_an_identity_translation_gives_identical_bytes_and_another_one_all_cues(
+    film: list[tuple[str, int]], end: str, is_vtt: bool
+) -> None:
+    text, seconds = "WEBVTT\n\n" if is_vtt else "", 0
+    for number, (given_content, duration) in enumerate(film, 1):
+        content = re.sub(r"\n\s*\n", "\n", f"x\n{given_content}")  # a blank line ends a cue
+        times = (
+            f"{time_of(seconds, '00:00:00.000')} --> {time_of(seconds + duration, '00:00:00.000')}"
+        )
+        text += f"{number}\n{times if is_vtt else times.replace('.', ',')}\n{content}\n\n"
+        seconds += duration
+    data = text.replace("\n", end).encode()
+    read = read_vtt if is_vtt else read_srt
+    assert translate_document(read(data), Identity()).data == data
+    found = done(read(data), UPPER).data.decode()
+    visible = "".join(found.replace("&LT;", "<").replace("&lt;", "<").split())
+    assert "Hello" not in visible
+    for tag in ("<i>", "</i>", "{\\an8}"):
+        assert found.count(tag) >= text.count(tag)
+    ends = [cue.end_seconds for cue in cues_of(found, ReadingWatch())]
+    assert ends == sorted(ends)
+
+
+@pytest.mark.parametrize("time", ["00:00:01,500", "01:02.003", "100:59:59.999", "0:00:00.000"])
+def test_a_time_is_written_as_it_was(time: str) -> None:
+    assert time_of(seconds_of(time), time) == time
+
+
+def test_a_sound_and_a_song_are_lines_of_their_own() -> None:
+    data = "1\n00:00:01,000 --> 00:00:04,000\n[door opens]\n\u266a la la \u266a\n".encode()
+    assert (
+        done(read_srt(data), UPPER).data.decode().endswith("\n[DOOR OPENS]\n\u266a LA LA \u266a\n")
+    )
+
+
+def test_a_broken_line_of_times_is_named_and_its_text_stays(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken = FILM.replace("00:00:06,000 --> 00:00:08,000", "00:00:06 -> 00:00:08,000 -->")
+    found = done(read_srt(broken.encode())).data.decode()
+    line = 1 + broken[: broken.index("00:00:06")].count("\n")
+    assert caplog.messages == [
+        f"line {line}: --> without two times such as 00:01:02,500: the text up to the next times stays as it is"
+    ]
+    assert "- Are you ready?" in found
+    assert "STOP!" in found
+    caplog.clear()
+    read_srt(FILM.encode())
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("read", "text"), [(read_srt, "hello\n\nno times\n"), (read_vtt, "hello\nthere\n")]
+)
+def test_a_file_without_times_is_refused(read: Callable[[bytes], object], text: str) -> None:
+    """Its text would come back without a translation."""
+    with pytest.raises(DataError, match="no line with two times") as refused:
+        read(text.encode())
+    assert "--format txt" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(("read", "text"), [(read_srt, "\n"), (read_vtt, "WEBVTT\n\nNOTE hello\n")])
+def test_a_file_without_cues_stays_as_it_is(read: Callable[[bytes], Subtitles], text: str) -> None:
+    assert done(read(text.encode())).data.decode() == text

@@ -1,0 +1,92 @@
+"""CSV and TSV: the chosen columns are translated, and every other byte stays."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.extensions.documents.formats import ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.tables import read_csv, read_tsv, rows_of_table
+from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.process.errors import DataError, UsageError
+
+from .fake_translators import UPPER, Identity, done
+
+TEXTS = st.text(st.sampled_from("ab ,;\"\n\r'|x\u00e8"), max_size=12)
+TABLES = st.lists(st.lists(TEXTS, min_size=2, max_size=4), min_size=1, max_size=6)
+
+
+@given(TABLES, st.sampled_from(",;\t|"), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+def test_rows_are_those_of_the_csv_module(
+    table: list[list[str]], delimiter: str, quoting: int
+) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=delimiter, quoting=quoting).writerows(table)
+    found = [
+        [cell.value for cell in row]
+        for row in rows_of_table(file.getvalue(), delimiter, ReadingWatch())
+    ]
+    assert found == list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter))
+
+
+@given(
+    TABLES,
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.sampled_from([b"", b"\xef\xbb\xbf"]),
+)
+def test_the_chosen_column_changes_and_nothing_else(
+    table: list[list[str]], quoting: int, mark: bytes
+) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *table])
+    data = mark + file.getvalue().encode()
+    document = read_tsv(data, ReadingOptions(columns=("2",)))
+    assert translate_document(document, Identity()).data == data
+    found = done(document, UPPER).data.removeprefix(mark).decode()
+    before = list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter="\t"))
+    after = list(csv.reader(io.StringIO(found, newline=""), delimiter="\t"))
+    for old, new in zip(before, after, strict=True):
+        assert [old[:1], old[2:]] == [new[:1], new[2:]]
+        assert "".join(new[1:2]).split() == "".join(old[1:2]).upper().split()
+
+
+def test_a_name_chooses_a_column_and_the_first_row_stays() -> None:
+    table = b'id;title\n1;"red; car"\n2;blue car\r\n'
+    document = read_csv(table, ReadingOptions(columns=("title",)))
+    assert done(document, UPPER).data == b'id;title\n1;"RED; CAR"\n2;BLUE CAR\r\n'
+    assert [segment.place for segment in document.segments] == [
+        "line 2, column 2",
+        "line 3, column 2",
+    ]
+
+
+def test_a_cell_is_quoted_if_its_translation_needs_it() -> None:
+    from .fake_translators import WordByWord
+
+    document = read_csv(b"a,b\nx,one two\n", ReadingOptions(columns=("b",)))
+    assert done(document, WordByWord(lambda word: word + ",")).data == b'a,b\nx,"one, two,"\n'
+
+
+def test_without_columns_the_message_names_them() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_csv(b"id,title\n1,car\n")
+    assert "--columns" in str(caught.value)
+    assert "the table has 2 columns: id, title" in str(caught.value)
+
+
+def test_a_column_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(UsageError, match="there is no column text"):
+        read_csv(b"id,title\n1,car\n", ReadingOptions(columns=("text",)))
+
+
+def test_an_open_quotation_mark_is_refused_with_its_line() -> None:
+    with pytest.raises(DataError, match="line 2: a quotation mark opens"):
+        read_csv(b'id,title\n1,"car\n', ReadingOptions(columns=("title",)))
+
+
+def test_a_mark_inside_a_cell_without_marks_is_plain_text_afterwards_too() -> None:
+    data = b'text\tn\nA 5" disk, "red"\t1\n'
+    found = done(read_tsv(data, ReadingOptions(columns=("text",))), UPPER).data
+    assert found == b'text\tn\nA 5" DISK, "RED"\t1\n'

@@ -1,0 +1,44 @@
+"""TMX: units in one language get a translation, and everything else stays byte for byte."""
+
+import pytest
+from lxml import etree
+
+from transformer_cli.extensions.documents.tmx import read_tmx
+from transformer_cli.process.errors import DataError
+
+from .fake_translators import Identity, translated
+
+TMX = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en-US" datatype="plaintext"/><body>
+  <tu tuid="1">
+    <tuv xml:lang="en-US"><seg>Press <bpt i="1">&lt;b></bpt>Start<ept i="1">&lt;/b></ept> &amp; wait.</seg></tuv>
+  </tu>
+  <tu><tuv xml:lang="en"><seg>Done</seg></tuv><tuv xml:lang="it"><seg>Fatto</seg></tuv></tu>
+  <tu><tuv xml:lang="de"><seg>Fertig</seg></tuv></tu>
+  <tu><tuv xml:lang="en"><seg>12</seg></tuv></tu>
+  <tu srclang="*all*"><tuv lang="fr"><seg>A <hi>big</hi> day</seg></tuv></tu>
+</body></tmx>
+"""
+
+
+def test_units_in_the_source_language_get_a_variant() -> None:
+    result = translated(read_tmx(TMX.encode()))
+    first = (
+        '\n    <tuv xml:lang="it"><seg>PRESS <bpt i="1">&lt;b></bpt>START<ept i="1">&lt;/b></ept>'
+        " &amp; WAIT.</seg></tuv>"
+    )
+    last = '<tuv xml:lang="it"><seg>A <hi>BIG</hi> DAY</seg></tuv>'
+    assert result.replace(first, "").replace(last, "") == TMX
+    assert result.count(first) == result.count(last) == 1
+    etree.fromstring(result.encode())
+
+
+def test_equal_translations_keep_every_byte() -> None:
+    assert translated(read_tmx(TMX.encode()), Identity()) == TMX
+
+
+@pytest.mark.parametrize("text", ["<xliff/>", "<tmx/>"])
+def test_other_files_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match="this is no TMX file"):
+        read_tmx(text.encode())

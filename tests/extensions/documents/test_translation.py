@@ -1,0 +1,177 @@
+"""The translation of segments: sentences, lines, placeholders that must stay, and what is marked."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.extensions.documents.formats import (
+    format_named,
+    read_document,
+    read_plain_text,
+)
+from transformer_cli.extensions.documents.segments import Markup, Role, Segment, TranslatedSegment
+from transformer_cli.extensions.documents.translation import (
+    COPIED,
+    IN_PIECES,
+    TOO_MARKED,
+    translate_document,
+)
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+from transformer_cli.process.errors import DataError
+
+from .fake_translators import UPPER, Identity, WordByWord, done
+
+
+class Segments:
+    """A document that remembers what is written."""
+
+    def __init__(self, *segments: Segment) -> None:
+        self.segments = segments
+        self.written: list[TranslatedSegment] = []
+
+    def write(self, translations: Sequence[TranslatedSegment], languages: object) -> bytes:
+        self.written = list(translations)
+        return b""
+
+
+class Losing(WordByWord):
+    """Loses some texts from its translations, when they stand in a longer text."""
+
+    def __init__(self, *lost: str) -> None:
+        super().__init__(str.upper)
+        self.lost = lost
+        self.asked: list[str] = []
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        self.asked += [asked.text for asked in texts]
+        answers = []
+        for answer in super().translate(texts):
+            text = answer.text
+            for lost in self.lost:
+                text = text.replace(lost, "")
+            answers.append(answer._replace(text=text))
+        return answers
+
+
+def test_all_sentences_are_asked_for_once_and_together() -> None:
+    calls = []
+
+    class Counting(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            calls.append([asked.text for asked in texts])
+            return super().translate(texts)
+
+    bold = (Markup(Role.OPEN, 1, "<b>"), "here", Markup(Role.CLOSE, 1, "</b>"))
+    document = Segments(
+        Segment.plain("One line.\nTwo.", "a"), Segment(("I am ", *bold, ". It is so."), "b"), Segment.plain("Two.", "c")
+    )  # fmt: skip
+    translate_document(document, Counting())
+    assert calls == [["One line.", "Two.", "I am here.", "It is so."]] or calls == [
+        ["One line.", "Two.", "I am here.", "It is so.", "Two."]
+    ]
+
+
+def test_a_lost_placeholder_is_translated_around_and_marked() -> None:
+    document = Segments(Segment.plain("Open {name} in %s now.", "line 7"))
+    found = translate_document(document, Losing("{name}"))
+    assert document.written[0].text == "OPEN {name} IN %s NOW."
+    assert [(doubt.place, doubt.reason) for doubt in found.doubts] == [("line 7", IN_PIECES)]
+    assert (found.num_segments, found.num_marked) == (1, 1)
+
+
+def test_a_text_stays_if_even_its_pieces_go_wrong() -> None:
+    class Inventing(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            return [AnsweredText("{other} " + asked.text) for asked in texts]
+
+    document = Segments(Segment.plain("Open {name} now.", "x"))
+    found = translate_document(document, Inventing())
+    assert document.written[0].text == "Open {name} now."
+    assert [doubt.reason for doubt in found.doubts] == [COPIED]
+
+
+def test_code_takes_the_place_of_a_word_and_is_never_seen_by_the_model() -> None:
+    code = Markup(Role.WORD, 1, "<code>secret call</code>")
+    translator = Losing()
+    document = Segments(Segment(("Call ", code, " twice, {{0}}."), "x"))
+    translate_document(document, translator)
+    assert document.written[0].pieces == ("CALL ", code, " TWICE, {{0}}.")
+    assert translator.asked == ["Call {{1}} twice, {{0}}."]
+
+
+def test_a_lost_word_of_code_comes_back() -> None:
+    code = Markup(Role.WORD, 1, "<code>f</code>")
+    document = Segments(Segment(("Call ", code, " twice"), "x"))
+    found = translate_document(document, Losing("{{0}}"))
+    assert document.written[0].pieces == ("CALL ", code, " TWICE")
+    assert found.doubts[0].text == "Call <code>f</code> twice"
+
+
+@pytest.mark.parametrize("text", ["42", "...", "", " \n ", "{name} %s", "\u00ad"])
+def test_what_has_no_words_is_never_asked_for(text: str) -> None:
+    translator = Losing()
+    document = Segments(Segment.plain(text, "x"))
+    found = translate_document(document, translator)
+    assert document.written[0].text == text
+    assert found.num_segments == (1 if any(map(str.isalpha, text)) else 0)
+
+
+@given(st.text(st.sampled_from("ab \n\r\t.!{}%s\u00e8\u2028\x0b"), max_size=60))
+def test_lines_stay_lines(text: str) -> None:
+    data = text.encode()
+    assert translate_document(read_plain_text(data), Identity()).data == data
+    found = done(read_plain_text(data), UPPER).data.decode()
+    assert found.count("\n") == text.count("\n")
+    assert found.count("\r") == text.count("\r")
+
+
+def test_messages_name_the_line() -> None:
+    found = translate_document(read_plain_text(b"one\r\n\r\ntwo {x}\n"), Losing("{x}"))
+    assert [doubt.place for doubt in found.doubts] == ["line 3"]
+
+
+@pytest.mark.parametrize(("depth", "is_moved"), [(50, True), (51, False), (2000, False)])
+def test_a_text_with_too_much_markup_stays_and_is_marked(depth: int, is_moved: bool) -> None:
+    opening = [Markup(Role.OPEN, number, "<b>") for number in range(depth)]
+    closing = [Markup(Role.CLOSE, number, "</b>") for number in reversed(range(depth))]
+    document = Segments(Segment(("a", *opening, "b", *closing), "x"))
+    found = translate_document(document, UPPER)
+    assert (document.written[0].text == "AB") is is_moved
+    assert [doubt.reason for doubt in found.doubts] == [TOO_MARKED] * (not is_moved)
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("html", f"<p title='&#{DIGITS};'>Hello &#{DIGITS};&#x{DIGITS};</p>"),
+        ("vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\nHello &#{DIGITS};\n"),
+        ("vtt", f"WEBVTT\n\n{DIGITS}:00:01.000 --> 00:00:02.000\nHello\n\n00:01.000 --> 00:02.000\nHello\n"),
+        ("srt", f"{DIGITS}\n00:00:01,000 --> 00:00:02,000\nHello\n"),
+        ("md", f"{DIGITS}. Hello &#{DIGITS};\n"),
+        ("po", f'msgid ""\nmsgstr "Plural-Forms: nplurals={DIGITS};\\n"\n\nmsgid "Hello"\nmsgstr[{DIGITS}] ""\n'),
+        ("json", f'{{"a": "Hello {{x, plural, ={DIGITS}{{house}} other{{houses}}}} {{{DIGITS}}}"}}'),
+        ("yaml", f"a: Hello {DIGITS}\nb: {DIGITS}\n"),
+    ],
+)  # fmt: skip
+def test_a_number_of_thousands_of_digits_is_text_like_any_other(name: str, text: str) -> None:
+    """Python refuses to read such a number."""
+    document = read_document(text.encode(), format_named(name))
+    assert translate_document(document, Identity()).data == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("srt", f"1\n{DIGITS}:00:01,000 --> {DIGITS}:00:02,000\nHello\n"),
+        ("yaml", f"%YAML 1.{DIGITS}\n---\na: Hello\n"),
+        ("yaml", 'a: "\\UFFFFFFFF"\n'),
+    ],
+)
+def test_a_number_that_the_format_does_not_know_is_refused(name: str, text: str) -> None:
+    with pytest.raises(DataError):
+        read_document(text.encode(), format_named(name))

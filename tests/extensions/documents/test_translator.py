@@ -1,0 +1,107 @@
+"""Documents and a real model: a small one with random weights, which says anything, so that nothing may depend on it."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.decoding import Glossary
+from transformer_cli.extensions.documents import (
+    Format,
+    ModelTranslator,
+    format_named,
+    read_document,
+    translate_document,
+)
+from transformer_cli.extensions.documents.translator import AskedText
+from transformer_cli.process.errors import UsageError
+from transformer_cli.text.tokenizer import train_tokenizer
+
+from ...decoding.small_translators import WORDS, tokenizer_of_words, translator
+
+MODEL = ModelTranslator.of(translator(tokenizer_of_words(), beam_size=2))
+WITH_TERMS = ModelTranslator.of(
+    translator(tokenizer_of_words()).with_glossary(Glossary.of({"uno": "due", "tre": "sei sette"}))
+)
+PARTS = [*WORDS, "uno due. Tre quattro.", "<b>", "</b>", "<i>", "</i>", "<img>", "<code>x</code>", "{name}", "%s", " ", " ", ".", "\n", "&amp;", "https://x.org", "42", "<p>", "\x01", "\u00a0"]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", [MODEL, WITH_TERMS], ids=["plain", "with a glossary"])
+@settings(max_examples=30)
+@given(parts=st.lists(st.sampled_from(PARTS), max_size=25))
+def test_any_model_leaves_all_markup_and_placeholders(
+    model: ModelTranslator, parts: list[str]
+) -> None:
+    page = "".join(parts)
+    found = translate_document(read_document(page.encode(), format_named("html")), model)
+    text = found.data.decode()
+    kept = re.compile(r"<[^>]*>|\{name\}|https://x\.org")
+    assert Counter(kept.findall(text)) == Counter(kept.findall(page))
+    blocks = [re.sub(r"</?[bi]>|<img>", "", part) for part in (page, text)]
+    assert blocks[0].count("<p>") == blocks[1].count("<p>")
+
+
+def test_a_document_has_the_terms_and_the_protected_spans() -> None:
+    page = "<p>Uno https://x.org/uno {name} <b>tre</b>.</p><p>Quattro 42</p>"
+    found = translate_document(read_document(page.encode(), format_named("html")), WITH_TERMS)
+    text = found.data.decode()
+    assert [text.count(span) for span in ("https://x.org/uno", "{name}", "42")] == [1, 1, 1]
+    first = re.sub(r"</?[bp]>", " ", text.split("</p>")[0])
+    assert re.search(r"\bdue\b", first, re.IGNORECASE)
+    assert re.search(r"\bsei\s+sette\b", first, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("terms", "page"),
+    [({"uno A4": "due"}, "<p>Tre uno A4 sei.</p>"), ({"uno": "due A4"}, "<p>Tre uno sei.</p>")],
+)
+def test_a_term_may_replace_or_bring_in_a_protected_span(terms: dict[str, str], page: str) -> None:
+    of_words = train_tokenizer([" ".join([*WORDS, "A4"]), *WORDS], TokenizerConfig())
+    model = ModelTranslator.of(translator(of_words).with_glossary(Glossary.of(terms)))
+    text = translate_document(
+        read_document(page.encode(), format_named("html")), model
+    ).data.decode()
+    assert re.search(rf"\b{next(iter(terms.values()))}\b", text)
+    assert "uno A4" not in text
+
+
+def test_only_texts_with_markup_are_aligned() -> None:
+    with_links, without = MODEL.translate(
+        [AskedText("uno due tre", True), AskedText("uno due tre")]
+    )
+    assert with_links.text == without.text
+    assert with_links.links
+    assert not without.links
+
+
+def test_sentences_do_not_end_inside_a_placeholder() -> None:
+    sentences = MODEL.sentences("Uno {a. B} due. Tre https://x.org/A.B. Quattro.")
+    assert [sentence.text for sentence in sentences] == ["Uno {a. B} due.", "Tre https://x.org/A.B.", "Quattro."]  # fmt: skip
+
+
+def test_a_translator_without_sentence_splitting_reads_a_text_at_once() -> None:
+    whole = translator(tokenizer_of_words(), split_sentences=False)
+    assert len(ModelTranslator.of(whole).sentences("Uno. Due.")) == 1
+
+
+def test_an_engine_without_attention_gives_no_links() -> None:
+    class Silent:
+        def __init__(self, engine: object) -> None:
+            self.translate = engine.translate  # type: ignore[attr-defined]
+
+    silent = replace(MODEL.translator, engine=Silent(MODEL.translator.engine))
+    [answer] = ModelTranslator(silent).translate([AskedText("uno due", True)])
+    assert answer.text
+    assert answer.links == ()
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    missing = Format("nothing", (".x",), "plain_lines.read_plain_text", ("no_such_package",))
+    with pytest.raises(UsageError) as caught:
+        read_document(b"", missing)
+    assert "the document format nothing needs no_such_package" in str(caught.value)
+    assert '".[documents]"' in str(caught.value)

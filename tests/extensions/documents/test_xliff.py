@@ -1,0 +1,160 @@
+"""XLIFF 1.2: which units get a translation, their states, and everything else byte for byte."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.xliff import read_xliff
+from transformer_cli.process.errors import DataError
+
+from .fake_translators import REVERSED, Identity, WordByWord, translated
+
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
+
+
+def xliff(*units: str, attributes: str = 'source-language="en" target-language="it"') -> str:
+    body = "\n".join(f"    {unit}" for unit in units)
+    return f'{HEAD}  <file original="a.txt" datatype="plaintext" {attributes}><body>\n{body}\n  </body></file>\n</xliff>\n'
+
+
+def unit(source: str, target: str = "", attributes: str = "") -> str:
+    return f'<trans-unit id="1"{attributes}><source>{source}</source>{target}</trans-unit>'
+
+
+@pytest.mark.parametrize(
+    ("given_unit", "target"),
+    [
+        (unit("Good day."), '<target state="translated">GOOD DAY.</target>'),
+        (unit("Good day.", "<target/>"), '<target state="translated">GOOD DAY.</target>'),
+        (
+            unit("Good day.", '<target state="new">Good day.</target>'),
+            '<target state="translated">GOOD DAY.</target>',
+        ),
+        (unit("Good day.", "<target>Buongiorno.</target>"), "<target>Buongiorno.</target>"),
+        (unit("Good day.", "<target/>", ' translate="no"'), "<target/>"),
+        (unit("Good day.", "<target/>", ' approved="yes"'), "<target/>"),
+        (unit("12.50", "<target/>"), "<target/>"),
+        (
+            unit('A <g id="1">red</g> car<x id="2"/>, &lt;b&gt; and <ph id="3">%s</ph>.'),
+            '<target state="translated">A <g id="1">RED</g> CAR<x id="2"/>, &lt;b&gt; AND <ph id="3">%s</ph>.</target>',
+        ),
+    ],
+)
+def test_a_unit_gets_a_translation_if_it_has_none(given_unit: str, target: str) -> None:
+    text = xliff(given_unit, unit("Yes.", "<target>Sì.</target>"))
+    result = translated(read_xliff(text.encode()))
+    [found] = re.findall(r"<target[^>]*/>|<target.*?</target>", result.split("</trans-unit>")[0])
+    assert found == target
+    # Without the targets, nothing else has changed.
+    without = re.compile(r"<target[^>]*?/>|<target.*?</target>")
+    assert without.sub("", result) == without.sub("", text)
+
+
+def test_tags_move_with_their_words() -> None:
+    text = xliff(unit('A <g id="1">red</g> car<x id="2"/>'))
+    result = translated(read_xliff(text.encode()), REVERSED)
+    assert 'CAR<x id="2"/> <g id="1">RED</g> A</target>' in result or (
+        'CAR <g id="1">RED</g> A<x id="2"/></target>' in result
+    )
+
+
+def test_a_new_target_stands_on_a_line_of_its_own_if_the_source_does() -> None:
+    text = xliff("<trans-unit id='1'>\n      <source>Hello</source>\n    </trans-unit>")
+    result = translated(read_xliff(text.encode()))
+    assert (
+        '<source>Hello</source>\n      <target state="translated">HELLO</target>\n    <' in result
+    )
+
+
+def test_prefixes_of_the_namespace_are_kept() -> None:
+    text = (
+        '<x:xliff version="1.2" xmlns:x="urn:oasis:names:tc:xliff:document:1.2"><x:file source-language="en">'
+        '<x:body><x:trans-unit id="1"><x:source>Hello</x:source></x:trans-unit></x:body></x:file></x:xliff>'
+    )
+    result = translated(read_xliff(text.encode()))
+    assert '<x:target state="translated">HELLO</x:target>' in result
+    assert '<x:file target-language="it" source-language="en">' in result
+    etree.fromstring(result.encode())
+
+
+def test_a_file_of_other_languages_is_refused() -> None:
+    text = xliff(unit("Hello"), attributes='source-language="en-US" target-language="fr"')
+    with pytest.raises(DataError, match='target-language="fr", but the model translates from en'):
+        translated(read_xliff(text.encode()))
+    german = WordByWord(str.upper, languages=Direction("de", "fr"))
+    with pytest.raises(DataError, match="source-language"):
+        translated(read_xliff(text.encode()), german)
+
+
+def test_a_translation_in_doubt_needs_review() -> None:
+    lost = WordByWord(lambda word: word.upper() if word != "{name}" else "x")
+    lost._translated = str.upper  # type: ignore[method-assign]
+    result = translated(read_xliff(xliff(unit("Dear {name}, hello")).encode()), lost)
+    assert 'state="needs-review-translation"' in result
+    assert result.count("{name}") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<html/>", "root is <html>"),
+        ('<xliff version="2.0"/>', "this is XLIFF 2.0"),
+        ("<xliff/>", "XLIFF of no version"),
+    ],
+)
+def test_other_files_are_refused(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_xliff(text.encode())
+
+
+PARTS = st.sampled_from(
+    [
+        "A word",
+        " ",
+        "é &amp; è",
+        '<g id="1">in <x id="2"/>side</g>',
+        "<mrk>m</mrk>",
+        "<!-- c -->",
+        '<bpt id="4">&lt;b></bpt>',
+        "<it id='6'/>",
+        ".",
+    ]
+)
+UNITS = st.builds(
+    unit,
+    st.lists(PARTS, max_size=5).map("".join),
+    st.sampled_from(["", "<target/>", "<target>x</target>", "\n<note>n</note>"]),
+)
+
+
+@given(st.lists(UNITS, max_size=4))
+def test_equal_translations_keep_every_byte_and_others_all_tags(units: list[str]) -> None:
+    text = xliff(*units, attributes='source-language="en" target-language="en"')
+    assert translated(read_xliff(text.encode()), Identity()) == text
+    it = text.replace('target-language="en"', 'target-language="it"')
+    root = etree.fromstring(translated(read_xliff(it.encode()), REVERSED).encode())
+    for trans_unit in root.iter("{*}trans-unit"):
+        source, target = trans_unit.find("{*}source"), trans_unit.find("{*}target")
+        if target is not None and target.get("state") == "translated":
+            of_source, of_target = ([each.tag for each in side.iter() if isinstance(each.tag, str)][1:] for side in (source, target))  # fmt: skip
+            assert sorted(of_source) == sorted(of_target)
+
+
+def test_a_target_gets_the_sentences_that_the_tool_has_marked() -> None:
+    marked = '<seg-source><mrk mtype="seg" mid="1">One.</mrk> <mrk mtype="seg" mid="2">Two now.</mrk></seg-source>'
+    result = translated(read_xliff(xliff(unit("One. Two now.", marked)).encode()), REVERSED)
+    assert (
+        '<target state="translated"><mrk mtype="seg" mid="1">ONE.</mrk> <mrk mtype="seg" mid="2">NOW. TWO</mrk></target>'
+        in result
+    )
+
+
+def test_a_protected_name_is_not_translated() -> None:
+    text = xliff(unit('The <mrk mtype="protected">Red Hat</mrk> shop'))
+    assert 'THE <mrk mtype="protected">Red Hat</mrk> SHOP</target>' in translated(
+        read_xliff(text.encode())
+    )

@@ -1,0 +1,133 @@
+"""The elements of XML, against lxml."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from transformer_cli.extensions.documents.xml import (
+    Element,
+    XmlToken,
+    escaped_xml,
+    read_xml,
+    unescaped_xml,
+    xml_tokens,
+)
+from transformer_cli.process.errors import DataError
+
+NAMES = st.sampled_from(["a", "b:c", "d-e", "f"])
+TEXTS = st.text(st.sampled_from("xy <>&'\"é\n\u00a0]"), max_size=8)
+
+
+@st.composite
+def elements(draw: st.DrawFn, depth: int = 3) -> str:
+    name = draw(NAMES)
+    values = draw(st.lists(TEXTS, max_size=2))
+    attributes = "".join(
+        f" k{number}='{escaped_xml(value).replace(chr(39), '&#39;')}'"
+        for number, value in enumerate(values)
+    )
+    inner = ""
+    for _ in range(draw(st.integers(0, 3)) if depth else 0):
+        inner += draw(
+            st.one_of(
+                elements(depth=depth - 1),
+                TEXTS.map(escaped_xml),
+                TEXTS.map(lambda text: f"<![CDATA[{text.replace(']', '')}]]>"),
+                st.sampled_from(["<!-- <a> -->", "<?x <y> ?>", "&#233;&#xE9;&quot;"]),
+            )
+        )
+    if not inner and draw(st.booleans()):
+        return f"<{name}{attributes}/>"
+    return f"<{name}{attributes}>{inner}</{name}>"
+
+
+def shape(element: Element) -> list[object]:
+    return [
+        element.space,
+        element.local,
+        {name: value for name, value in element.attributes.items() if not name.startswith("xmlns")},
+        [shape(child) for child in element.elements],
+    ]
+
+
+def shape_of_lxml(element: "etree._Element") -> list[object]:
+    name = etree.QName(element)
+    children = [shape_of_lxml(child) for child in element if isinstance(child.tag, str)]
+    return [name.namespace or "", name.localname, dict(element.attrib), children]
+
+
+@given(elements())
+def test_elements_texts_and_attributes_are_those_that_lxml_reads(inner: str) -> None:
+    text = f'<?xml version="1.0"?><!-- x --><root xmlns:b="urn:b">{inner}</root>'
+    # XML reads a line break in an attribute as a space.
+    text = text.replace("\n", " ")
+    xml = read_xml(text.encode())
+    expected = etree.fromstring(text.encode())
+    assert shape(xml.root) == shape_of_lxml(expected)
+    text_of_lxml = etree.tostring(expected, method="text", encoding="unicode")
+    assert xml.whole_text(xml.root) == text_of_lxml
+    tokens = list(xml_tokens(text.encode(), xml.content))
+    assert "".join(text[token.start : token.end] for token in tokens) == text
+    for element in xml.root.walk():
+        assert xml.raw(element).startswith(f"<{element.name}")
+        for child in element.children:
+            start, end = (child.start, child.end)
+            assert element.inner_start <= start < end <= element.inner_end
+            assert isinstance(child, XmlToken | Element)
+
+
+@given(st.text())
+def test_escaped_text_is_read_as_it_was(text: str) -> None:
+    allowed = "".join(sign for sign in text if sign in "\t\n\r" or sign.isprintable())
+    assert unescaped_xml(escaped_xml(allowed)) == allowed
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"<a>",
+        b"<a></b>",
+        b"text",
+        b"",
+        b'<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>',
+        b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>',
+        b"<a>" * 300 + b"</a>" * 300,
+    ],
+)
+def test_xml_that_is_broken_or_made_to_harm_is_refused(bad: bytes) -> None:
+    with pytest.raises(DataError):
+        read_xml(bad)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+def test_places_are_those_of_the_text_in_every_encoding(encoding: str) -> None:
+    wide = "é" if encoding == "iso-8859-1" else "é€\U0001f600"
+    text = f'<r>{wide}<a x="/>{wide}"></a><b/>{wide}<![CDATA[<c>{wide}]]><!--{wide}--><d>{wide}</d >\r\n</r>'
+    name = "" if encoding == "utf-8-sig" else f' encoding="{encoding}"'
+    text = f'<?xml version="1.0"{name}?>\n<!DOCTYPE r SYSTEM "r.dtd" [<!-- > --><?x ]>?><!ELEMENT b EMPTY>]>{text}'
+    xml = read_xml(text.encode(encoding))
+    raw = [xml.raw(element) for element in xml.root.elements]
+    assert raw == [f'<a x="/>{wide}"></a>', "<b/>", f"<d>{wide}</d >"]
+    assert xml.raw(xml.root) == text[text.index("<r>") :]
+    assert xml.root.elements[0].attributes == {"x": f"/>{wide}"}
+    shown = [xml.text_of(child) for child in xml.root.children if not isinstance(child, Element)]
+    assert shown == [wide, wide, f"<c>{wide}", "", "\r\n"]
+
+
+def test_a_text_in_utf_16_that_does_not_say_so_is_refused() -> None:
+    with pytest.raises(DataError, match="no readable XML"):
+        read_xml('<?xml version="1.0"?><a>b</a>'.encode("utf-16-le"))
+
+
+def test_an_entity_of_a_document_type_that_is_not_read_stays_as_it_is() -> None:
+    xml = read_xml(b'<!DOCTYPE r SYSTEM "r.dtd"><r><a>&nbsp;b</a>c&nbsp;</r>')
+    assert xml.whole_text(xml.root) == "&nbsp;bc&nbsp;"
+
+
+def test_other_encodings_are_read_by_their_declaration() -> None:
+    text = '<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>'
+    xml = read_xml(text.encode("latin-1"))
+    assert xml.whole_text(xml.root) == "é"
+    utf16 = read_xml('<?xml version="1.0" encoding="utf-16"?><a>é</a>'.encode("utf-16"))
+    assert utf16.whole_text(utf16.root) == "é"

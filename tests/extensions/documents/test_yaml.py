@@ -1,0 +1,143 @@
+"""YAML: strings are translated in their own style; keys, comments and anchors stay."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from transformer_cli.extensions.documents.formats import ReadingOptions
+from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.yaml import read_yaml
+from transformer_cli.process.errors import DataError
+from transformer_cli.text.spans import find_spans
+
+from .fake_translators import UPPER, Identity, WordByWord, done
+
+FILE = """\
+# a comment
+title: &t A red car   # another
+also: *t
+number: 12
+yes: true
+when: 2026-01-02
+quoted: "say \\"hello\\" now"
+single: 'it''s here'
+flow: [one, "two", {k: three words}]
+long: a plain text
+  on two lines
+literal: |
+  First line.
+    indented line
+
+  last line
+folded: >-
+  one text
+  on two lines
+
+  and a paragraph
+tag: !!str word
+---
+second: document
+"""
+WANTED = """\
+# a comment
+title: &t A RED CAR   # another
+also: *t
+number: 12
+yes: true
+when: 2026-01-02
+quoted: "SAY \\"HELLO\\" NOW"
+single: 'IT''S HERE'
+flow: [ONE, "TWO", {k: THREE WORDS}]
+long: A PLAIN TEXT ON TWO LINES
+literal: |
+  FIRST LINE.
+  INDENTED LINE
+
+  LAST LINE
+folded: |-
+  ONE TEXT ON TWO LINES
+  AND A PARAGRAPH
+tag: !!str WORD
+---
+second: DOCUMENT
+"""
+
+
+def test_only_strings_change() -> None:
+    assert done(read_yaml(FILE.encode()), UPPER).data.decode() == WANTED
+
+
+def test_an_identity_translation_gives_identical_bytes() -> None:
+    assert translate_document(read_yaml(FILE.encode()), Identity()).data == FILE.encode()
+
+
+TEXTS = st.text(st.sampled_from("ab c:#-?[]{},&*!|>'\"%@`\n\t\u00e8\u0085"), max_size=10)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def strings_of(value: Any) -> Iterator[str]:
+    """The strings of a tree, keys left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from strings_of(each)
+
+
+def squeezed(value: Any, *, is_changed: bool) -> Any:
+    """A tree without the white space of its strings; `a` and `b` in capitals, if it is changed."""
+    if isinstance(value, str):
+        value = value.replace("a", "A").replace("b", "B") if is_changed else value
+        return "".join(value.split())
+    if isinstance(value, list):
+        return [squeezed(each, is_changed=is_changed) for each in value]
+    if isinstance(value, dict):
+        return {key: squeezed(each, is_changed=is_changed) for key, each in value.items()}
+    return value
+
+
+@given(VALUES, st.sampled_from([None, True, False]), st.sampled_from([None, "'", '"', "|", ">"]))
+def test_all_strings_change_and_nothing_else(
+    value: Any, flow: bool | None, style: str | None
+) -> None:
+    # Names and placeholders such as @a and %a are protected, so they do not change.
+    assume(not any(find_spans(text) or "%" in text for text in strings_of(value)))
+    text = yaml.safe_dump(value, default_flow_style=flow, default_style=style, allow_unicode=True)
+    data = text.encode()
+    assert translate_document(read_yaml(data), Identity()).data == data
+    translator = WordByWord(lambda word: word.replace("a", "A").replace("b", "B"))
+    found = yaml.safe_load(done(read_yaml(data), translator).data.decode())
+    wanted = yaml.safe_load(text)
+    assert squeezed(found, is_changed=False) == squeezed(wanted, is_changed=True)
+
+
+def test_a_translation_that_would_be_read_as_something_else_is_quoted() -> None:
+    document = read_yaml(b"a: word\nb: [word]\n")
+    for text in ("yes", "12", "a: b", "x # y", "- z", "[q]", "*p", "null"):
+        found = done(document, WordByWord(lambda word, text=text: text)).data.decode()
+        assert yaml.safe_load(found) == {"a": text, "b": [text]}
+
+
+def test_patterns_choose_values() -> None:
+    document = read_yaml(
+        b"a: one\nlist:\n- {t: two, u: three}\n", ReadingOptions(values=("list.*.t",))
+    )
+    assert done(document, UPPER).data == b"a: one\nlist:\n- {t: TWO, u: three}\n"
+
+
+def test_what_is_no_yaml_is_refused_with_its_line() -> None:
+    with pytest.raises(DataError, match="line 3: no valid YAML"):
+        read_yaml(b"a: b\nc: [d\n")
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(DataError, match="nested more than 200 deep"):
+        read_yaml(b"[" * 300 + b"]" * 300)

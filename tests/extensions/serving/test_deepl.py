@@ -1,0 +1,145 @@
+"""DeepL's interface, where its own client cannot look: forms, line breaks, limits, errors."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from .served_translators import LINES, served, small_runs, small_translator
+
+TRANSLATOR = small_translator()
+FIRST, SECOND = (translation.text for translation in TRANSLATOR.translate(LINES[:2]))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with served(small_runs(TRANSLATOR)) as (client, _):
+        yield client
+
+
+def texts_of(client: TestClient, **values: Any) -> list[str]:
+    answer = client.post("/v2/translate", json={"source_lang": "EN", "target_lang": "IT", **values})
+    assert answer.status_code == 200, answer.text
+    return [one["text"] for one in answer.json()["translations"]]
+
+
+def test_a_form_repeats_the_field_for_several_texts(client: TestClient) -> None:
+    values = {"text": LINES[:2], "source_lang": "EN", "target_lang": "IT"}
+    found = client.post("/v2/translate", data=values).json()["translations"]
+    assert [one["text"] for one in found] == [FIRST, SECOND]
+    assert [one["billed_characters"] for one in found] == [len(line) for line in LINES[:2]]
+
+
+@pytest.mark.parametrize(
+    ("splitting", "expected_lines"),
+    [("1", [LINES[0], LINES[1], "", LINES[0]]), ("nonewlines", [f"{LINES[0]} {LINES[1]}", "", LINES[0]])],
+)  # fmt: skip
+def test_line_breaks_end_sentences_or_do_not(
+    client: TestClient, splitting: str, expected_lines: list[str]
+) -> None:
+    expected = "\n".join(each.text for each in TRANSLATOR.translate(expected_lines))
+    text = f"{LINES[0]}\n{LINES[1]}\n\n{LINES[0]}"
+    assert texts_of(client, text=[text], split_sentences=splitting) == [expected]
+
+
+def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> None:
+    text = "Uno due. Tre quattro."
+    assert texts_of(client, text=[text], split_sentences="0") != texts_of(client, text=[text])
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"text": None}, "'text'"),
+        ({"text": []}, "'text'"),
+        ({"text": ["a"] * 51}, "51"),
+        ({"target_lang": None}, "'target_lang'"),
+        ({"target_lang": "ZZ"}, "'target_lang'"),
+        ({"source_lang": "ZZ"}, "'source_lang'"),
+        ({"split_sentences": "2"}, "'split_sentences'"),
+        ({"tag_handling": "markdown"}, "'tag_handling'"),
+        ({"ignore_tags": "x"}, "'ignore_tags'"),
+        ({"tag_handling": "xml", "outline_detection": "maybe"}, "outline_detection"),
+        ({"tag_handling": "xml", "text": ["<a>uno"]}, "no well-formed XML"),
+        ({"formality": "less"}, "'formality'"),
+    ],
+)
+def test_errors_have_a_message(client: TestClient, values: dict[str, Any], named: str) -> None:
+    given = {"text": ["uno"], "source_lang": "EN", "target_lang": "IT", **values}
+    sent = {name: value for name, value in given.items() if value is not None}
+    answer = client.post("/v2/translate", json=sent)
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"message"}
+    assert named in answer.json()["message"]
+
+
+def test_an_unknown_glossary_is_not_found(client: TestClient) -> None:
+    sent = {"text": ["uno"], "source_lang": "EN", "target_lang": "IT", "glossary_id": "none"}
+    assert client.post("/v2/translate", json=sent).status_code == 404
+    assert client.get("/v2/glossaries/none").json() == {"message": "Glossary not found."}
+    assert client.get("/v2/nothing").json() == {"message": "Not Found"}
+    assert client.get("/v2/translate").json() == {"message": "Method Not Allowed"}
+
+
+def test_usage_counts_characters(client: TestClient) -> None:
+    before = client.get("/v2/usage").json()["character_count"]
+    texts_of(client, text=["uno", "due tre"])
+    assert client.get("/v2/usage").json()["character_count"] == before + 10
+
+
+def test_the_tags_of_xml_stay_and_divide_as_the_parameters_say(client: TestClient) -> None:
+    xml = {"tag_handling": "xml"}
+    text = "<doc><p>uno</p><p>due</p><keep>tre</keep></doc>"
+    uno, due = (each.text for each in TRANSLATOR.translate(["uno", "due"]))
+    [divided] = texts_of(client, text=[text], ignore_tags="keep", **xml)
+    assert divided == f"<doc><p>{uno}</p><p>{due}</p><keep>tre</keep></doc>"
+    [by_list] = texts_of(
+        client,
+        text=[text],
+        outline_detection=False,
+        splitting_tags=["p", "doc"],
+        ignore_tags="keep, none",
+        **xml,
+    )
+    assert by_list == divided
+    [together] = texts_of(
+        client, text=["<doc><p>uno</p> <p>due</p></doc>"], non_splitting_tags="p", **xml
+    )
+    assert re.sub("<[^>]*>", "", together).split() == (
+        next(iter(TRANSLATOR.translate(["uno due"]))).text.split()
+    )
+
+
+def test_the_outline_is_ignored_where_it_has_no_effect(client: TestClient) -> None:
+    """DeepL's command line sends it with every text."""
+    values = {"text": [LINES[0]], "source_lang": "EN", "target_lang": "IT"}
+    plain = client.post("/v2/translate", json=values).json()
+    for more in ({"outline_detection": "1"}, {"outline_detection": False, "tag_handling": "html"}):
+        answer = client.post("/v2/translate", json={**values, **more})
+        assert answer.json() == plain
+
+
+@pytest.mark.parametrize("wanted", ["quality_optimized", "prefer_quality_optimized"])
+def test_the_model_is_named_if_a_client_prefers_one(client: TestClient, wanted: str) -> None:
+    values = {"text": LINES[:1], "target_lang": "IT", "source_lang": "EN", "model_type": wanted}
+    [found] = client.post("/v2/translate", json=values).json()["translations"]
+    assert found["model_type_used"] == "quality_optimized"
+    refused = client.post("/v2/translate", json={**values, "model_type": "best"})
+    assert refused.status_code == 400
+
+
+def test_xml_may_have_a_document_type(client: TestClient) -> None:
+    values = {"source_lang": "EN", "target_lang": "IT", "tag_handling": "xml"}
+
+    def translated(text: str) -> str:
+        answer = client.post("/v2/translate", json={**values, "text": [text]})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["translations"][0]["text"])
+
+    inner = f"<html><p>{LINES[3]}</p></html>"
+    assert translated(f"<!DOCTYPE html>{inner}") == f"<!DOCTYPE html>{translated(inner)}"
+    entity = f'<!DOCTYPE a [<!ENTITY b "c">]>{inner}'
+    refused = client.post("/v2/translate", json={**values, "text": [entity]})
+    assert (refused.status_code, "entity" in refused.json()["message"]) == (400, True)

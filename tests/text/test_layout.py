@@ -1,0 +1,118 @@
+"""Which ranges of a line are text, and how the columns of a table stay aligned."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.text.layout import display_width, text_ranges, with_texts
+
+PIECES = [*" \t|.-*>#…_1a.)(", "   ", "Two words.", "• ", "1. ", "a) ", "> ", "好", "\u3000"]
+lines = st.lists(st.sampled_from(PIECES), max_size=20).map("".join) | st.text(max_size=30)
+
+
+def texts_of(line: str) -> list[str]:
+    return [line[start:end] for start, end in text_ranges(line)]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", []),
+        ("   ", []),
+        ("-", []),
+        ("12:30 - 1.20", []),
+        ("|---|--:|", []),
+        ("  Hello there.  ", ["Hello there."]),
+        ("\t- Hello.", ["Hello."]),
+        ("* Hello.", ["Hello."]),
+        ("• Hello.", ["Hello."]),
+        ("1. Hello.", ["Hello."]),
+        ("(iv) Hello.", ["Hello."]),
+        ("- [ ] Hello.", ["Hello."]),
+        ("> > a) Hello.", ["Hello."]),
+        (">> Hello.", ["Hello."]),
+        ("## Hello", ["Hello"]),
+        ("A. Smith is here.", ["A. Smith is here."]),
+        ("-5 degrees", ["-5 degrees"]),
+        ("“Hello.”", ["“Hello.”"]),
+        ("Coffee      1.20", ["Coffee"]),
+        ("Coffee  1.20", ["Coffee"]),
+        ("Coffee ........ 1.20", ["Coffee"]),
+        ("| Coffee | 1.20 | hot |", ["Coffee", "hot"]),
+        ("Coffee\thot\t1.20", ["Coffee", "hot"]),
+        ("Monday    Tuesday", ["Monday", "Tuesday"]),
+        ("Hello.  How are you?", ["Hello.  How are you?"]),
+        ("The house is    big.", ["The house is    big."]),
+        ("I  would   like    a     coffee.   ", ["I  would   like    a     coffee."]),
+        ("coffee    with milk    hot", ["coffee", "with milk", "hot"]),
+        ("Anna    Rome    late.", ["Anna", "Rome    late."]),
+        ("coffee    1.20    very good.", ["coffee", "very good."]),
+        ("Well.... I think so", ["Well.... I think so"]),
+    ],
+)
+def test_text_is_found_between_the_rest(line: str, expected: list[str]) -> None:
+    assert texts_of(line) == expected
+
+
+def test_letters_of_hidden_spans_are_no_text() -> None:
+    line, visible = "Site  www.x.it", "Site  ________"
+    assert [line[start:end] for start, end in text_ranges(line, visible)] == ["Site"]
+
+
+@given(lines)
+def test_a_range_begins_and_ends_without_white_space_and_has_a_letter(line: str) -> None:
+    place = 0
+    for start, end in text_ranges(line):
+        assert place <= start < end <= len(line)
+        text = line[start:end]
+        assert text == text.strip()
+        assert any(map(str.isalpha, text))
+        place = end
+
+
+@given(lines)
+def test_every_letter_is_in_a_range_or_in_a_mark(line: str) -> None:
+    ranges = text_ranges(line)
+    first = ranges[0].start if ranges else len(line)
+    outside = set(range(first, len(line))) - {place for each in ranges for place in range(*each)}
+    assert not any(line[place].isalpha() for place in outside)
+
+
+@given(lines)
+def test_a_line_with_its_own_texts_is_the_line(line: str) -> None:
+    assert with_texts(line, text_ranges(line), texts_of(line)) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "texts", "expected"),
+    [
+        ("Coffee    1.20", ["Caffè"], "Caffè     1.20"),
+        ("Tea       1.20", ["Infuso"], "Infuso    1.20"),
+        ("Tea  1.20", ["Un infuso"], "Un infuso  1.20"),
+        ("Tea   hot    1.20", ["Infuso", "caldo"], "Infuso  caldo  1.20"),
+        ("| Coffee | 1.20 |", ["Tè"], "| Tè     | 1.20 |"),
+        ("| Tea | 1.20 |", ["Infuso"], "| Infuso | 1.20 |"),
+        ("Coffee    1.20", ["咖啡"], "咖啡      1.20"),
+        ("Coffee\t1.20", ["Tè"], "Tè\t1.20"),
+        ("Coffee.", ["Tè"], "Tè"),
+    ],
+)
+def test_what_follows_a_text_keeps_its_column(line: str, texts: list[str], expected: str) -> None:
+    assert with_texts(line, text_ranges(line), texts) == expected
+
+
+def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
+    assert list(map(display_width, ["abc", "咖啡", "e\u0301", "é"])) == [3, 4, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "piece", [" ", ">", "> ", "\u2003", ".", ". ", "|", "- ", "1", "a  ", "a   .  "]
+)
+def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
+    line = piece * 50_000 + "a"
+    started_at = time.perf_counter()
+    ranges = text_ranges(line)
+    with_texts(line, ranges, ["b"] * len(ranges))
+    assert time.perf_counter() - started_at < 10.0

@@ -1,0 +1,98 @@
+"""Which parts of a text are protected spans."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.text import spans as spans_module
+from transformer_cli.text.spans import SpanKind, find_spans, masked, span_texts
+
+# Pieces that together make nearly every kind of span, and nearly none.
+PIECES = [
+    *"aZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
+    *("http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "<!--", "-->"),
+]  # fmt: skip
+texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=30)
+
+
+def found(text: str) -> list[str]:
+    return span_texts(text, find_spans(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See https://a.b/c?d=1&e#f.", ["https://a.b/c?d=1&e#f"]),
+        ("(see http://a.b/c_(d)), www.x.it!", ["http://a.b/c_(d)", "www.x.it"]),
+        ("看https://a.b/c。好", ["https://a.b/c"]),
+        ("https://it.wikipedia.org/wiki/Caffè è", ["https://it.wikipedia.org/wiki/Caffè"]),
+        ("Write to anna.b+c@mail.co.uk, please.", ["anna.b+c@mail.co.uk"]),
+        ("On example.com/x, e.g. here. The end.Start", ["example.com/x"]),
+        ("Hello {name}, {0:.2f} {{ y }} ${x} %{z} [[t]]", ["{name}", "{0:.2f}", "{{ y }}", "${x}", "%{z}", "[[t]]"]),
+        ("Ciao 😀! ☕️, 👨‍👩‍👧 ❤️❤️ 🇮🇹 ★★☆ 👍🏽.", ["😀", "☕️", "👨‍👩‍👧", "❤️❤️", "🇮🇹", "★★☆", "👍🏽"]),
+        ("At 180°C or -5 °F, 90° is ₹5 or 5₽, not 3°Cx", ["180°C", "-5 °F", "90°", "₹5", "5₽", "3"]),
+        ("%s has %(n)d, %1$s, %.2f or %5d; 100%sure", ["%s", "%(n)d", "%1$s", "%.2f", "%5d", "100"]),
+        ("<b>two</b> <br/> <a href='x y'>z</a> <0>w</0>", ["<b>", "</b>", "<br/>", "<a href='x y'>", "</a>", "<0>", "</0>"]),
+        ("<!-- a > b --> if a < b and c <3", ["<!-- a > b -->", "3"]),
+        ("&amp; &#39; R&D `x y`", ["&amp;", "&#39;", "`x y`"]),
+        ("/usr/bin/x, ~/y and ./z or C:\\Users\\me", ["/usr/bin/x", "~/y", "./z", "C:\\Users\\me"]),
+        ("and/or report.pdf. I/O", ["report.pdf"]),
+        ("@anna #topic # a", ["@anna", "#topic"]),
+        ("A4, mp3, XY-123/45", ["A4", "mp3", "XY-123/45"]),
+        ("5kg, 3pm and the 21st", ["5", "3", "21"]),
+        ("€5.20, 1.20 EUR, 50%, 5 % and -7", ["€5.20", "1.20 EUR", "50%", "5 %", "-7"]),
+        ("1,234.5 at 10:30 on 2024-05-01.", ["1,234.5", "10:30", "2024-05-01"]),
+        ("1, 2 and 3.", ["1", "2", "3"]),
+        ("5 %s, 5 %(x)d, 5 ${x}", ["5", "%s", "5", "%(x)d", "5", "${x}"]),
+        ("No span at all: none.", []),
+    ],
+)  # fmt: skip
+def test_spans_are_found(text: str, expected: list[str]) -> None:
+    assert found(text) == expected
+
+
+def test_markup_and_numbers_are_told_apart_from_words() -> None:
+    kinds = [span.kind for span in find_spans("<b> 5 {x}")]
+    assert kinds == [SpanKind.TAG, SpanKind.NUMBER, SpanKind.WORD]
+
+
+@given(texts)
+def test_spans_are_in_order_and_hold_no_line_break(text: str) -> None:
+    place = 0
+    for span in find_spans(text):
+        assert place <= span.start < span.end <= len(text)
+        assert len(text[span.start : span.end].splitlines()) == 1
+        place = span.end
+
+
+@given(texts)
+def test_a_text_without_any_sign_of_a_span_has_none(text: str) -> None:
+    assert find_spans(text) == list(spans_module._spans(text))
+
+
+@given(texts)
+def test_masking_hides_the_spans_and_nothing_else(text: str) -> None:
+    spans = find_spans(text)
+    hidden = masked(text, spans, "\0")
+    assert len(hidden) == len(text)
+    places = {place for span in spans for place in range(span.start, span.end)}
+    assert all(
+        sign == ("\0" if place in places else text[place]) for place, sign in enumerate(hidden)
+    )
+
+
+@given(texts)
+def test_every_digit_is_in_a_span(text: str) -> None:
+    assert not re.search(r"\d", masked(text, find_spans(text), " "))
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "<a", "<!--", "{", "a.", "a@", "`", "%", "1", "/a", "http://a", "1 ", " ", "a-1", "&a", "[["]
+)  # fmt: skip
+def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
+    started_at = time.perf_counter()
+    find_spans(piece * 50_000 + "@5")
+    assert time.perf_counter() - started_at < 10.0

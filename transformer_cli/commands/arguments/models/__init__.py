@@ -1,1 +1,0 @@
-"""The arguments of commands about runs and the models in them."""

@@ -1,0 +1,249 @@
+"""Details of a translation: which words belong together, by attention, and what replaces [UNK].
+
+White space separates words, as in `str.split`, so punctuation is part of the word beside it. A link is written in the
+Pharaoh format, which fast_align, awesome-align and Marian write, too: `0-0 1-2` links the first word of the source
+with the first of the target, and the second with the third.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
+from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translation import LineDetails, Link, PartDetails, PreparedLine
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import with_plain_spaces
+
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+Span = tuple[int, int]
+_WORD = re.compile(r"\S+")
+
+
+def word_spans(text: str) -> list[Span]:
+    """Where the words of a text stand; they are those of `text.split()`."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def places_of(texts: Iterable[str], line: str) -> list[int]:
+    """Where each text begins in the line, which consists of them in order, with only white space between them."""
+    places: list[int] = []
+    end = 0
+    for text in texts:
+        places.append(line.index(text, end))
+        end = places[-1] + len(text)
+    return places
+
+
+def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
+    """For each token, the indices of the words that it overlaps; none for white space.
+
+    Args:
+        tokens: an empty span belongs to the character that follows it.
+        words: as of `word_spans`, in order.
+    """
+    starts, ends = [start for start, _ in words], [end for _, end in words]
+    return [
+        range(bisect_right(ends, start), bisect_left(starts, max(end, start + 1)))
+        for start, end in tokens
+    ]
+
+
+def linked_words(
+    weights: "NDArray[np.float32]", source_words: Sequence[range], target_words: Sequence[range]
+) -> list[Link]:
+    """Link each target word with the source word that its tokens attend to most, summed over the tokens of both.
+
+    Args:
+        weights: (T, S) attention weights.
+        source_words: for each of the S source tokens, the indices of its words; none for [EOS] and tags.
+        target_words: for each of the T target tokens, the indices of its words.
+
+    Returns:
+        One link for each target word, in the order of the target words; none if the source has no words.
+    """
+    totals: dict[int, dict[int, float]] = {}
+    for row, of_target in zip(weights.tolist(), target_words, strict=True):
+        for target in of_target:
+            total = totals.setdefault(target, {})
+            for weight, of_source in zip(row, source_words, strict=True):
+                for source in of_source:
+                    total[source] = total.get(source, 0.0) + weight
+    return [
+        Link(max(total, key=total.__getitem__), target)
+        for target, total in sorted(totals.items())
+        if total
+    ]
+
+
+def pharaoh(links: Iterable[Link]) -> str:
+    """Links in the Pharaoh format, sorted by the source word and then by the target word."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def places_as_given(text: str, read: str) -> Sequence[int] | None:
+    """For each character of a normalised text, its place in the text as given; None if it has other characters."""
+    if read == text:
+        return range(len(text))
+    places: list[int] = []
+    place = 0
+    for character in read:
+        while place < len(text) and with_plain_spaces(text[place]) != character:
+            place += 1
+        places.append(place)
+        place += 1
+    return places if not places or places[-1] < len(text) else None
+
+
+# The span of a token that stands nowhere in a text: it overlaps no word.
+_NOWHERE = (-2, -1)
+
+
+def explained_hypotheses(
+    engine: ExplainingEngine, hypotheses: Mapping[Request, Hypothesis], batch_tokens: int
+) -> dict[Request, Hypothesis]:
+    """The same hypotheses with their explanations.
+
+    Args:
+        engine: the one that found them.
+        hypotheses: one for each request.
+        batch_tokens: the largest number of tokens in a batch, padding included.
+    """
+    targets = [hypothesis.ids for hypothesis in hypotheses.values()]
+    explanations = engine.explain(
+        list(hypotheses), targets, batch_tokens=batch_tokens, num_best=NUM_RIVALS
+    )
+    return {
+        request: hypothesis._replace(explanation=explanation)
+        for (request, hypothesis), explanation in zip(hypotheses.items(), explanations, strict=True)
+    }
+
+
+NUM_RIVALS = 5
+"""How many of the most probable tokens are told for each place of a translation."""
+
+
+def details_of(
+    pipeline: TextPipeline, prepared: PreparedLine, explained: Mapping[Request, Hypothesis]
+) -> LineDetails:
+    """The details of a line; without parts if one of its parts has no translation or is kept, or if the line is blank.
+
+    Args:
+        pipeline: the one that prepared the line.
+        prepared: the line.
+        explained: the best hypothesis of each request, with its explanation.
+    """
+    if prepared.kept or not all(request in explained for request in prepared.parts):
+        return LineDetails((), ())
+    best = [explained[request] for request in prepared.parts]
+    parts = tuple(
+        PartDetails(request.ids, hypothesis.ids, hypothesis.explanation)
+        for request, hypothesis in zip(prepared.parts, best, strict=True)
+        if hypothesis.explanation is not None
+    )
+    # Respelling changes no white space between words, so word N of what is read is word N of the line.
+    of_source = _words_of_source(pipeline, prepared, prepared.read)
+    of_target = _words_of_target(pipeline, prepared, best)
+    of_line = kept_words(pipeline.normalize_source, prepared.line)
+    links = [
+        Link(of_line[link.source], link.target)
+        for part, source_words, target_words in zip(parts, of_source, of_target, strict=True)
+        for link in linked_words(part.explanation.attention, source_words, target_words)
+    ]
+    return LineDetails(parts, tuple(dict.fromkeys(links)))
+
+
+def kept_words(normalize: Callable[[str], str], line: str) -> list[int]:
+    """The indices of the words of a line that are still there after normalisation: not those of control characters."""
+    return [number for number, word in enumerate(line.split()) if normalize(word)]
+
+
+def _words_of_source(
+    pipeline: TextPipeline, prepared: PreparedLine, line: str
+) -> list[list[range]]:
+    """For each part and each of its tokens, the indices of its words in the normalised line."""
+    words = word_spans(line)
+    parts = zip(prepared.parts, prepared.texts, places_of(prepared.texts, line), strict=True)
+    return [
+        words_at(spans_in_line(request.ids, text, place, pipeline.source_tokenizer), words)
+        for request, text, place in parts
+    ]
+
+
+def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) -> list[Span]:
+    """For each token of a part, its place in the line; the part may have tags before its text and [EOS] behind it.
+
+    Args:
+        place: where the part begins in the line.
+    """
+    num_tags = next(
+        (number for number, index in enumerate(ids) if index not in tokenizer.tag_ids), len(ids)
+    )
+    spans = [(place + start, place + end) for start, end in tokenizer.spans(text)]
+    return [*[_NOWHERE] * num_tags, *spans, *[_NOWHERE] * len(ids)][: len(ids)]
+
+
+def _words_of_target(
+    pipeline: TextPipeline, prepared: PreparedLine, best: Sequence[Hypothesis]
+) -> list[list[range]]:
+    """For each part and each of its tokens, the indices of its words in the translation."""
+    tokenizer, translation = pipeline.target_tokenizer, ""
+    spans: list[list[Span]] = []
+    parts = zip(prepared.texts, prepared.parts, prepared.terms, best, prepared.gaps, strict=True)
+    for source, request, terms, hypothesis, gap in parts:
+        for_unknown = pipeline.words_for_unknown(source, request, terms, hypothesis)
+        text = tokenizer.decode(hypothesis.ids, for_unknown)
+        translation += gap if text and translation else ""
+        place = len(translation)
+        spans.append(
+            [
+                # A token behind the text, such as [EOS], stands nowhere.
+                (place + start, place + end) if start < len(text) else _NOWHERE
+                for start, end in tokenizer.decoded_spans(hypothesis.ids, for_unknown)
+            ]
+        )
+        translation += text
+    words = word_spans(translation)
+    return [words_at(of_part, words) for of_part in spans]
+
+
+def with_explained_unknown(
+    engine: ExplainingEngine,
+    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+    *,
+    unk_id: int,
+    batch_tokens: int,
+) -> dict[Request, list[Hypothesis]]:
+    """The same hypotheses; those that contain [UNK] are explained.
+
+    Args:
+        engine: the one that found them.
+        hypotheses: of each request, best first.
+        unk_id: the id of [UNK].
+        batch_tokens: the largest number of tokens in a batch, padding included.
+    """
+    pairs = [
+        (request, hypothesis)
+        for request, found in hypotheses.items()
+        for hypothesis in found
+        if unk_id in hypothesis.ids
+    ]
+    explanations = iter(
+        engine.explain(
+            [request for request, _ in pairs],
+            [hypothesis.ids for _, hypothesis in pairs],
+            batch_tokens=batch_tokens,
+        )
+    )
+    return {
+        request: [
+            one._replace(explanation=next(explanations)) if unk_id in one.ids else one
+            for one in found
+        ]
+        for request, found in hypotheses.items()
+    }

@@ -1,1 +1,0 @@
-"""What is known about a translation beside its text: alignments, probabilities, and words in place of [UNK]."""

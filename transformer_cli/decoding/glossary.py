@@ -1,0 +1,447 @@
+"""Glossaries: source terms, found in sentences, and the target terms that must stand in the translations.
+
+In a file, each line has a source term, a tab and its target term. Further columns say more about the entry: `case` (capital
+letters count) and `form=...` (another form of the target term, once for each form). A blank line is skipped.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from transformer_cli.data.sources.lines import HOW_TO_CONVERT, MAX_LINE_BYTES, read_lines
+from transformer_cli.decoding.engine import Request, Term, TokenIds
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import is_blank
+from transformer_cli.text.words import word_sequence
+
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
+    from transformer_cli.text.token_bytes import WordEdges
+
+
+@dataclass(frozen=True, slots=True)
+class GlossaryEntry:
+    """One source term and its target term."""
+
+    source: str
+    target: str
+    other_forms: tuple[str, ...] = ()
+    """Further forms of the target term, such as its plural: the translation contains one of all forms."""
+    keeps_case: bool = False
+    """Whether capital letters count: the source term is found only in this spelling, and the target term is never
+    written with a capital letter at the beginning of a translation."""
+    place: str = ""
+    """Where the entry was read, such as terms.tsv:12, for messages."""
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """All forms of the target term, without repetitions."""
+        return tuple(dict.fromkeys((self.target, *self.other_forms)))
+
+
+@dataclass(frozen=True, slots=True)
+class Glossary:
+    """Entries in any order; each source term stands there once, or twice if one of them keeps the case."""
+
+    entries: tuple[GlossaryEntry, ...]
+
+    @classmethod
+    def of(cls, terms: Mapping[str, str]) -> "Glossary":
+        """A glossary of source terms and their target terms.
+
+        Example:
+            translator.with_glossary(Glossary.of({"dog": "Hund"}))
+        """
+        return cls(tuple(GlossaryEntry(source, target) for source, target in terms.items()))
+
+
+_CASE, _FORM = "case", "form="
+_COLUMNS = (
+    "on each line a source term, a tab, a target term; then perhaps a tab and case or form=TEXT"
+)
+_SHOWN_CHARACTERS = 60
+
+
+def read_glossary(path: str | Path) -> Glossary:
+    """The glossary of a file in UTF-8, perhaps compressed.
+
+    Raises:
+        MissingInputError: there is no such file.
+        DataError: a line is not UTF-8, has no source or target term or an unknown column, or is too long.
+    """
+    path = Path(path)
+    entries = []
+    for number, raw in enumerate(read_lines(path), start=1):
+        place = f"{path}:{number}"
+        if raw is None:
+            raise DataError(
+                f"{place}: a line of more than {MAX_LINE_BYTES:,} bytes", hint=f"give {_COLUMNS}"
+            )
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError as error:
+            byte = raw[error.start]
+            raise DataError(
+                f"{place}: byte {error.start + 1} of the line (0x{byte:02X}) is not UTF-8",
+                hint=HOW_TO_CONVERT,
+            ) from error
+        if line.strip():
+            entries.append(_entry(line, place))
+    return Glossary(tuple(entries))
+
+
+def _entry(line: str, place: str) -> GlossaryEntry:
+    source, *others = (column.strip() for column in line.split("\t"))
+    if not source or not others or not others[0]:
+        missing = "source" if not source else "target"
+        raise DataError(
+            f"{place}: no {missing} term: {on_one_line(line, _SHOWN_CHARACTERS)}",
+            hint=f"give {_COLUMNS}",
+        )
+    target, *flags = others
+    forms = []
+    for flag in filter(None, flags):
+        form = flag.removeprefix(_FORM).strip() if flag.startswith(_FORM) else ""
+        if form:
+            forms.append(form)
+        elif flag != _CASE:
+            raise DataError(
+                f"{place}: {on_one_line(flag, _SHOWN_CHARACTERS)!r} is not a column of a glossary",
+                hint=f"give {_COLUMNS}",
+            )
+    return GlossaryEntry(source, target, tuple(forms), _CASE in flags, place)
+
+
+Words = tuple[str, ...]
+
+
+class FoundTerm(NamedTuple):
+    """A source term in a sentence."""
+
+    text: str
+    """As it stands in the sentence."""
+    entry: GlossaryEntry
+
+
+class TermFinder:
+    """Dictionaries of the source terms, by their words.
+
+    A sentence is looked up word by word, so that the time does not depend on the number of terms.
+    """
+
+    def __init__(self, entries: Iterable[GlossaryEntry]) -> None:
+        """
+        Args:
+            entries: with normalised terms.
+
+        Raises:
+            DataError: a term stands there twice, with different target terms.
+        """
+        self._exact: dict[Words, GlossaryEntry] = {}
+        self._in_any_case: dict[Words, GlossaryEntry] = {}
+        # The numbers of words of all terms with this first word, the largest first.
+        self._lengths: dict[str, list[int]] = {}
+        for entry in entries:
+            words = _with_single_spaces(word_sequence(entry.source))
+            folded = _folded(words)
+            if entry.keeps_case:
+                _add(entry, words, self._exact)
+            else:
+                _add(entry, folded, self._in_any_case)
+            lengths = self._lengths.setdefault(folded[0], [])
+            if len(words) not in lengths:
+                lengths.append(len(words))
+                lengths.sort(reverse=True)
+
+    def find(self, text: str) -> list[FoundTerm]:
+        """The terms of a normalised sentence, in order; no word belongs to two of them."""
+        pieces = word_sequence(text)
+        words = _with_single_spaces(pieces)
+        folded = _folded(words)
+        found: list[FoundTerm] = []
+        place = 0
+        while place < len(words):
+            for length in self._lengths.get(folded[place], ()):
+                end = place + length
+                entry = self._exact.get(words[place:end]) or self._in_any_case.get(
+                    folded[place:end]
+                )
+                if entry is not None:
+                    found.append(FoundTerm("".join(pieces[place:end]), entry))
+                    place = end - 1
+                    break
+            place += 1
+        return found
+
+
+def _with_single_spaces(pieces: list[str]) -> Words:
+    return tuple(" " if piece.isspace() else piece for piece in pieces)
+
+
+def _folded(words: Words) -> Words:
+    """The words without capital letters."""
+    return tuple(map(str.casefold, words))
+
+
+def _add(entry: GlossaryEntry, words: Words, entries: dict[Words, GlossaryEntry]) -> None:
+    other = entries.setdefault(words, entry)
+    if other.forms != entry.forms:
+        term, one, two = (
+            on_one_line(text, _SHOWN_CHARACTERS)
+            for text in (entry.source, entry.target, other.target)
+        )
+        raise DataError(
+            f"{entry.place or 'the glossary'}: {term} stands for {one}, but "
+            f"{f'at {other.place} ' if other.place else ''}for {two}",
+            hint="keep one of the two; the column case tells Turkey from turkey",
+        )
+
+
+Item = TypeVar("Item", int, str)
+
+
+def count_forms(
+    items: tuple[Item, ...],
+    forms: Sequence[tuple[Item, ...]],
+    first_forms: Sequence[tuple[Item, ...]] = (),
+    is_whole: Callable[[int], bool] = lambda end: True,
+) -> int:
+    """The largest number of places where forms stand in a sequence, without a common item.
+
+    Args:
+        items: tokens or words.
+        forms: each of them counts; none is empty.
+        first_forms: these count at the beginning of the sequence only.
+        is_whole: whether a form may end before the item with this index.
+    """
+    count = free_from = 0
+    for end in range(1, len(items) + 1):
+        begins = [end - len(form) for form in forms if items[:end][-len(form) :] == form]
+        begins += [0 for form in first_forms if items[:end] == form]
+        # The form that ends first leaves most room for others.
+        if max(begins, default=-1) >= free_from and is_whole(end):
+            count, free_from = count + 1, end
+    return count
+
+
+def count_term(ids: TokenIds, term: Term, edges: "WordEdges") -> int:
+    """The largest number of places where a term stands in token ids as whole words, without a common token."""
+
+    def is_whole(end: int) -> bool:
+        return end == len(ids) or not (edges.ends_in_word[ids[end - 1]] and edges.goes_on[ids[end]])
+
+    return count_forms(ids, term.forms, term.first_forms, is_whole)
+
+
+def needed_counts(terms: Counter[Term], edges: "WordEdges") -> list[int]:
+    """How often each term must stand in a translation: for itself, and in the forms of the other terms."""
+    return [
+        number
+        + sum(
+            others * max(count_term(form, term, edges) for form in other.all_forms)
+            for other, others in terms.items()
+            if other != term
+        )
+        for term, number in terms.items()
+    ]
+
+
+def num_needed_tokens(terms: Sequence[Term], edges: "WordEdges") -> int:
+    """A number of tokens in which all terms have room, each in its longest form."""
+    counts = Counter(terms)
+    needed = zip(counts, needed_counts(counts, edges), strict=True)
+    return sum(number * max(map(len, term.all_forms)) for term, number in needed)
+
+
+# Words with single spaces between them. Tokenizers of subwords can write each of them everywhere.
+_PLAIN = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)*")
+
+
+class AppliedTerm(NamedTuple):
+    """A term of a glossary that stands in a source line."""
+
+    source: str
+    """The source term, as it stands in the line."""
+    target: str
+    """The target term."""
+    is_applied: bool
+    """Whether one of the forms of the target term stands in the translation."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredTerm:
+    """What must stand in the translation of a sentence, as text and as token ids."""
+
+    source: str
+    """The source term, as it stands in the sentence."""
+    target: str
+    """The target term."""
+    forms: tuple[str, ...]
+    """Its forms, of which the translation contains one."""
+    first_forms: tuple[str, ...]
+    """The forms with a capital letter, which count at the beginning of the translation."""
+    term: Term | None
+    """What the search needs; None if the sentence has no room for the term."""
+    is_slot: bool = False
+    """Whether the term is not in the vocabulary: the search puts [UNK] in its place, and the text gets the term."""
+
+
+class RequiredTerms:
+    """A glossary for one model: finds terms in sentences, and gives their target terms as token ids."""
+
+    def __init__(
+        self,
+        glossary: Glossary,
+        tokenizer: Tokenizer,
+        *,
+        normalize_source: Callable[[str], str],
+        normalize_target: Callable[[str], str],
+        max_length: int,
+    ) -> None:
+        """
+        Args:
+            glossary: any terms.
+            tokenizer: of the target.
+            normalize_source: normalises source text as before training.
+            normalize_target: normalises target text as before training.
+            max_length: the largest number of tokens that the terms of a sentence may need.
+
+        Raises:
+            DataError: a term is empty or twice in the glossary, or the tokenizer cannot write it.
+        """
+        self._tokenizer = tokenizer
+        self._max_length = max_length
+        self._required: dict[GlossaryEntry, RequiredTerm] = {}
+        entries = [
+            _normalized(entry, normalize_source, normalize_target) for entry in glossary.entries
+        ]
+        self._finder = TermFinder(entries)
+        if not self._has_slots:
+            for entry in entries:
+                self._check(entry)
+
+    def find(self, text: str) -> tuple[RequiredTerm, ...]:
+        """What the terms of a normalised sentence require, in their order."""
+        required = [
+            replace(self._required_term(found.entry), source=found.text)
+            for found in self._finder.find(text)
+        ]
+        terms = [each.term for each in required if each.term is not None]
+        while required and self._num_needed(terms) > self._max_length:
+            # The last terms have no room.
+            terms.pop()
+            place = max(place for place, each in enumerate(required) if each.term is not None)
+            required[place] = replace(required[place], term=None)
+        return tuple(required)
+
+    @property
+    def _has_slots(self) -> bool:
+        """Whether a word may be missing in the vocabulary, so that [UNK] can stand for a term."""
+        return self._tokenizer.parts.layout.kind == "WordLevel"
+
+    def _num_needed(self, terms: Sequence[Term]) -> int:
+        return num_needed_tokens(terms, self._tokenizer.word_edges)
+
+    def _required_term(self, entry: GlossaryEntry) -> RequiredTerm:
+        if entry not in self._required:
+            self._required[entry] = self._encoded(entry)
+        return self._required[entry]
+
+    def _encoded(self, entry: GlossaryEntry) -> RequiredTerm:
+        if not self._can_write(entry.target):
+            slot = Term(((self._tokenizer.unk_id,),))
+            forms: tuple[str, ...] = (entry.target,)
+            return RequiredTerm(entry.source, entry.target, forms, (), slot, is_slot=True)
+        forms = tuple(filter(self._can_write, entry.forms))
+        capitalized = {form: form[:1].upper() + form[1:] for form in forms}
+        first_forms = (
+            ()
+            if entry.keeps_case
+            else tuple(
+                first
+                for form, first in capitalized.items()
+                if first != form and self._can_write(first)
+            )
+        )
+        term = Term(tuple(map(self._ids, forms)), tuple(map(self._ids, first_forms)))
+        return RequiredTerm(entry.source, entry.target, forms, first_forms, term)
+
+    def _ids(self, form: str) -> TokenIds:
+        return tuple(self._tokenizer.encode_inside(form))
+
+    def _check(self, entry: GlossaryEntry) -> None:
+        for form in entry.forms:
+            if not _PLAIN.fullmatch(form) and not self._can_write(form):
+                raise DataError(
+                    f"{entry.place or 'the glossary'}: the model cannot write this target term: "
+                    f"{on_one_line(form, _SHOWN_CHARACTERS)}",
+                    hint="write the term in another way, or remove the line",
+                )
+
+    def _can_write(self, form: str) -> bool:
+        """Whether the ids of a form give exactly this text, alone and beside a word."""
+        ids, beside = self._ids(form), self._tokenizer.encode("a")
+        if self._tokenizer.unk_id in ids:
+            return False
+        words = tuple(word_sequence(form))
+        in_contexts = (ids, (*beside, *ids), (*ids, *beside))
+        return all(
+            count_forms(tuple(word_sequence(self._tokenizer.decode(context))), [words])
+            for context in in_contexts
+        )
+
+
+def with_terms(request: Request, required: Sequence[RequiredTerm]) -> Request:
+    """The request for a translation that contains the required terms."""
+    return request._replace(terms=tuple(each.term for each in required if each.term is not None))
+
+
+def texts_of_slots(required: Sequence[RequiredTerm]) -> list[str]:
+    """For each term that [UNK] stands for, its text with a space before it, as `Tokenizer.decode` takes it."""
+    return [f" {each.target}" for each in required if each.is_slot and each.term is not None]
+
+
+def applied_terms(text: str, required: Sequence[RequiredTerm]) -> tuple[AppliedTerm, ...]:
+    """Which of the required terms stand in a text, as whole words; a term that is required twice stands there twice."""
+    words = tuple(word_sequence(text))
+    num_found = Counter[tuple[str, ...]]()
+    for each in required:
+        forms, first_forms = (
+            [tuple(word_sequence(form)) for form in group]
+            for group in (each.forms, each.first_forms)
+        )
+        if each.forms not in num_found:
+            num_found[each.forms] = count_forms(words, forms, first_forms)
+    applied = []
+    for each in required:
+        applied.append(AppliedTerm(each.source, each.target, num_found[each.forms] > 0))
+        num_found[each.forms] -= 1
+    return tuple(applied)
+
+
+def _normalized(
+    entry: GlossaryEntry,
+    normalize_source: Callable[[str], str],
+    normalize_target: Callable[[str], str],
+) -> GlossaryEntry:
+    """The entry with normalised terms, each on one line."""
+
+    def on_a_line(text: str) -> str:
+        return " ".join(text.splitlines()).strip()
+
+    source = on_a_line(normalize_source(entry.source))
+    target, *others = (
+        on_a_line(normalize_target(form)) for form in (entry.target, *entry.other_forms)
+    )
+    forms = tuple(form for form in others if not is_blank(form))
+    for term, side in ((source, "source"), (target, "target")):
+        if is_blank(term):
+            raise DataError(
+                f"{entry.place or 'the glossary'}: the {side} term has no visible character",
+                hint="remove the line, or write a term",
+            )
+    return replace(entry, source=source, target=target, other_forms=forms)

@@ -1,0 +1,412 @@
+"""Protected spans: URLs, numbers, placeholders and tags that a translation must contain as often as its source."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, repeat, takewhile
+
+from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
+from transformer_cli.decoding.translation import (
+    Chunk,
+    Translation,
+    copied,
+    joined,
+    with_texts_of,
+)
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import normalize_invisible
+from transformer_cli.text.sentences import as_inner_part, with_final_mark_of
+from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts
+
+# In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
+HIDDEN = "\ue000"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The spans of a source, and how often its translation must hold each.
+
+    A translation may have numbers that its source does not have ("two cats" may become "2 gatti"), but no other spans:
+    a URL or a tag that the source does not have is invented.
+    """
+
+    counts: Mapping[str, int]
+    may_repeat_numbers: bool = False
+    """For a line of several sentences: the translation of one may write a number that the span of another has."""
+
+    allowed: frozenset[str] = frozenset()
+    """Spans of terms of a glossary, which a translation may have more often."""
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        spans: Sequence[Span],
+        *,
+        may_repeat_numbers: bool = False,
+        allowed: frozenset[str] = frozenset(),
+    ) -> "Promise":
+        """The promise for a source and its spans."""
+        return cls(Counter(span_texts(text, spans)), may_repeat_numbers, allowed)
+
+    def is_kept_by(self, text: str) -> bool:
+        """Whether a translation holds each span exactly as often as the source, and no invented one."""
+        found: Counter[str] = Counter()
+        is_number: dict[str, bool] = {}
+        for span in find_spans(text):
+            span_text = text[span.start : span.end]
+            found[span_text] += 1
+            is_number[span_text] = span.kind is SpanKind.NUMBER
+        if any(
+            span not in self.counts and span not in self.allowed and not is_number[span]
+            for span in found
+        ):
+            return False
+        return all(
+            found[span] == count
+            or (self.may_repeat_numbers and found[span] > count and is_number[span])
+            or (span in self.allowed and found[span] > count)
+            for span, count in self.counts.items()
+        )
+
+    def kept_part(self, translation: Translation) -> Translation | None:
+        """The translation with only the alternatives that keep the promise; None if none of them does."""
+        kept = with_texts_of(translation, lambda text: text if self.is_kept_by(text) else None)
+        return kept if kept.alternatives else None
+
+
+def spans_of_terms(required: Sequence[RequiredTerm]) -> frozenset[str]:
+    """The protected spans that stand in target terms, such as A4 in "foglio A4"."""
+    forms = [form for each in required for form in (*each.forms, *each.first_forms)]
+    return frozenset(span for form in forms for span in span_texts(form, find_spans(form)))
+
+
+def spans_outside_terms(text: str, required: Sequence[RequiredTerm]) -> list[Span]:
+    """The protected spans of a text, but not those that stand in a source term: the target term takes their place."""
+    taken, place = [], 0
+    for each in required:
+        start = text.find(each.source, place)
+        if start >= 0:
+            place = start + len(each.source)
+            taken.append((start, place))
+    return [
+        span
+        for span in find_spans(text)
+        if not any(start <= span.start and span.end <= end for start, end in taken)
+    ]
+
+
+# Names that many languages spell alike, and round numbers. A model may still change one of them. So each translation
+# is checked, and a sentence whose stand-ins did not come back is translated in pieces.
+_CANDIDATES: Mapping[SpanKind, tuple[str, ...]] = {
+    SpanKind.WORD: ("Anna", "Marco", "Maria", "Laura", "Paolo", "Sara", "Peter", "Martin"),
+    SpanKind.NUMBER: ("20", "30", "15", "12", "50", "10", "40", "25"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """The stand-ins that both vocabularies of a model know."""
+
+    of_kind: Mapping[SpanKind, tuple[str, ...]]
+
+    @classmethod
+    def of(
+        cls,
+        source: Tokenizer,
+        target: Tokenizer,
+        is_usable: Callable[[str], bool] = lambda word: True,
+    ) -> "StandIns":
+        """The stand-ins for a model with these tokenizers.
+
+        Args:
+            is_usable: false for a word that stands for something else, such as a term of a glossary.
+        """
+
+        def is_stand_in(word: str) -> bool:
+            return source.knows(word) and target.knows(word) and is_usable(word)
+
+        return cls({kind: tuple(filter(is_stand_in, words)) for kind, words in _CANDIDATES.items()})
+
+    def choose(self, kinds: Iterable[SpanKind], text: str) -> list[str | None]:
+        """A different stand-in for each span, none of which the text has; None for a span if there are too few.
+
+        Args:
+            kinds: of each span.
+            text: the sentence around the spans.
+        """
+        folded = text.casefold()
+        free = {
+            kind: iter([word for word in words if word.casefold() not in folded])
+            for kind, words in self.of_kind.items()
+        }
+        return [next(free[kind], None) for kind in kinds]
+
+
+def put_back(text: str, spans: Mapping[str, str]) -> str | None:
+    """A translation with each stand-in replaced by its span; None if one does not stand there exactly once.
+
+    Args:
+        text: the translation.
+        spans: the span of each stand-in.
+    """
+    if not spans:
+        return text
+    pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, spans))})(?![^\W_])")
+    if sorted(pattern.findall(text)) != sorted(spans):
+        return None
+    return pattern.sub(lambda match: spans[match[0]], text)
+
+
+# A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
+_LABEL_MARKS = frozenset(":;|-\u2013\u2014")
+_MOST_SPACES = 20
+# As in {n}th and v{n}; more letters are a word.
+_MOST_LETTERS_OF_AFFIX = 2
+
+
+class ProtectedSentence:
+    """A sentence with protected spans, and how far the attempts to translate it have come.
+
+    1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
+       sentence is cut at tags.
+    2. The sentence is also cut at numbers, and 3. at all spans: only the text between the spans is translated.
+    4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
+
+    With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
+    term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language
+    counts only if all do.
+    """
+
+    def __init__(self, given: Chunk, keeper: "SpanKeeper") -> None:
+        """
+        Args:
+            given: one sentence with its spans. Its prefix is that of the translation of its first piece.
+            keeper: of the model.
+        """
+        text, spans = given.text, given.spans
+        self.result: Translation | None = None
+        """The translation, in which each span stands as often as in the sentence; None while attempts are left."""
+        if not _has_letter(masked(text, spans, " ")):
+            self.result = copied(text)
+            return
+        self._given, self._keeper = given, keeper
+        # A tag ends a word. A number may be a part of one, as in 5kg.
+        tags = [span for span in spans if span.kind is SpanKind.TAG]
+        without_tags = masked(text, tags, HIDDEN)
+        self._required = keeper.required_terms(
+            masked(without_tags, [span for span in spans if span not in tags], "x")
+        )
+        self._promise = Promise.of(text, spans, allowed=spans_of_terms(self._required))
+        self._best: Translation | None = None
+        self._attempts = keeper.attempts(text, spans)
+        self._pieces: list[_Piece] = []
+        self._begin_next_attempt()
+
+    def asked(self) -> list[Chunk]:
+        """The texts whose translations this attempt needs; at least one while there is no result."""
+        texts = [piece.text for piece in self._pieces if piece.is_translated]
+        prefixes = chain([self._given.prefix], repeat(""))
+        return [
+            Chunk(text, prefix, self._given.line, self._given.part + number)
+            for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=False))
+        ]
+
+    def answer(self, translations: Sequence[Translation]) -> None:
+        """Judge the attempt by the translations of what it asked for; sets `result`, or begins the next attempt."""
+        found = self._kept(translations)
+        if found is not None:
+            with_terms = _with_all_terms(found, self._required)
+            if with_terms is not None and not found.is_untranslated:
+                self.result = with_terms
+                return
+            if self._best is None or (self._best.is_untranslated and not found.is_untranslated):
+                self._best = with_terms or found
+        self._begin_next_attempt()
+
+    def _kept(self, translations: Sequence[Translation]) -> Translation | None:
+        """The translation of the sentence, if it has all spans."""
+        answers = iter(translations)
+        parts = [
+            self._keeper.finished(piece, next(answers))
+            if piece.is_translated
+            else copied(piece.text)
+            for piece in self._pieces
+        ]
+        complete = [part for part in parts if part is not None]
+        if len(complete) < len(parts):
+            return None
+        kept = self._promise.kept_part(joined(self._given.text, complete, "".join))
+        return None if kept is None else replace(kept, is_in_pieces=len(translations) > 1)
+
+    def _begin_next_attempt(self) -> None:
+        pieces = next(self._attempts, None)
+        if pieces is not None:
+            self._pieces = pieces
+            return
+        found = self._best or replace(copied(self._given.text), is_partly_copied=True)
+        self.result = replace(found, terms=applied_terms(found.text, self._required))
+
+
+@dataclass(frozen=True, slots=True)
+class SpanKeeper:
+    """How protected spans get through one model, in one direction."""
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    stand_ins: StandIns
+    target_language: str
+    required_terms: Callable[[str], tuple[RequiredTerm, ...]]
+    """What the glossary requires of the translation of a text; nothing without a glossary."""
+
+    def attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:
+        """Ways to divide the sentence, best first, each different from those before it."""
+        seen: list[list[_Piece]] = []
+        for cut_kinds in (
+            {SpanKind.TAG},
+            {SpanKind.TAG, SpanKind.NUMBER},
+            set(SpanKind),
+        ):
+            pieces = self._pieces(text, spans, cut_kinds)
+            if pieces not in seen and any(piece.is_translated for piece in pieces):
+                seen.append(pieces)
+                yield pieces
+
+    def _pieces(self, text: str, spans: Sequence[Span], cut_kinds: set[SpanKind]) -> list["_Piece"]:
+        inside = [
+            span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)
+        ]
+        known = {
+            span for span in inside if span.kind is SpanKind.NUMBER and self._knows(text, span)
+        }
+        others = [span for span in inside if span not in known]
+        chosen = self.stand_ins.choose([span.kind for span in others], text)
+        replaced = {
+            span: word for span, word in zip(others, chosen, strict=True) if word is not None
+        }
+        cuts = [span for span in spans if span not in known and span not in replaced]
+        # Letters in place of the spans that stay in a piece: they count as words of it.
+        visible = masked(text, [span for span in spans if span not in cuts], "x")
+        pieces: list[_Piece] = []
+        place = 0
+        for before, cut in zip([None, *cuts], [*cuts, None], strict=True):
+            end = cut.start if cut else len(text)
+            start, stop = _core(visible, place, end, before, cut)
+            inner = {span: word for span, word in replaced.items() if start <= span.start < stop}
+            pieces += _literal(text[place:start])
+            pieces.append(self._piece(text, start, stop, inner))
+            pieces += _literal(text[stop : cut.end if cut else end])
+            place = cut.end if cut else end
+        return [piece for piece in pieces if piece.text]
+
+    def _piece(self, text: str, start: int, stop: int, inner: dict[Span, str]) -> "_Piece":
+        changed, place = "", start
+        for span, word in inner.items():
+            changed += text[place : span.start] + word
+            place = span.end
+        changed += text[place:stop]
+        words = masked(text, list(inner), " ")[start:stop]
+        stand_ins = {word: text[span.start : span.end] for span, word in inner.items()}
+        return _Piece(
+            changed if _has_letter(words) else text[start:stop],
+            is_translated=_has_letter(words),
+            is_first=not any(map(str.isalpha, text[:start])),
+            stand_ins=tuple(stand_ins.items()),
+        )
+
+    def _knows(self, text: str, span: Span) -> bool:
+        [number] = span_texts(text, [span])
+        if normalize_invisible(number) != number:
+            return False  # the model would read and write it with other spaces
+        return self.source_tokenizer.knows(number) and self.target_tokenizer.knows(number)
+
+    def finished(self, piece: "_Piece", translation: Translation) -> Translation | None:
+        """The translation of a piece, with its spans instead of their stand-ins; None if one is lost."""
+        stand_ins = dict(piece.stand_ins)
+        required = self.required_terms(piece.text)
+
+        def in_place(text: str) -> str | None:
+            part = self._as_part(piece, text)
+            if applied_terms(part, required) != applied_terms(text, required):
+                part = text  # the first letter or the last mark belongs to a term
+            return put_back(part, stand_ins)
+
+        finished = with_texts_of(translation, in_place)
+        return finished if finished.alternatives else None
+
+    def _as_part(self, piece: "_Piece", text: str) -> str:
+        text = with_final_mark_of(text, piece.text)
+        if piece.is_first:
+            return text
+        return as_inner_part(text, piece.text, target_language=self.target_language)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a sentence: translated alone, or left as it is."""
+
+    text: str
+    """With stand-ins."""
+    is_translated: bool
+    is_first: bool = False
+    stand_ins: tuple[tuple[str, str], ...] = ()
+    """Pairs of a stand-in and its span."""
+
+
+def _with_all_terms(
+    translation: Translation, required: Sequence[RequiredTerm]
+) -> Translation | None:
+    """The translation with only the alternatives that have all terms; None if none of them does."""
+
+    def has_all(text: str) -> bool:
+        return all(term.is_applied for term in applied_terms(text, required))
+
+    kept = with_texts_of(translation, lambda text: text if has_all(text) else None)
+    if not kept.alternatives:
+        return None
+    return replace(kept, terms=applied_terms(kept.text, required))
+
+
+def _literal(text: str) -> list[_Piece]:
+    return [_Piece(text, is_translated=False)] if text else []
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _is_apart(text: str, span: Span) -> bool:
+    """Whether a colon or a dash separates a URL or placeholder from the text beside it."""
+    if span.kind is not SpanKind.WORD:
+        return False
+    before = text[max(0, span.start - _MOST_SPACES) : span.start].rstrip()[-1:]
+    after = text[span.end : span.end + _MOST_SPACES].lstrip()[:1]
+    return before in _LABEL_MARKS or after in _LABEL_MARKS
+
+
+def _core(
+    visible: str, start: int, end: int, before: Span | None, after: Span | None
+) -> tuple[int, int]:
+    """The range between two cuts that is translated.
+
+    Marks and white space beside a cut stay with it. So do letters that touch it, as in 5kg and {n}th; but not a word that
+    touches a placeholder, as in letters{n}, and none beside a tag.
+    """
+    if before is not None:
+        start += _num_touching(visible[start:end], before)
+        while start < end and not visible[start].isalnum():
+            start += 1
+    if after is not None:
+        end -= _num_touching(visible[start:end][::-1], after)
+        while start < end and not visible[end - 1].isalnum():
+            end -= 1
+    return start, end
+
+
+def _num_touching(visible: str, cut: Span) -> int:
+    """How many letters and digits at the beginning of a text belong to the cut before it."""
+    if cut.kind is SpanKind.TAG:
+        return 0
+    number = len(list(takewhile(str.isalnum, visible)))
+    return number if cut.kind is SpanKind.NUMBER or number <= _MOST_LETTERS_OF_AFFIX else 0

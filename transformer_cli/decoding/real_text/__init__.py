@@ -1,1 +1,0 @@
-"""Real text: lines keep their layout, and their protected spans come back unchanged."""

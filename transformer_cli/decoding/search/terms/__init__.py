@@ -1,1 +1,0 @@
-"""Constrained search: the terms that every hypothesis contains, and how a search keeps track of them."""

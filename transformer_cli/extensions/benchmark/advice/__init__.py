@@ -1,1 +1,0 @@
-"""Suggested changes of settings, and the trials that show whether they help."""

@@ -1,1 +1,0 @@
-"""Measurements for both training and translating: times, memory, FLOP, and matrix products."""

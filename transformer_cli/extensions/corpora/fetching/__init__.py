@@ -1,1 +1,0 @@
-"""Public corpora by name: catalogues of them, downloads that go on where they stopped, and a lock file."""

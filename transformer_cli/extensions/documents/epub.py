@@ -1,0 +1,132 @@
+"""EPUB, electronic books: their chapters and their table of contents."""
+
+import posixpath
+from urllib.parse import unquote
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.html import read_html
+from transformer_cli.extensions.documents.segments import (
+    Document,
+    Edit,
+    Segment,
+    Slot,
+    SplicedDocument,
+    has_letter,
+)
+from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, read_xml
+from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
+from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
+
+_CONTAINER = "META-INF/container.xml"
+_CHAPTER = "application/xhtml+xml"
+_CONTENTS = "application/x-dtbncx+xml"
+# A book whose fonts alone are obfuscated can be read.
+_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+
+
+def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
+    """An EPUB file.
+
+    Raises:
+        DataError: it is no EPUB file, or its chapters are encrypted; or it is damaged, too large, or made to harm.
+    """
+    archive = opened_archive(data, options.limits)
+    names = set(archive.namelist())
+    if _CONTAINER not in names:
+        raise DataError(f"this is no EPUB file: it has no {_CONTAINER}")
+
+    def xml(name: str) -> XmlText:
+        return read_xml(read_part(archive, name, options.limits), options)
+
+    if "META-INF/encryption.xml" in names:
+        _refuse_encryption(xml("META-INF/encryption.xml"))
+    book = _path_of_book(xml(_CONTAINER))
+    if book not in names:
+        raise DataError(f"the EPUB file has no part {book}, which its {_CONTAINER} names")
+    package = xml(book)
+    parts: dict[str, Document] = {book: _package(package, options.watch)}
+    for name, kind in _items(package, posixpath.dirname(book)):
+        if name in parts:
+            continue
+        if name in names and kind == _CHAPTER:
+            parts[name] = read_html(read_part(archive, name, options.limits), options)
+        elif name in names and kind == _CONTENTS:
+            parts[name] = _table_of_contents(xml(name), options.watch)
+    return ZipDocument(data, parts)
+
+
+def _refuse_encryption(encryption: XmlText) -> None:
+    for element in encryption.root.walk():
+        if element.local == "EncryptionMethod":
+            method = element.attributes.get("Algorithm", "")
+            if method not in _FONTS:
+                raise DataError("the chapters of this book are encrypted (DRM), so they cannot be read")  # fmt: skip
+
+
+def _path_of_book(container: XmlText) -> str:
+    for element in container.root.walk():
+        if element.local == "rootfile" and "full-path" in element.attributes:
+            return element.attributes["full-path"]
+    raise DataError(f"this is no EPUB file: its {_CONTAINER} names no book")
+
+
+def _items(package: XmlText, folder: str) -> list[tuple[str, str]]:
+    """The name and the media type of each part of the book: its chapters in the order of reading, then the others."""
+    manifest = {
+        each["id"]: (posixpath.normpath(posixpath.join(folder, unquote(each["href"]))), each)
+        for element in package.root.walk()
+        if element.local == "item" and {"id", "href"} <= (each := element.attributes).keys()
+    }
+    spine = [
+        element.attributes.get("idref", "")
+        for element in package.root.walk()
+        if element.local == "itemref"
+    ]
+    order = [*(name for name in spine if name in manifest), *manifest]
+    chosen = (manifest[name] for name in dict.fromkeys(order))
+    return [(name, each.get("media-type", "")) for name, each in chosen]
+
+
+def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
+    """The description of the book: its title is translated, and its language named."""
+    slots, edits = [], []
+    for element in package.root.walk():
+        if element.local in ("title", "description"):
+            slots += _slots_of(package, element, element.local, watch)
+        elif element.local == "language":
+            edits.append(_language_edit(package, element))
+    return SplicedDocument(package.content, tuple(slots), tuple(edits))
+
+
+def _language_edit(package: XmlText, element: Element) -> Edit:
+    given = package.whole_text(element)
+
+    def language_of(languages: Direction) -> str:
+        source, target = map(primary_language, languages)
+        is_source = primary_language(given.strip()) == source != target
+        return languages.target if is_source else escaped_xml(given)
+
+    return Edit(element.inner_start, element.inner_end, language_of)
+
+
+def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
+    slots = [
+        slot
+        for element in contents.root.walk()
+        if element.local == "text"
+        for slot in _slots_of(contents, element, "table of contents", watch)
+    ]
+    return SplicedDocument(contents.content, tuple(slots))
+
+
+def _slots_of(xml: XmlText, element: Element, place: str, watch: ReadingWatch) -> list[Slot]:
+    """An element that has text only."""
+    text = xml.whole_text(element)
+    if element.elements or not has_letter(text):
+        return []
+    segment = watch.counted(Segment.plain(text, place, keeps_spaces=False))
+    return [
+        Slot(element.inner_start, element.inner_end, segment, lambda found: escaped_xml(found.text))
+    ]

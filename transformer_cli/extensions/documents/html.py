@@ -1,0 +1,434 @@
+"""Cuts HTML into tokens that are together exactly the text: tags, text, comments and everything else.
+
+It follows the tokenizer of the HTML standard (section 13.2.5), so that also malformed HTML is read as browsers do.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from html import escape
+from typing import NamedTuple
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.character_encoding import declared_encoding, decoded
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.segments import (
+    Edit,
+    InlinePart,
+    LineNumbers,
+    Markup,
+    Role,
+    Segment,
+    Slot,
+    SplicedDocument,
+    TranslatedSegment,
+    has_letter,
+    nested_runs,
+    plain_text,
+    rendered,
+)
+from transformer_cli.text.languages import primary_language
+from transformer_cli.text.sentences import ends_sentence
+
+
+class TokenKind(Enum):
+    """What a token is."""
+
+    TEXT = "text"
+    """Text with character references such as &amp;."""
+    START = "start"
+    """A start tag."""
+    END = "end"
+    """An end tag."""
+    OTHER = "other"
+    """A comment, a declaration, the content of a script, or a tag that never ends."""
+
+
+class HtmlToken(NamedTuple):
+    """A part of the text: text[start:end]."""
+
+    kind: TokenKind
+    start: int
+    end: int
+    name: str = ""
+    """Of a tag, in small letters."""
+
+
+_DECIMAL_REFERENCE = re.compile(r"&#0*([0-9]{1,8})[0-9]*")
+
+
+def unescaped_html(text: str) -> str:
+    """The text with its character references resolved, such as &amp; and &#65;.
+
+    A number beyond all characters becomes the replacement character, as in browsers. Eight digits are enough to be
+    beyond them, and Python refuses to read a number of thousands of digits.
+    """
+    return html.unescape(_DECIMAL_REFERENCE.sub(r"&#\1", text))
+
+
+_MARKUP = re.compile(
+    r"""
+    (?P<comment> <!--(?:-?>|(?s:.*?)(?:--!?>|\Z)) )
+  | (?P<other> <[!?][^>]*+(?:>|\Z) | </(?![A-Za-z])[^>]*+(?:>|\Z) )
+  | (?P<tag> <(?P<slash>/?)(?P<name>[A-Za-z][^\s/>]*+)
+      (?: [^>"'=]++ | =\s*+(?:"[^"]*+"|'[^']*+')? | ["'] )*+ (?P<close>>?) )
+    """,
+    re.VERBOSE,
+)
+# Their content is no markup: it goes to their end tag.
+_RAW = frozenset(
+    ["script", "style", "xmp", "iframe", "noembed", "noframes", "textarea", "title", "plaintext"]
+)
+# Raw elements whose content is text.
+_WITH_TEXT = frozenset(["title"])
+
+
+def html_tokens(text: str) -> Iterator[HtmlToken]:
+    """The tokens of an HTML text, in order, without gaps."""
+    place = 0
+    while match := _MARKUP.search(text, place):
+        if match.start() > place:
+            yield HtmlToken(TokenKind.TEXT, place, match.start())
+        place = match.end()
+        if match["tag"] is None:
+            yield HtmlToken(TokenKind.OTHER, match.start(), place)
+            continue
+        if not match["close"]:
+            # The file ends inside a tag. A browser shows nothing of it.
+            yield HtmlToken(TokenKind.OTHER, match.start(), len(text))
+            return
+        name = match["name"].lower()
+        kind = TokenKind.END if match["slash"] else TokenKind.START
+        yield HtmlToken(kind, match.start(), place, name)
+        if kind is TokenKind.START and name in _RAW:
+            end = _end_of_raw(text, place, name)
+            if end > place:
+                inner = TokenKind.TEXT if name in _WITH_TEXT else TokenKind.OTHER
+                yield HtmlToken(inner, place, end)
+            place = end
+    if place < len(text):
+        yield HtmlToken(TokenKind.TEXT, place, len(text))
+
+
+def _end_of_raw(text: str, place: int, name: str) -> int:
+    """Where the end tag of a raw element begins; the end of the text if it has none."""
+    end_tag = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
+    match = end_tag.search(text, place)
+    return match.start() if match and name != "plaintext" else len(text)
+
+
+class Attribute(NamedTuple):
+    """An attribute of a tag."""
+
+    name: str
+    """In small letters."""
+    value: str
+    """As it stands in the tag, without quotation marks and with character references."""
+    start: int
+    """Where the value begins in the tag, with its quotation mark."""
+    end: int
+    quote: str
+    """The quotation mark around it; empty if it has none."""
+
+
+_ATTRIBUTE = re.compile(
+    r"""[\s/]*+(?P<name>[^\s/>=][^\s/>=]*+)(?:\s*+=\s*+(?P<value>"[^"]*+"|'[^']*+'|[^\s>"']?[^\s>]*+))?"""
+)
+_TAG_NAME = re.compile(r"<[^\s/>]+")
+
+
+def attributes(tag: str) -> list[Attribute]:
+    """The attributes of a start tag that have a value; of two with the same name, only the first one counts."""
+    name = _TAG_NAME.match(tag)
+    found: dict[str, Attribute] = {}
+    for match in _ATTRIBUTE.finditer(tag, name.end() if name else 0, len(tag) - 1):
+        value = match["value"]
+        if value is None:
+            continue
+        quote = value[0] if len(value) > 1 and value[0] in "\"'" and value[-1] == value[0] else ""
+        inner = value[1:-1] if quote else value
+        found.setdefault(
+            match["name"].lower(),
+            Attribute(
+                match["name"].lower(), inner, match.start("value"), match.end("value"), quote
+            ),
+        )
+    return list(found.values())
+
+
+MAX_CHARACTERS = 300
+"""A text without an end of a sentence that is longer is a poem or a list, and no sentence."""
+_OPENING = "\"'([{\u00ab\u2018\u201c\u201e-\u2013\u2014 "
+
+
+@dataclass(slots=True)
+class SentenceInWork:
+    """The end of a text that is read from its beginning: the last words, and the length of the sentence they are in."""
+
+    last: str = ""
+    """The last part that is not blank."""
+    num_characters: int = 0
+
+    def add(self, text: str) -> None:
+        """Read the next part of the text."""
+        if text.strip():
+            self.last = text.rstrip()
+            self.num_characters += len(text)
+
+    def goes_on(self, after: str) -> bool:
+        """Whether a line break stands inside a sentence: the text before it ends none, and a small letter follows.
+
+        Scripts without small letters do not tell; there a line break is the end of a text.
+
+        Args:
+            after: the text of the next line.
+        """
+        if not self.last or ends_sentence(self.last):
+            self.num_characters = 0
+            return False
+        is_inside = after.lstrip(_OPENING)[:1].islower() and self.num_characters < MAX_CHARACTERS
+        if not is_inside:
+            self.num_characters = 0
+        return is_inside
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Elements inside a sentence. Every other element ends the text before it.
+_INLINE = _names(
+    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark nobr q rb ruby s small span strike "
+    "strong sub sup time tt u"
+)
+_POINTS = _names("area basefont img input param source track wbr")
+_VOID = _POINTS | _names("base br col embed frame hr link meta")
+# Elements whose content is not translated. Inside a sentence they take the place of a word,
+_CODE = _names("code kbd math samp svg var")
+# or of nothing,
+_INVISIBLE = _names(
+    "audio canvas datalist iframe noembed noframes object picture rp rt rtc script style template textarea video xmp"
+)
+# or they are blocks of their own.
+_CODE_BLOCKS = _names("listing plaintext pre")
+_TEXT_ATTRIBUTES = _names(
+    "alt aria-description aria-label aria-placeholder aria-roledescription label placeholder summary title"
+)
+_TEXTS_OF_META = _names(
+    "description keywords og:description og:title og:image:alt twitter:description twitter:title twitter:image:alt"
+)
+_BUTTONS = frozenset(["button", "reset", "submit"])
+_BEGINNING = 4096
+# The mark of a footnote, such as <sup><a href="#n1"><b>1</b></a></sup>, has fewer.
+_MOST_TOKENS_OF_MARK = 50
+_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+
+
+def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+    """An HTML page or fragment.
+
+    The content of <script>, <style>, <pre> and <code> stays, and so does that of elements with translate="no", with the
+    class notranslate, or in another language than the page.
+    """
+    charset = _CHARSET.search(data[:_BEGINNING])
+    named = charset[1].decode("ascii") if charset else declared_encoding(data)
+    content = decoded(data, named, given=options.encoding, is_markup=True)
+    reader = _Reader(content.text, options.watch)
+    return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
+
+
+def is_inline_element(name: str) -> bool:
+    """Whether an element stands inside a sentence, such as b."""
+    return name in _INLINE
+
+
+class _Reader:
+    """Reads an HTML text once, from the beginning to the end."""
+
+    def __init__(self, text: str, watch: ReadingWatch) -> None:
+        self.slots: list[Slot] = []
+        self.edits: list[Edit] = []
+        self._text = text
+        self._watch = watch
+        self._tokens = list(watch.over(html_tokens(text)))
+        self._run: list[InlinePart] = []
+        self._sentence = SentenceInWork()
+        self._ends = _ends_of_elements(self._tokens)
+        self._lines = LineNumbers(text)
+        self._language: str | None = None
+        index = 0
+        while index < len(self._tokens):
+            watch.check()
+            index = self._read(index)
+        self._flush()
+
+    def _read(self, index: int) -> int:
+        """Read a token, or a whole element whose content is not translated; gives the index of the next token."""
+        token = self._tokens[index]
+        raw = self._text[token.start : token.end]
+        if token.kind is TokenKind.TEXT:
+            self._add_text(unescaped_html(raw), token.start, token.end)
+        elif token.kind is TokenKind.OTHER:
+            self._add(Role.POINT, token.start, token.end)
+        elif token.kind is TokenKind.END:
+            if token.name in _INLINE:
+                self._add(Role.CLOSE, token.start, token.end, token.name)
+            elif token.name not in _VOID:
+                self._flush()
+        else:
+            return self._read_start(index, raw)
+        return index + 1
+
+    def _read_start(self, index: int, raw: str) -> int:
+        token, of_tag = self._tokens[index], attributes(raw)
+        role = self._untranslated_role(token, of_tag)
+        if role is None and self._is_mark(index):
+            role = Role.POINT
+        if role is not None:
+            end = self._ends.get(index, index + 1)
+            if role is Role.OPEN:
+                self._flush()
+            else:
+                self._add(role, token.start, self._tokens[end - 1].end)
+            return end
+        if token.name in _INLINE:
+            self._add(Role.OPEN, token.start, token.end, token.name)
+        elif token.name in _POINTS:
+            self._add(Role.POINT, token.start, token.end)
+        elif token.name == "br" and self._sentence.goes_on(self._text_behind(index)):
+            self._add(Role.POINT, token.start, token.end)
+            # The words on both sides may have no white space between them.
+            self._add_text(" ", token.end, token.end)
+        else:
+            self._flush()
+        self._read_attributes(token, of_tag)
+        return index + 1
+
+    def _text_behind(self, index: int) -> str:
+        """The text that follows a tag in the same block; empty if there is none before the next line break."""
+        for at in range(index + 1, len(self._tokens)):
+            token = self._tokens[at]
+            text = unescaped_html(self._text[token.start : token.end]).strip()
+            if token.kind is TokenKind.TEXT and text:
+                return text
+            if token.kind in (TokenKind.START, TokenKind.END) and token.name not in _INLINE:
+                break
+        return ""
+
+    def _is_mark(self, index: int) -> bool:
+        """Whether an element is the mark of a footnote, or a link without words, such as an arrow back to the text."""
+        start, end = self._tokens[index], self._ends.get(index, index + 1)
+        if start.name not in ("sup", "a") or end - index > _MOST_TOKENS_OF_MARK:
+            return False
+        texts = [each for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]
+        text = unescaped_html("".join(self._text[each.start : each.end] for each in texts))
+        if not text.strip() or has_letter(text):
+            return False
+        # A number in a link is a mark directly behind a word; behind a space it is a number of the sentence.
+        is_behind_word = start.start > 0 and not self._text[start.start - 1].isspace()
+        return start.name == "sup" or is_behind_word or not any(map(str.isalnum, text))
+
+    def _untranslated_role(self, token: HtmlToken, of_tag: list[Attribute]) -> Role | None:
+        """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
+        if token.name in _VOID:
+            return None
+        if token.name in _INVISIBLE:
+            return Role.POINT
+        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
+        is_kept = (
+            values.get("translate", "").lower() == "no"
+            or "notranslate" in values.get("class", "").split()
+            or self._is_foreign(token.name, values.get("lang", values.get("xml:lang")))
+        )
+        if token.name in _CODE or (is_kept and token.name in _INLINE):
+            return Role.WORD
+        return Role.OPEN if is_kept or token.name in _CODE_BLOCKS else None
+
+    def _is_foreign(self, name: str, language: str | None) -> bool:
+        """Whether an element names another language than the page."""
+        if not language:
+            return False
+        if name == "html":
+            self._language = primary_language(language)
+        return self._language not in (None, primary_language(language))
+
+    def _add_text(self, text: str, start: int, end: int) -> None:
+        self._run.append(InlinePart(text, start, end))
+        self._sentence.add(text)
+
+    def _add(self, role: Role, start: int, end: int, name: str = "") -> None:
+        piece = Markup(role, start, self._text[start:end], start)
+        self._run.append(InlinePart(piece, start, end, name))
+
+    def _flush(self) -> None:
+        """Make segments of the run of text and inline markup that ends here."""
+        run, self._run = self._run, []
+        self._sentence = SentenceInWork()
+        for parts in nested_runs(run):
+            pieces = tuple(part.piece for part in parts)
+            if has_letter(plain_text(pieces)):
+                self._add_slot(parts[0].start, parts[-1].end, Segment(pieces, ""), _as_html)
+
+    def _add_slot(
+        self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
+    ) -> None:
+        place = f"line {self._lines.number_at(start)}"
+        placed = self._watch.counted(replace(segment, place=place))
+        self.slots.append(Slot(start, end, placed, render))
+
+    def _read_attributes(self, token: HtmlToken, of_tag: list[Attribute]) -> None:
+        values = {each.name: unescaped_html(each.value) for each in of_tag}
+        for each in of_tag:
+            start, end = token.start + each.start, token.start + each.end
+            if each.name in ("lang", "xml:lang"):
+                self.edits.append(Edit(start, end, partial(_language_of, each)))
+            elif _is_text(token.name, each.name, values) and has_letter(values[each.name]):
+                segment = Segment.plain(values[each.name], "", keeps_spaces=False)
+                self._add_slot(start, end, segment, partial(_as_attribute, each))
+
+
+def _is_text(tag: str, name: str, values: Mapping[str, str]) -> bool:
+    """Whether the value of an attribute is text for people."""
+    if tag == "meta":
+        kind = values.get("name", values.get("property", "")).lower()
+        return name == "content" and kind in _TEXTS_OF_META
+    if name == "value":
+        return tag == "input" and values.get("type", "").lower() in _BUTTONS
+    return name in _TEXT_ATTRIBUTES
+
+
+def _escaped(text: str) -> str:
+    return escape(text, quote=False).replace("\u00a0", "&#160;")
+
+
+def _as_html(found: TranslatedSegment) -> str:
+    return rendered(found.pieces, _escaped)
+
+
+def _as_attribute(given: Attribute, found: TranslatedSegment) -> str:
+    quote = given.quote or '"'
+    reference = {'"': "&quot;", "'": "&#39;"}[quote]
+    return quote + _escaped(found.text).replace(quote, reference) + quote
+
+
+def _language_of(given: Attribute, languages: Direction) -> str:
+    """The value of an attribute `lang`: the target language, if it was the source language."""
+    source, target = map(primary_language, languages)
+    if primary_language(given.value) != source or source == target:
+        return f"{given.quote}{given.value}{given.quote}"
+    return f"{given.quote}{languages.target}{given.quote}"
+
+
+def _ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
+    """For the index of each start tag with an end tag, the index behind its end tag."""
+    opened: dict[str, list[int]] = {}
+    ends = {}
+    for index, token in enumerate(tokens):
+        if token.kind is TokenKind.START and token.name not in _VOID:
+            opened.setdefault(token.name, []).append(index)
+        elif token.kind is TokenKind.END and opened.get(token.name):
+            ends[opened[token.name].pop()] = index + 1
+    return ends

@@ -1,0 +1,135 @@
+"""JSON: strings are translated; keys, numbers, order and white space stay byte for byte."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from transformer_cli.extensions.documents.character_encoding import decoded
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.segments import (
+    LineNumbers,
+    Slot,
+    SplicedDocument,
+    TranslatedSegment,
+)
+from transformer_cli.extensions.documents.strings import (
+    Path,
+    icu_segment,
+    icu_texts,
+    is_icu_message,
+    is_translated,
+    rendered_icu,
+    require_chosen,
+    string_of,
+    tagged_segment,
+)
+from transformer_cli.process.errors import DataError
+
+# A character of a string; two escapes can be one character outside of the basic plane.
+_SIGN = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
+)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
+
+
+def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+    """A JSON file, or a file with one JSON value per line."""
+    content = decoded(data, given=options.encoding)
+    text = content.text
+    lines = LineNumbers(text)
+    _check_depth(text, lines, options)
+    _check(text)
+    # A file that escapes all other letters gets its new ones escaped, too.
+    is_ascii = text.isascii() and "\\u" in text
+    slots: list[Slot] = []
+    for start, end, path in options.watch.over(_strings(text)):
+        value = json.loads(text[start:end], strict=False)
+        if is_translated(value, path, options.values):
+            place = f"line {lines.number_at(start)}"
+            if is_icu_message(value):
+                for slot in _icu_slots(text, start, end, value, place, is_ascii):
+                    options.watch.counted(slot.segment)
+                    slots.append(slot)
+                continue
+            segment = options.watch.counted(tagged_segment(value, place))
+            slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
+    require_chosen(options.values, has_values=bool(slots))
+    return SplicedDocument(content, tuple(slots))
+
+
+def _check_depth(text: str, lines: LineNumbers, options: ReadingOptions) -> None:
+    depth = 0
+    for match in options.watch.over(_TOKEN.finditer(text)):
+        if match[0] in "{[":
+            depth += 1
+            options.limits.check_depth(depth, f"line {lines.number_at(match.start())}")
+        elif match[0] in "}]":
+            depth -= 1
+
+
+def _check(text: str) -> None:
+    """Refuse what is no JSON, and no lines of JSON either."""
+    try:
+        json.loads(text, strict=False)
+    except ValueError as error:
+        lines = [line for line in text.split("\n") if line.strip()]
+        try:
+            for line in lines if len(lines) > 1 else [text]:
+                json.loads(line, strict=False)
+        except ValueError:
+            line_number = getattr(error, "lineno", 1)
+            raise DataError(f"line {line_number}: no valid JSON: {error}") from error
+
+
+def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
+    """Where each string stands that is no key, and the keys and places that lead to it."""
+    path: list[str | int] = []
+    is_key = False
+    for match in _TOKEN.finditer(text):
+        sign = match[0]
+        if sign == "{":
+            path.append("")
+            is_key = True
+        elif sign == "[":
+            path.append(0)
+            is_key = False
+        elif sign in "}]":
+            path.pop()
+            is_key = False
+        elif sign == ",":
+            is_key = bool(path) and isinstance(path[-1], str)
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+        elif sign == ":":
+            is_key = False
+        elif is_key:
+            path[-1] = json.loads(sign, strict=False)
+        else:
+            yield match.start(), match.end(), tuple(path)
+
+
+def _icu_slots(
+    text: str, start: int, end: int, value: str, place: str, is_ascii: bool
+) -> Iterator[Slot]:
+    """The texts of a message with branches, each in its place in the string."""
+    places = [start + 1]
+    for sign in _SIGN.finditer(text, start + 1, end - 1):
+        places.append(sign.end())
+    if len(places) != len(value) + 1:
+        return
+
+    def raw_of(first: int, last: int) -> tuple[str, int]:
+        return text[places[first] : places[last]], places[first]
+
+    def written(found: TranslatedSegment) -> str:
+        return rendered_icu(found.pieces, lambda piece: json.dumps(piece, ensure_ascii=is_ascii)[1:-1])  # fmt: skip
+
+    for each in icu_texts(value):
+        segment = icu_segment(value, each, place, raw_of)
+        if segment is not None:
+            yield Slot(places[each.start], places[each.end], segment, written)
+
+
+def _written(is_ascii: bool, translation: TranslatedSegment) -> str:
+    return json.dumps(string_of(translation), ensure_ascii=is_ascii)

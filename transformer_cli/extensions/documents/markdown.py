@@ -1,0 +1,579 @@
+"""Blocks that extensions of Markdown know and CommonMark does not: footnotes, definitions, boxes, directives, formulas.
+
+CommonMark would read them as parts of a paragraph, and the translation would join their lines.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from transformer_cli.extensions.documents.character_encoding import decoded
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.html import TokenKind, html_tokens, is_inline_element
+from transformer_cli.extensions.documents.segments import (
+    InlinePart,
+    LineNumbers,
+    Markup,
+    Piece,
+    Role,
+    Segment,
+    Slot,
+    SplicedDocument,
+    TranslatedSegment,
+    has_letter,
+    merged,
+    nested_runs,
+    plain_text,
+    rendered,
+)
+from transformer_cli.extensions.documents.translator import Extent
+
+if TYPE_CHECKING:
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+Lines = list[str]
+
+_FOOTNOTE = re.compile(r" {0,3}\[\^[^\]\s]+\]:[ \t]*")
+_DEFINITION = re.compile(r" {0,3}:[ \t]+(?=\S)")
+# A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
+_BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
+# Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
+_KEPT = re.compile(
+    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*)",
+    re.IGNORECASE,
+)
+_FORMULA = re.compile(r" {0,3}\$\$")
+_ANY = re.compile(r" {0,3}(?:\[[\^\[T_]|:|!!!|\?\?\?|===|\{|\*\[|\$\$)", re.IGNORECASE)
+_MAX_FORMULA = 200  # lines
+_INDENTED = re.compile(r" {4}| {0,3}\t")
+
+
+@dataclass(slots=True)
+class DividedLines:
+    """The lines of a text, as documents of CommonMark; each has all rows, and a row of another document is blank."""
+
+    plain: Lines
+    """Without the extensions."""
+    inner: tuple[Lines, ...] = ()
+    """The texts inside footnotes, definitions and boxes, without their indentation."""
+
+
+@dataclass(slots=True)
+class _Container:
+    """A block whose lines behind the first are indented."""
+
+    row: int
+    text: str
+    """What stands behind the mark in the first row."""
+    is_lazy: bool
+    """Whether lines without indentation go on with a paragraph in it."""
+    lines: dict[int, str] = field(default_factory=dict)
+    """The other rows, without their indentation."""
+
+
+def may_begin_extension(line: str) -> bool:
+    """Whether a line looks like the beginning of one of these blocks."""
+    return _ANY.match(line) is not None
+
+
+def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLines:
+    """Take the extensions out of a Markdown text.
+
+    Args:
+        lines: without their line ends.
+        code_rows: the rows in blocks of code and of HTML, in which nothing begins.
+    """
+    plain = list(lines)
+    found: list[_Container] = []
+    for row in _starts(lines, code_rows):
+        if row < _end(found):
+            continue
+        container = _container_at(lines, row)
+        if container is None:
+            plain[row] = ""
+            continue
+        _read_rows(container, lines, code_rows)
+        found.append(container)
+        for taken in (row, *container.lines):
+            plain[taken] = ""
+    # Neighbours come into different documents, so that their paragraphs are not joined.
+    inner = [[""] * len(lines) for _ in range(min(2, len(found)))]
+    for number, container in enumerate(found):
+        document = inner[number % 2]
+        document[container.row] = container.text
+        for row, line in container.lines.items():
+            document[row] = line
+    return DividedLines(plain, tuple(inner))
+
+
+def _end(found: Sequence[_Container]) -> int:
+    if not found:
+        return 0
+    return next(reversed(found[-1].lines), found[-1].row) + 1
+
+
+def _starts(lines: Sequence[str], code_rows: Collection[int]) -> Iterator[int]:
+    """The rows that are kept as they are, or in which a container begins."""
+    is_formula = False
+    for row, line in enumerate(lines):
+        if is_formula:
+            yield row
+            is_formula = not line.rstrip().endswith("$$")
+        elif row in code_rows:
+            continue
+        elif _FORMULA.match(line):
+            yield row
+            inside = line.strip().removeprefix("$$")
+            is_formula = "$$" not in inside and _has_end_of_formula(lines, row)
+        elif _KEPT.fullmatch(line) or _container_at(lines, row) is not None:
+            yield row
+
+
+def _has_end_of_formula(lines: Sequence[str], row: int) -> bool:
+    """Whether a formula ends before the next blank line."""
+    for line in lines[row + 1 : row + _MAX_FORMULA]:
+        if not line.strip():
+            return False
+        if line.rstrip().endswith("$$"):
+            return True
+    return False
+
+
+def _container_at(lines: Sequence[str], row: int) -> _Container | None:
+    line = lines[row]
+    if match := _FOOTNOTE.match(line):
+        return _Container(row, line[match.end() :], is_lazy=True)
+    if _BOX.fullmatch(line):
+        return _Container(row, "", is_lazy=False)
+    is_behind_term = any(lines[before].strip() for before in range(max(0, row - 2), row))
+    match = _DEFINITION.match(line)
+    return _Container(row, line[match.end() :], is_lazy=True) if match and is_behind_term else None
+
+
+def _read_rows(container: _Container, lines: Sequence[str], code_rows: Collection[int]) -> None:
+    """Read the rows behind the first that belong to a container."""
+    blank: list[int] = []
+    for row in range(container.row + 1, len(lines)):
+        line = lines[row]
+        if not line.strip():
+            blank.append(row)
+            continue
+        indentation = _INDENTED.match(line)
+        is_lazy = container.is_lazy and not blank and row not in code_rows
+        if indentation is None and (not is_lazy or _KEPT.fullmatch(line) or _container_at(lines, row)):  # fmt: skip
+            return
+        container.lines |= dict.fromkeys(blank, "")
+        container.lines[row] = line[indentation.end() :] if indentation else line
+        blank = []
+
+
+class InlineEvent(NamedTuple):
+    """A part of an inline text that is not what it looks like: text[start:end]."""
+
+    start: int
+    end: int
+    role: Role | None
+    """None: it is text, or it ends the line."""
+    name: str = ""
+    """Of a range: begins and ends with the same name."""
+    shown: str | None = None
+    """What it is as text, such as the & of &amp;; None with the role None: the end of a line, which stays."""
+    alt: tuple[int, int] | None = None
+    """Of an image: where its text stands."""
+
+
+# The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
+_MARKS = re.compile(r"\[\^[^\]\s]+\]:?|\[![A-Z]+\]|\A\[[ xX]\](?=\s)")
+
+
+# Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
+_EXTENSIONS = {
+    "math": re.compile(
+        r"\$\$[^$]+\$\$|\$(?=\S)(?:[^\s$]+|[^$\n]*[\\^_={}+<>][^$\n]*)(?<=\S)\$(?!\d)"
+    ),
+    "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+):(?!\w)"),
+}
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What the wrapped rules find in one text."""
+
+    tokens: list["Token"]
+    events: list[InlineEvent] = field(default_factory=list)
+
+
+class MarkdownInline:
+    """Finds the inline markup of texts, with one parser."""
+
+    def __init__(self, watch: ReadingWatch) -> None:
+        """A finder of markup.
+
+        Args:
+            watch: is shown each block and each place of an inline text at which markup could begin.
+        """
+        from markdown_it import MarkdownIt
+
+        self.parser: MarkdownIt = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        # `events` reads the inline texts; the parser alone would read all of them a second time.
+        self.parser.disable("inline")
+        self.is_reading = True
+        """Whether the watch counts; False while translations are written."""
+        self._notes: _Notes | None = None
+        # A text, and where its last ] stands.
+        self._searched, self._last_bracket = "", -1
+        ruler = self.parser.inline.ruler
+        for name, pattern in _EXTENSIONS.items():
+            ruler.before("escape", name, partial(_extension, pattern))
+        rules: list[tuple[str, Callable[..., bool]]] = [
+            (rule.name, rule.fn) for rule in ruler.__rules__ if rule.name != "text"
+        ]
+        for name, rule in rules:
+            ruler.at(name, self._noting(name, rule))
+
+        def shown_to_watch(*state_and_more: Any) -> bool:
+            is_silent = state_and_more[-1]  # the parser looks ahead
+            if is_silent or not self.is_reading:
+                watch.check()
+            else:
+                watch.look()
+            return False
+
+        for each in (ruler, self.parser.block.ruler):
+            each.before(each.__rules__[0].name, "watch", shown_to_watch)
+
+    def events(self, text: str, env: dict[str, Any]) -> list[InlineEvent]:
+        """The markup of an inline text, in order, without overlaps.
+
+        Args:
+            env: the link references of the document, as the parser has collected them.
+        """
+        notes = self._notes = _Notes([])
+        self.parser.inline.parse(text, self.parser, env, notes.tokens)
+        self._notes = None
+        for token in notes.tokens:
+            event = _range_of(token)
+            if event is not None:
+                notes.events.append(event)
+        taken = [False] * (len(text) + 1)
+        for event in notes.events:
+            taken[event.start : event.end] = [True] * (event.end - event.start)
+        for match in _MARKS.finditer(text):
+            if not any(taken[match.start() : match.end()]):
+                notes.events.append(InlineEvent(*match.span(), Role.POINT))
+        return sorted(notes.events, key=lambda event: event[:2])
+
+    def _noting(self, name: str, rule: Callable[..., bool]) -> Callable[..., bool]:
+        """A rule that notes what it finds."""
+
+        def noting(state: "StateInline", silent: bool) -> bool:
+            if name in ("link", "image") and not self._may_be_closed(state):
+                return False
+            start, num_before = state.pos, len(state.tokens)
+            pending = state.pending if name == "newline" else ""
+            is_found = rule(state, silent)
+            notes = self._notes
+            pushed = state.tokens[num_before:]
+            if is_found and not silent and pushed and notes is not None and state.tokens is notes.tokens:  # fmt: skip
+                if name in ("emphasis", "strikethrough"):
+                    _note_places(pushed, start, state.pos)
+                elif name == "link":
+                    end = state.md.helpers.parseLinkLabel(state, start, True)
+                    notes.events.append(InlineEvent(start, start + 1, Role.OPEN, "link"))
+                    notes.events.append(InlineEvent(end, state.pos, Role.CLOSE, "link"))
+                else:
+                    if pushed[-1].type == "hardbreak":
+                        start -= len(pending) - len(pending.rstrip(" "))
+                    notes.events.append(
+                        _event(name, pushed[-1], state.src[start : state.pos], start)
+                    )
+            return is_found
+
+        return noting
+
+    def _may_be_closed(self, state: "StateInline") -> bool:
+        """Whether a bracket that opens here can be closed; without this look, the parser searches all of the text."""
+        if state.src is not self._searched:
+            self._searched, self._last_bracket = state.src, state.src.rfind("]")
+        return state.pos < self._last_bracket
+
+
+def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> bool:
+    """A rule of the parser: what the pattern describes stays as it is."""
+    match = pattern.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.push("code_inline", "", 0).content = match[0]
+    state.pos = match.end()
+    return True
+
+
+def _note_places(tokens: list["Token"], start: int, end: int) -> None:
+    """Note where each delimiter stands; later rules of the parser make ranges of some of them."""
+    for token in reversed(tokens):
+        end -= len(token.content)
+        if end < start:
+            return  # the text before the delimiters
+        token.meta["start"] = end
+
+
+def _range_of(token: "Token") -> InlineEvent | None:
+    """The event of a delimiter that has become the beginning or the end of a range."""
+    start = token.meta.get("start")
+    if start is None or token.nesting == 0:
+        return None
+    length = len(token.markup)
+    if token.type == "strong_open":
+        start -= 1  # the parser makes the second of the two signs the tag
+    role = Role.OPEN if token.nesting > 0 else Role.CLOSE
+    return InlineEvent(start, start + length, role, token.type.split("_")[0])
+
+
+def _event(name: str, token: "Token", raw: str, start: int) -> InlineEvent:
+    """What a rule has found."""
+    end = start + len(raw)
+    if name in ("backticks", "autolink", *_EXTENSIONS):
+        return InlineEvent(start, end, Role.WORD)
+    if name == "image":
+        alt = (start + 2, start + 2 + len(token.content))
+        return InlineEvent(start, end, Role.POINT, alt=alt)
+    if name == "html_inline":
+        return _html_event(raw, start, end)
+    if token.type == "text_special":
+        return InlineEvent(start, end, None, shown=token.content)
+    return InlineEvent(start, end, None, shown=None if token.type == "hardbreak" else " ")
+
+
+def _html_event(raw: str, start: int, end: int) -> InlineEvent:
+    token = next(html_tokens(raw))
+    if token.kind in (TokenKind.START, TokenKind.END):
+        if token.name == "br":
+            return InlineEvent(start, end, None)
+        if is_inline_element(token.name):
+            role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
+            return InlineEvent(start, end, role, f"<{token.name}>")
+    return InlineEvent(start, end, Role.POINT)
+
+
+logger = logging.getLogger(__name__)
+
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
+_CODE = frozenset(["fence", "code_block", "html_block"])
+_MAX_DEPTH = 4  # of footnotes, definitions and boxes
+_SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
+# What would begin another block than a paragraph.
+_BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``)|~(?=~~)")
+
+
+def read_markdown(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+    """A Markdown text: CommonMark with tables and strikethrough.
+
+    Front matter, code, link targets, link references and blocks of HTML stay.
+    """
+    content = decoded(data, given=options.encoding)
+    reader = _Reader(content.text, options.watch)
+    return SplicedDocument(content, tuple(sorted(reader.slots, key=lambda slot: slot.start)))
+
+
+class _Reader:
+    """Reads a Markdown text once."""
+
+    def __init__(self, text: str, watch: ReadingWatch) -> None:
+        self.slots: list[Slot] = []
+        self._text = text
+        self._watch = watch
+        # The parser sees "\n" as the end of each line and no NUL; places in a line are the same.
+        self._lines = _lines(text)
+        self._numbers = LineNumbers(text)
+        self._inline = MarkdownInline(watch)
+        self._env: dict[str, Any] = {}
+        parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace(
+            "\0", "\ufffd"
+        )
+        front = _FRONT_MATTER.match(parsed)
+        if front is not None:
+            parsed = re.sub(r"[^\n]", "", front[0]) + parsed[front.end() :]
+        self._cells: dict[int, Iterator[list[Extent]]] = {}
+        self._read_lines(parsed.split("\n"), depth=0)
+        self._inline.is_reading = False
+
+    def _read_lines(self, lines: list[str], *, depth: int) -> None:
+        """Read the rows of the file that are not blank in `lines`."""
+        is_plain = not any(map(may_begin_extension, lines))
+        divided = DividedLines(lines) if is_plain else divided_lines(lines, self._code_rows(lines))
+        tokens = self._inline.parser.parse("\n".join(divided.plain), self._env)
+        for index, token in enumerate(tokens):
+            if token.type == "inline" and token.content and token.map:
+                self._read(token, is_cell=tokens[index - 1].type in ("td_open", "th_open"))
+        for inner in divided.inner if depth < _MAX_DEPTH else ():
+            self._read_lines(inner, depth=depth + 1)
+
+    def _code_rows(self, lines: list[str]) -> set[int]:
+        tokens = self._inline.parser.parse("\n".join(lines), {})
+        maps = [token.map for token in tokens if token.type in _CODE and token.map]
+        return {row for first, last in maps for row in range(first, last)}
+
+    def _read(self, token: "Token", *, is_cell: bool) -> None:
+        assert token.map is not None
+        row = token.map[0]
+        places = self._places_in_row(row, token.content) if is_cell else self._places(row, token.content)  # fmt: skip
+        if places is None:
+            logger.warning(
+                "line %d: this text stays as it is, because its place was not found", row + 1
+            )
+            return
+        writer = _Writer(self._inline, self._env, is_cell)
+        for number, parts in enumerate(self._runs(token.content, places)):
+            for run in nested_runs(parts):
+                pieces = tuple(merged([part.piece for part in run]))
+                if not has_letter(plain_text(pieces)):
+                    continue
+                is_first = number == 0 and run[0].start == places[0][0] and not is_cell
+                render = writer.at_start if is_first else writer.written
+                self._add(run[0].start, run[-1].end, Segment(pieces, ""), render)
+
+    def _add(
+        self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
+    ) -> None:
+        place = f"line {self._numbers.number_at(start)}"
+        placed = self._watch.counted(replace(segment, place=place))
+        self.slots.append(Slot(start, end, placed, render))
+
+    def _runs(self, content: str, places: Sequence[Extent]) -> list[list[InlinePart]]:
+        """The parts of an inline text with their places in the file, divided at the ends of lines that stay."""
+        runs: list[list[InlinePart]] = [[]]
+        opened: list[int] = []
+        for event in _gapless(content, self._inline.events(content, self._env)):
+            start, end = places[event.start][0], places[event.end - 1][1]
+            if event.role is not None:
+                raw = self._text[start:end]
+                if event.name == "link" and event.role is Role.OPEN:
+                    opened.append(event.end)
+                elif event.name == "link":
+                    # The text of a link can be its reference, too, which is not translated.
+                    label = content[opened.pop() : event.start]
+                    raw = f"][{label}]" if raw in ("]", "][]") else raw
+                piece: Piece = Markup(event.role, event.start, raw, start)
+                runs[-1].append(InlinePart(piece, start, end, event.name))
+                if event.alt is not None and event.alt[0] < event.alt[1]:
+                    self._add_alt(content[slice(*event.alt)], places[slice(*event.alt)])
+            elif event.shown is None:
+                runs.append([])
+            else:
+                runs[-1].append(InlinePart(event.shown, start, end))
+        return runs
+
+    def _add_alt(self, text: str, places: Sequence[Extent]) -> None:
+        """The text of an image is a segment of its own, unless it has markup."""
+        if has_letter(text) and not _SPECIAL.search(text):
+            segment = Segment.plain(text, "", keeps_spaces=False)
+            self._add(places[0][0], places[-1][1], segment, lambda found: _escaped(found.text))
+
+    def _places(self, row: int, content: str) -> list[Extent] | None:
+        """The place in the file of each character of a block's text; None if a line of it is not found."""
+        places: list[Extent] = []
+        for number, line in enumerate(content.split("\n"), row):
+            if number >= len(self._lines):
+                return None
+            start, end = self._lines[number]
+            given = self._text[start:end].replace("\0", "\ufffd")
+            # White space that begins a line may be a part of a tab.
+            visible = line.lstrip()
+            found = given.rfind(visible)
+            if found < 0 or given[found + len(visible) :].strip(" \t#"):
+                return None
+            if number > row:
+                places.append((start, start))  # the line feed
+            places += [(start + found, start + found)] * (len(line) - len(visible))
+            places += [(place, place + 1) for place in range(start + found, start + found + len(visible))]  # fmt: skip
+        return places
+
+    def _places_in_row(self, row: int, content: str) -> list[Extent] | None:
+        """The same for a cell of a table; the cells of a row are asked for in order."""
+        cells = self._cells.setdefault(row, _cells(self._text, *self._lines[row]))
+        for cell in cells:
+            shown = "".join("|" if end - start == 2 else self._text[start] for start, end in cell)
+            stripped = shown.replace("\0", "\ufffd").rstrip()
+            if stripped.endswith(content):
+                return cell[len(stripped) - len(content) : len(stripped)]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes translations as Markdown, with as few escapes as possible."""
+
+    inline: MarkdownInline
+    env: dict[str, Any]
+    is_cell: bool
+
+    def written(self, found: TranslatedSegment) -> str:
+        """The translation; special signs are escaped only if they would be read as markup."""
+        text = rendered(found.pieces, str)
+        if text.endswith("\\") or not self._is_read_as(text, found.pieces):
+            text = rendered(found.pieces, _escaped)
+        return text.replace("|", "\\|") if self.is_cell else text
+
+    def at_start(self, found: TranslatedSegment) -> str:
+        """The same for the beginning of a block, where a sign such as # would make a title."""
+        text = self.written(found)
+        mark = _BLOCK_MARK.match(text)
+        return text if mark is None else text[: mark.end() - 1] + "\\" + text[mark.end() - 1 :]
+
+    def _is_read_as(self, text: str, pieces: Sequence[Piece]) -> bool:
+        read: list[Piece] = []
+        for event in _gapless(text, self.inline.events(text, self.env)):
+            raw = text[event.start : event.end]
+            is_text = event.role is None and event.shown is not None
+            read.append(str(event.shown) if is_text else Markup(Role.POINT, 0, raw))
+        wanted = [
+            piece if isinstance(piece, str) else Markup(Role.POINT, 0, piece.raw)
+            for piece in pieces
+        ]
+        return merged(read) == merged(wanted)
+
+
+def _gapless(text: str, events: Sequence[InlineEvent]) -> Iterator[InlineEvent]:
+    """The events, with the text between them."""
+    place = 0
+    for event in events:
+        if event.start < place:
+            continue
+        if event.start > place:
+            yield InlineEvent(place, event.start, None, shown=text[place : event.start])
+        yield event
+        place = event.end
+    if place < len(text):
+        yield InlineEvent(place, len(text), None, shown=text[place:])
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def _lines(text: str) -> list[Extent]:
+    """Where each line begins and ends, without its line end."""
+    lines, start = [], 0
+    for match in re.finditer(r"\r\n?|\n", text):
+        lines.append((start, match.start()))
+        start = match.end()
+    return [*lines, (start, len(text))]
+
+
+def _cells(text: str, start: int, end: int) -> Iterator[list[Extent]]:
+    """The places of the characters between the bars of a line; an escaped bar is one character."""
+    cell: list[Extent] = []
+    for place in range(start, end):
+        if text[place] != "|":
+            cell.append((place, place + 1))
+        elif place > start and text[place - 1] == "\\":
+            cell[-1] = (place - 1, place + 1)
+        else:
+            yield cell
+            cell = []
+    yield cell

@@ -1,1 +1,0 @@
-"""Markup languages: which characters are text, which are markup, and which are neither."""

@@ -1,0 +1,199 @@
+"""PO files of gettext: messages without a translation get one; comments, references and other translations stay."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.segments import (
+    Change,
+    Segment,
+    TranslatedSegment,
+    has_letter,
+    spliced,
+)
+from transformer_cli.extensions.documents.strings import string_of, tagged_segment
+from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
+
+_CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
+_NUM_PLURALS = re.compile(r"nplurals\s*=\s*(\d+)")
+_LANGUAGE = re.compile(r'^"Language: *([^\\"\n]*)\\n"', re.MULTILINE)
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(".*")[ \t]*\Z')
+_CONTINUED = re.compile(r'[ \t]*(".*")[ \t]*\Z')
+_WIDTH = 77
+
+
+@dataclass(slots=True)
+class _Field:
+    """A field of a message, such as msgid."""
+
+    start: int
+    """Where its first string begins in the file."""
+    end: int
+    strings: list[str]
+    """The text of each of its lines."""
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join(self.strings)
+
+
+@dataclass(slots=True)
+class _Message:
+    line: int
+    start: int
+    """Where its first field begins in the file."""
+    fields: dict[str, _Field] = field(default_factory=dict)
+    flags: tuple[int, int] | None = None
+    """Where the line of its flags stands, without its line end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A translation that is missing."""
+
+    message: _Message
+    field: _Field
+    segment: Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """A `Document` of messages; a translation that a person should look at is marked as fuzzy."""
+
+    content: DecodedText
+    slots: tuple[_Slot, ...]
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """See `Document.segments`."""
+        return [slot.segment for slot in self.slots]
+
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
+        """See `Document.write`. A message whose translation is equal to it stays without one, as gettext allows."""
+        text = self.content.text
+        line_end = "\r\n" if "\r\n" in text else "\n"
+        changes = []
+        fuzzy: dict[int, _Message] = {}
+        for slot, translation in zip(self.slots, translations, strict=True):
+            if translation.pieces == slot.segment.pieces:
+                continue
+            written = _written(string_of(translation), line_end)
+            changes.append(Change(slot.field.start, slot.field.end, written))
+            if translation.doubts:
+                fuzzy[slot.message.start] = slot.message
+        changes += [_marked_as_fuzzy(message, text, line_end) for message in fuzzy.values()]
+        language = _LANGUAGE.search(text)
+        source, target = map(primary_language, languages)
+        named = primary_language(language[1].strip()) if language is not None else None
+        is_ours = named == source or (named == "" and bool(changes))
+        if language is not None and is_ours and source != target:
+            changes.append(Change(*language.span(1), languages.target))
+        return self.content.encoded(spliced(text, changes))
+
+
+def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
+    """A message catalogue, .po or .pot."""
+    charset = _CHARSET.search(data)
+    content = decoded(data, charset and charset[1].decode("ascii"), given=options.encoding)
+    messages = list(_messages(content.text, options.watch))
+    header = next((each for each in messages if each.fields["msgid"].text == ""), None)
+    plurals = _NUM_PLURALS.search(header.fields["msgstr"].text) if header else None
+    has_one_form = plurals is not None and plurals[1] == "1"
+    slots = []
+    for message in messages:
+        singular = message.fields["msgid"].text
+        plural = message.fields.get("msgid_plural")
+        for name, found in message.fields.items():
+            if not name.startswith("msgstr") or found.text:
+                continue
+            is_singular = plural is None or (name == "msgstr[0]" and not has_one_form)
+            source = singular if is_singular or plural is None else plural.text
+            if has_letter(source):
+                segment = tagged_segment(source, f"line {message.line}")
+                slots.append(_Slot(message, found, options.watch.counted(segment)))
+    return Catalogue(content, tuple(slots))
+
+
+def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:
+    """The messages of a catalogue, in order; obsolete ones are comments."""
+    message: _Message | None = None
+    name, flags = "", None
+    for number, match in enumerate(watch.over(_LINE.finditer(text)), 1):
+        line = match[0].rstrip("\r\n")
+        if line.startswith("#,"):
+            flags = (match.start(), match.start() + len(line))
+        of_field, continued = _FIELD.match(line), _CONTINUED.match(line)
+        if of_field is not None:
+            name = of_field[1]
+            if message is None or ("msgstr" in "".join(message.fields) and name in ("msgid", "msgctxt")):  # fmt: skip
+                if message is not None:
+                    yield _complete(message)
+                message, flags = _Message(number, match.start(), flags=flags), None
+            place = match.start()
+            message.fields[name] = _Field(
+                place + of_field.start(3), place + of_field.end(3), [_unescaped(of_field[3])]
+            )
+        elif continued is not None and message is not None:
+            last = message.fields[name]
+            last.end = match.start() + continued.end(1)
+            last.strings.append(_unescaped(continued[1]))
+        elif line.strip() and not line.lstrip().startswith("#"):
+            raise DataError(
+                f"line {number}: neither a field such as msgid, nor a string, nor a comment",
+                hint="msgfmt --check names what is wrong with a PO file",
+            )
+    if message is not None:
+        yield _complete(message)
+
+
+def _complete(message: _Message) -> _Message:
+    if "msgid" in message.fields and any(name.startswith("msgstr") for name in message.fields):
+        return message
+    raise DataError(
+        f"line {message.line}: a message without msgid or msgstr",
+        hint="msgfmt --check names what is wrong with a PO file",
+    )
+
+
+def _unescaped(quoted: str) -> str:
+    from polib import unescape
+
+    return unescape(quoted[1:-1])
+
+
+def _written(text: str, line_end: str) -> str:
+    """A string as in a PO file; a long one, or one of several lines, begins on the next line."""
+    from polib import escape
+
+    lines = [_wrapped(line) for line in re.findall(r"[^\n]+\n?|\n", text)]
+    parts = [part for line in lines for part in line]
+    quoted = [f'"{escape(part)}"' for part in parts]
+    if len(quoted) <= 1:
+        return "".join(quoted) or '""'
+    return line_end.join(['""', *quoted])
+
+
+def _wrapped(line: str) -> list[str]:
+    """A line in parts of about 77 characters, each with the white space behind its words."""
+    parts = [""]
+    for word in re.findall(r"\S+\s*|\s+", line):
+        if parts[-1] and len(parts[-1]) + len(word.rstrip()) > _WIDTH:
+            parts.append("")
+        parts[-1] += word
+    return parts
+
+
+def _marked_as_fuzzy(message: _Message, text: str, line_end: str) -> Change:
+    """The change that adds the flag fuzzy to a message."""
+    if message.flags is None:
+        return Change(message.start, message.start, f"#, fuzzy{line_end}")
+    start, end = message.flags
+    flags = text[start:end]
+    is_fuzzy = "fuzzy" in re.split(r"[#,\s]+", flags)
+    return Change(start, end, flags if is_fuzzy else f"#, fuzzy{flags[1:]}")

@@ -1,0 +1,255 @@
+"""Strings of programs: their tags, the branches of ICU messages, and which of them are texts for people."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from transformer_cli.extensions.documents.html import TokenKind, html_tokens, is_inline_element
+from transformer_cli.extensions.documents.segments import (
+    InlinePart,
+    Markup,
+    Piece,
+    Role,
+    Segment,
+    TranslatedSegment,
+    has_letter,
+    nested_runs,
+    plain_text,
+    rendered,
+)
+from transformer_cli.extensions.documents.tag_placement import DIVISION
+from transformer_cli.process.errors import DataError
+
+Path = tuple[str | int, ...]
+# Names for programs, such as en_US, menu.open, item-2 and camelCase.
+_IDENTIFIER = re.compile(r"[A-Za-z][\w-]*[_.\d][\w.-]*|[a-z]+[A-Z]\w*")
+
+# Formats of dates for programs, such as %Y-%m-%d and DD/MM/YYYY.
+_DATE_FORMAT = re.compile(
+    r"(?=.*%)(?:%[-^_0#]?[A-Za-z]|[\W\d_])++"
+    r"|(?=.*(?:YYYY|yyyy|MM|DD|dd|HH|hh|mm|ss))(?:Y++|y++|M++|D++|d++|H++|h++|m++|s++|[AaZz]|[\W\d_]++)++"
+)
+
+
+def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
+    """Whether a string is translated: if a pattern chooses it, or if there are no patterns and it is no identifier."""
+    if not has_letter(value):
+        return False
+    if patterns:
+        return is_chosen(path, patterns)
+    if _DATE_FORMAT.fullmatch(value):
+        return False
+    return not _IDENTIFIER.fullmatch(value) or value.endswith(".")
+
+
+def require_chosen(patterns: Sequence[str], *, has_values: bool) -> None:
+    """Raise DataError if the user names values, and the file has none of them."""
+    if patterns and not has_values:
+        raise DataError(
+            f"no text has the keys that --values names: {', '.join(patterns)}",
+            hint="such as --values title --values 'items.*.title'; leave it out to translate all texts",
+        )
+
+
+def is_chosen(path: Path, patterns: Sequence[str]) -> bool:
+    """Whether a value is translated.
+
+    Args:
+        path: the keys and places that lead to it.
+        patterns: keys with points between them. `*` in a key is any text, a key `*` also any place in a list, and
+            `**` any number of keys.
+    """
+    parts = tuple(map(str, path))
+    return any(_fits(parts, tuple(pattern.split("."))) for pattern in patterns)
+
+
+def _fits(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    # For each number of keys, whether the pattern so far fits them.
+    fits = [True] + [False] * len(path)
+    for part in pattern:
+        if part == "**":
+            for number in range(1, len(fits)):
+                fits[number] = fits[number] or fits[number - 1]
+        else:
+            fits = [False] + [
+                fits[number] and fnmatchcase(key, part) for number, key in enumerate(path)
+            ]
+    return fits[-1]
+
+
+_BRANCHING = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")
+_HEAD = re.compile(r"\{\s*[\w.-]+\s*(?:,\s*(?P<kind>\w+)\s*(?P<comma>,)?)?")
+_SELECTOR = re.compile(r"\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{")
+_QUOTED = re.compile(r"'[{}#|](?:[^']|'')*'")
+_MAX_DEPTH = 20
+
+
+@dataclass(slots=True)
+class IcuText:
+    """A message, or a branch of one: value[start:end]."""
+
+    start: int
+    end: int
+    is_plural: bool
+    """Whether # is a number in it."""
+    words: list[tuple[int, int]] = field(default_factory=list)
+    """Its arguments and quoted parts, in order."""
+
+
+def is_icu_message(value: str) -> bool:
+    """Whether a string has branches, such as those of a plural."""
+    return _BRANCHING.search(value) is not None
+
+
+def icu_texts(value: str) -> list[IcuText]:
+    """The message and all branches in it; none if its braces do not fit together."""
+    try:
+        found = list(_texts(value, 0, len(value), is_plural=False, depth=0))
+    except ValueError:
+        return []
+    return found
+
+
+def icu_segment(
+    value: str, text: IcuText, place: str, raw_of: Callable[[int, int], tuple[str, int]]
+) -> Segment | None:
+    """The segment of a message or branch; None if it has no words of its own.
+
+    Args:
+        place: for messages.
+        raw_of: what stands in the file for value[start:end], and where.
+    """
+    pieces: list[Piece] = []
+    at = text.start
+    for start, end in [*text.words, (text.end, text.end)]:
+        if start > at:
+            pieces.append(value[at:start].replace("''", "'"))
+        if end > start:
+            raw, raw_start = raw_of(start, end)
+            pieces.append(Markup(Role.WORD, start, raw, raw_start))
+        at = end
+    return Segment(tuple(pieces), place, True) if has_letter(plain_text(pieces)) else None
+
+
+def rendered_icu(pieces: Sequence[Piece], escape: Callable[[str], str]) -> str:
+    """The text of a branch: an apostrophe before a brace would quote it, so it is doubled."""
+    result = ""
+    for piece in reversed(pieces):
+        raw = piece if isinstance(piece, str) else piece.raw
+        if isinstance(piece, str):
+            raw = re.sub(r"'(?=[{}#|])", "''", raw)
+            if raw.endswith("'") and result[:1] in ("{", "}", "#", "|"):
+                raw += "'"
+            raw = escape(raw)
+        result = raw + result
+    return result
+
+
+def _texts(value: str, start: int, end: int, *, is_plural: bool, depth: int) -> Iterator[IcuText]:
+    """The text value[start:end] and those inside it."""
+    if depth > _MAX_DEPTH:
+        raise ValueError("too deep")
+    text = IcuText(start, end, is_plural)
+    inner: list[tuple[int, int, bool]] = []
+    at = start
+    while at < end:
+        quoted = _QUOTED.match(value, at, end)
+        if quoted:
+            text.words.append(quoted.span())
+            at = quoted.end()
+        elif value[at] == "{":
+            stop = _end_of_argument(value, at, end, is_plural, inner)
+            text.words.append((at, stop))
+            at = stop
+        elif value[at] == "}":
+            raise ValueError("a brace closes nothing")
+        else:
+            if value[at] == "#" and is_plural:
+                text.words.append((at, at + 1))
+            at += 1
+    yield text
+    for first, last, has_number in inner:
+        yield from _texts(value, first, last, is_plural=has_number, depth=depth + 1)
+
+
+def _end_of_argument(
+    value: str, start: int, end: int, is_plural: bool, inner: list[tuple[int, int, bool]]
+) -> int:
+    """Where an argument ends; its branches are added to `inner`."""
+    head = _HEAD.match(value, start, end)
+    if head is None:
+        raise ValueError("no name")
+    at = head.end()
+    kind = head["kind"]
+    if kind in ("plural", "select", "selectordinal") and head["comma"]:
+        while selector := _SELECTOR.match(value, at, end):
+            stop = _closing(value, selector.end(), end)
+            inner.append((selector.end(), stop, is_plural or kind != "select"))
+            at = stop + 1
+        rest = re.compile(r"\s*\}").match(value, at, end)
+        if rest is None:
+            raise ValueError("no end of the argument")
+        return rest.end()
+    return _closing(value, at, end) + 1
+
+
+def _closing(value: str, start: int, end: int) -> int:
+    """Where the brace stands that closes the one before `start`."""
+    depth, at = 1, start
+    while at < end:
+        quoted = _QUOTED.match(value, at, end)
+        if quoted:
+            at = quoted.end()
+            continue
+        depth += (value[at] == "{") - (value[at] == "}")
+        if not depth:
+            return at
+        at += 1
+    raise ValueError("a brace is never closed")
+
+
+_BLOCKS = re.compile(
+    r"address|article|aside|blockquote|br|caption|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]|header|hr|li|"
+    r"main|nav|ol|p|section|table|tbody|td|tfoot|th|thead|tr|ul"
+)
+
+
+def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segment:
+    """The segment of a string. If its inline tags do not fit together, they are text that stays, as a placeholder."""
+    if is_icu_message(text):
+        # The branches of such a message are translated in JSON; in other files it stays.
+        return Segment((Markup(Role.WORD, 0, text),), place, keeps_spaces)
+    if "<" not in text or DIVISION in text:
+        return Segment.plain(text, place, keeps_spaces=keeps_spaces)
+    parts = list(_parts(text))
+    runs = nested_runs(parts)
+    if len(runs) != 1 or len(runs[0]) != len(parts):
+        return Segment.plain(text, place, keeps_spaces=keeps_spaces)
+    return Segment(tuple(part.piece for part in runs[0]), place, keeps_spaces)
+
+
+def _parts(text: str) -> Iterator[InlinePart]:
+    """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
+    has_text = False
+    for token in html_tokens(text):
+        raw = text[token.start : token.end]
+        is_tag = token.kind in (TokenKind.START, TokenKind.END)
+        role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
+        if is_tag and is_inline_element(token.name):
+            yield InlinePart(Markup(role, token.start, raw), token.start, token.end, token.name)
+            continue
+        if not is_tag or not _BLOCKS.fullmatch(token.name):
+            has_text = has_text or bool(raw.strip())
+            yield InlinePart(raw, token.start, token.end)
+            continue
+        division = InlinePart(DIVISION if has_text else "", token.start, token.start)
+        tag = InlinePart(Markup(Role.POINT, token.start, raw), token.start, token.end)
+        yield from (division, tag) if role is Role.OPEN and token.name != "br" else (tag, division)
+        has_text = False
+
+
+def string_of(translation: TranslatedSegment) -> str:
+    """The string of a translation."""
+    text = rendered(translation.pieces, str)
+    return text.replace(DIVISION, "") if "<" in text else text

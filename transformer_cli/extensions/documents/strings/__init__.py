@@ -1,1 +1,0 @@
-"""Files whose values are texts for people: message catalogues, tables, JSON and YAML."""

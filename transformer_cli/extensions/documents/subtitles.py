@@ -1,0 +1,569 @@
+"""The cues of subtitles in SubRip (.srt) and WebVTT (.vtt): where each stands in its file, when it is shown."""
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.html import unescaped_html
+from transformer_cli.extensions.documents.segments import (
+    Change,
+    InlinePart,
+    LineNumbers,
+    Markup,
+    Piece,
+    Role,
+    Segment,
+    TranslatedSegment,
+    has_letter,
+    merged,
+    nested_runs,
+    partners_of,
+    plain_text,
+    rendered,
+    spliced,
+)
+from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import has_spaces
+from transformer_cli.text.layout import display_width
+from transformer_cli.text.sentences import ends_sentence
+
+_TIMING = re.compile(
+    r"^[ \t]*(?P<start>(?:\d{1,9}:)?\d{1,2}:\d{2}[,.]\d{1,3})[ \t]*-->[ \t]*"
+    r"(?P<end>(?:\d{1,9}:)?\d{1,2}:\d{2}[,.]\d{1,3})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)",
+    re.MULTILINE,
+)
+_ARROW = re.compile(r"^[^\r\n]*-->", re.MULTILINE)
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_NUMBER_LINE = re.compile(r"(?:\A|(?<=[\r\n]))[ \t]*(\d+)[ \t]*(?:\r\n|\r|\n)\Z")
+_LONGEST_NUMBER_LINE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A text that is shown for some time."""
+
+    number: tuple[int, int] | None
+    """Where its number stands in the file, if it has one."""
+    timing: tuple[int, int]
+    """Where the line of its times stands in the file, with its line end."""
+    start_seconds: float
+    end_seconds: float
+    rest: str
+    """What stands behind its times, such as the settings of WebVTT."""
+    lines: tuple[tuple[int, int], ...]
+    """Where each line of its text stands in the file, without line ends."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where its text stands in the file, without the line end behind it."""
+        return self.lines[0][0], self.lines[-1][1]
+
+
+def cues_of(text: str, watch: ReadingWatch) -> Iterator[Cue]:
+    """The cues of a file that have text, in order.
+
+    Raises:
+        DataError: the file has text, but no times: its text would stay as it is.
+    """
+    if text.strip() and not text.startswith("WEBVTT") and not _TIMING.search(text):
+        raise DataError(
+            "no line with two times, such as 00:01:02,500 --> 00:01:04,000, was found, so these are no subtitles",
+            hint="translate it as plain text: --format txt",
+        )
+    place = 0
+    while match := _TIMING.search(text, place):
+        place = match.end()
+        lines = []
+        for line in watch.over(_LINE.finditer(text, place)):
+            if not line[1].strip() or "-->" in line[1]:
+                break
+            lines.append(line.span(1))
+            place = line.end()
+            if not line[2]:
+                break
+        # Without a blank line between two cues, the number of the next one is no text.
+        following = _TIMING.match(text, place)
+        if following and lines and text[slice(*lines[-1])].strip().isdecimal():
+            place = lines.pop()[0]
+        if lines:
+            number = _number_before(text, match.start())
+            yield Cue(
+                number,
+                match.span(),
+                seconds_of(match["start"]),
+                seconds_of(match["end"]),
+                match["rest"],
+                tuple(lines),
+            )
+
+
+def lines_without_times(text: str) -> list[int]:
+    """Where each line begins that has an arrow, but not two times; what stands from there to the next times is in no cue."""
+    return [
+        arrow.start() for arrow in _ARROW.finditer(text) if not _TIMING.match(text, arrow.start())
+    ]
+
+
+def _number_before(text: str, place: int) -> tuple[int, int] | None:
+    """Where the number stands that is alone on the line before a place."""
+    first = max(0, place - _LONGEST_NUMBER_LINE)
+    match = _NUMBER_LINE.search(text[first:place])
+    if match is None or (first > 0 and match.start() == 0):
+        return None
+    return first + match.start(1), first + match.end(1)
+
+
+def seconds_of(time: str) -> float:
+    """A time such as 00:01:02,500 in seconds."""
+    *hours, minutes, seconds = time.replace(",", ".").split(":")
+    return 3600 * int(hours[0] if hours else 0) + 60 * int(minutes) + float(seconds)
+
+
+def time_of(seconds: float, pattern: str) -> str:
+    """Seconds as a time in the form of another one: with a comma or a point, with or without hours."""
+    sign = "," if "," in pattern else "."
+    milliseconds = round(seconds * 1000)
+    minutes, rest = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    has_hours = hours > 0 or pattern.count(":") == 2
+    width = len(pattern.split(":")[0]) if pattern.count(":") == 2 else 2
+    prefix = f"{hours:0{width}d}:" if has_hours else ""
+    return f"{prefix}{minutes:02d}:{rest // 1000:02d}{sign}{rest % 1000:03d}"
+
+
+MAX_WIDTH = 42
+"""The characters of a line of subtitles."""
+MAX_LINES = 2
+_PAUSE = tuple(",;:.!?\u2026\u3002\u3001\uff0c")
+# How many characters farther away the end of a clause may be, to be preferred to the end of another word.
+_BONUS = 6
+_WORD = re.compile(r"\s*\S+")
+_CHARACTER = re.compile(r"\s*(?:[!-~]+|\S)")
+
+
+class Word(NamedTuple):
+    """A word with the markup that touches it."""
+
+    pieces: tuple[Piece, ...]
+    gap: str
+    """The white space before it."""
+
+    @property
+    def text(self) -> str:
+        """Without markup."""
+        return "".join(piece for piece in self.pieces if isinstance(piece, str))
+
+
+def words_with_markup(pieces: Sequence[Piece], language: str) -> list[Word]:
+    """The words of a text; in a language without spaces, its characters."""
+    pattern = _WORD if has_spaces(language) else _CHARACTER
+    words: list[Word] = []
+    waiting: list[Piece] = []
+    gap = ""  # the white space before the next word
+    for piece in pieces:
+        if isinstance(piece, str):
+            for match in pattern.finditer(piece):
+                text = match[0].lstrip()
+                gap += match[0][: len(match[0]) - len(text)]
+                if words and not gap and pattern is _WORD:
+                    last = words.pop()  # markup stands inside a word
+                    words.append(Word((*last.pieces, *waiting, text), last.gap))
+                else:
+                    words.append(Word((*waiting, text), gap))
+                waiting, gap = [], ""
+            gap += piece[len(piece.rstrip()) :]
+        elif piece.role is Role.CLOSE and words and not waiting:
+            words[-1] = Word((*words[-1].pieces, piece), words[-1].gap)
+        else:
+            waiting.append(piece)
+    if waiting and words:
+        words[-1] = Word((*words[-1].pieces, *waiting), words[-1].gap)
+    return words
+
+
+def width_of(words: Sequence[Word]) -> int:
+    """The width of words on one line."""
+    text = "".join(word.gap + word.text for word in words)
+    return display_width(text.strip())
+
+
+def divided(words: Sequence[Word], shares: Sequence[float]) -> list[list[Word]]:
+    """Words in as many parts as there are shares; a part has at least one word, as long as there are enough words.
+
+    Args:
+        shares: how long each part is to be; only their proportions count.
+    """
+    ends = _ends(words)
+    parts: list[list[Word]] = []
+    first, passed = 0, 0.0
+    for number, share in enumerate(shares):
+        passed += share
+        num_left = len(shares) - number - 1
+        if not num_left:
+            parts.append(list(words[first:]))
+            break
+        wanted = ends[-1] * passed / sum(shares) if ends else 0.0
+        candidates = range(first + 1, max(first + 1, len(words) - num_left) + 1)
+        last = min(
+            (place for place in candidates if place <= len(words)),
+            key=lambda place: abs(ends[place - 1] - wanted) - _BONUS * _is_pause(words[place - 1]),
+            default=len(words),
+        )
+        parts.append(list(words[first:last]))
+        first = last
+    return parts
+
+
+def lines_of_screen(words: Sequence[Word]) -> list[list[Word]]:
+    """Words on one line, or on two of about the same width."""
+    if width_of(words) <= MAX_WIDTH or len(words) < 2:
+        return [list(words)]
+    best = min(
+        range(1, len(words)),
+        key=lambda place: (
+            max(MAX_WIDTH, width_of(words[:place]), width_of(words[place:])),
+            abs(width_of(words[:place]) - width_of(words[place:])) - _BONUS * _is_pause(words[place - 1]),
+        ),
+    )  # fmt: skip
+    return [list(words[:best]), list(words[best:])]
+
+
+def screens_of(words: Sequence[Word], max_screens: int) -> list[list[Word]]:
+    """Words in parts that fit on two lines each; fewer and wider ones, if there may not be as many."""
+    widths = [display_width(word.text) for word in words]
+    if max(widths, default=0) > MAX_WIDTH:
+        return divided(words, [1.0] * max(1, min(max_screens, len(words))))
+    fewest = max(1, -(-sum(widths) // (MAX_LINES * MAX_WIDTH)))
+    for number in range(fewest, max_screens):
+        parts = divided(words, [1.0] * number)
+        if all(
+            all(width_of(line) <= MAX_WIDTH for line in lines_of_screen(part)) for part in parts
+        ):
+            return parts
+    return divided(words, [1.0] * max(1, min(max_screens, len(words))))
+
+
+def balanced(screens: Sequence[Sequence[Sequence[Word]]]) -> list[list[Piece]]:
+    """The pieces of each screen, with its line breaks; a range that goes on is closed and opened again."""
+    result: list[list[Piece]] = []
+    opened: list[Markup] = []
+    every = [piece for lines in screens for line in lines for word in line for piece in word.pieces]
+    closing = {
+        piece.number: piece
+        for piece in every
+        if isinstance(piece, Markup) and piece.role is Role.CLOSE
+    }
+    for lines in screens:
+        pieces: list[Piece] = list(opened)
+        for line_number, line in enumerate(lines):
+            pieces += ["\n"] if line_number else []
+            for number, word in enumerate(line):
+                pieces += [" "] if number and word.gap else []
+                pieces += word.pieces
+                opened = _still_open(opened, word)
+        pieces += [closing[each.number] for each in reversed(opened)]
+        result.append(pieces)
+    return result
+
+
+def _still_open(opened: Sequence[Markup], word: Word) -> list[Markup]:
+    """The ranges that are open after a word."""
+    result = list(opened)
+    for piece in word.pieces:
+        if isinstance(piece, Markup) and piece.role is Role.OPEN:
+            result.append(piece)
+        elif isinstance(piece, Markup) and piece.role is Role.CLOSE:
+            result.pop()
+    return result
+
+
+def _ends(words: Sequence[Word]) -> list[int]:
+    """The width of the words up to each of them."""
+    ends, total = [], 0
+    for word in words:
+        total += display_width(word.gap + word.text)
+        ends.append(total)
+    return ends
+
+
+def _is_pause(word: Word) -> bool:
+    return word.text.endswith(_PAUSE)
+
+
+logger = logging.getLogger(__name__)
+
+_TAG = re.compile(r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
+# A sound or music, which is a line of its own.
+_SOUND = re.compile(
+    r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*"
+)
+_DASH = re.compile(r"[-\u2013\u2014][ \t]*|<v[. ][^<>]*>")
+_MOST_CUES = 6
+_MOST_WARNINGS = 10
+# A text with more is none that people read on a screen. It stays in its cues, without a search for the best lines, whose
+# time grows with the square of the words.
+_MOST_WORDS = 300
+_LONGEST_PAUSE_SECONDS = 2.0
+_SHORTEST_SCREEN_SECONDS = 1.0
+_TIMES = re.compile(r"([\d:.,]+)([ \t]*-->[ \t]*)([\d:.,]+)")
+
+
+class _Member(NamedTuple):
+    """A cue, or a line of a dialogue, of which a segment is made."""
+
+    cue: Cue
+    start: int
+    """Where its text stands in the file."""
+    end: int
+    before: str
+    """Markup around the whole text, which stays."""
+    pieces: tuple[Piece, ...]
+    after: str
+    is_line: bool
+    """Whether it is one line of a cue, which stays one line."""
+
+
+class _Group(NamedTuple):
+    """The cues of a sentence."""
+
+    members: tuple[_Member, ...]
+    segment: Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Subtitles:
+    """A `Document` of cues."""
+
+    content: DecodedText
+    is_srt: bool
+    groups: tuple[_Group, ...]
+    cues: tuple[Cue, ...]
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """See `Document.segments`."""
+        return [group.segment for group in self.groups]
+
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
+        """See `Document.write`."""
+        texts: dict[Cue, list[tuple[_Member, list[str]]]] = {}
+        for group, translation in zip(self.groups, translations, strict=True):
+            if translation.pieces == group.segment.pieces:
+                continue
+            screens = _screens(group.members, translation.pieces, languages.target)
+            for member, of_member in zip(group.members, screens, strict=True):
+                shown = [self._text(pieces) for pieces in of_member]
+                texts.setdefault(member.cue, []).append((member, shown))
+        changes: list[Change] = []
+        num_new = 0
+        for cue in self.cues:
+            number = None
+            if self.is_srt and cue.number is not None:
+                number = int(self.content.text[slice(*cue.number)]) + num_new
+                if num_new:
+                    changes.append(Change(*cue.number, str(number)))
+            for member, shown in texts.get(cue, []):
+                changes += self._changes(member, shown, number)
+                num_new += len(shown) - 1
+        return self.content.encoded(spliced(self.content.text, changes))
+
+    def _text(self, pieces: Sequence[Piece]) -> str:
+        text = rendered(pieces, str if self.is_srt else lambda piece: escape(piece, quote=False))
+        return text.replace("\n", self._line_end)
+
+    @property
+    def _line_end(self) -> str:
+        return "\r\n" if "\r\n" in self.content.text else "\n"
+
+    def _changes(
+        self, member: _Member, texts: Sequence[str], number: int | None
+    ) -> Iterator[Change]:
+        """What changes in a cue; several texts become several cues, which divide its time by their lengths."""
+        whole = [f"{member.before}{text}{member.after}" for text in texts]
+        if len(texts) == 1:
+            yield Change(member.start, member.end, whole[0])
+            return
+        cue, end = member.cue, self._line_end
+        timing = self.content.text[slice(*cue.timing)]
+        times = _TIMES.search(timing)
+        assert times is not None
+        seconds = cue.end_seconds - cue.start_seconds
+        total, place = sum(map(len, texts)), 0
+        written = []
+        for index, text in enumerate(texts):
+            start = cue.start_seconds + seconds * place / total
+            place += len(text)
+            stop = cue.start_seconds + seconds * place / total
+            shown = time_of(start, times[1]) + times[2] + time_of(stop, times[3])
+            line = timing[: times.start()] + shown + timing[times.end() :]
+            if not index:
+                yield Change(*cue.timing, line)
+                written.append(whole[0])
+                continue
+            own_number = "" if number is None else f"{number + index}{end}"
+            written.append(f"{own_number}{line.rstrip()}{end}{whole[index]}")
+        yield Change(member.start, member.end, (end + end).join(written))
+
+
+def read_srt(data: bytes, options: ReadingOptions = DEFAULTS) -> Subtitles:
+    """Subtitles in the format SubRip."""
+    return _read(data, options, is_srt=True)
+
+
+def read_vtt(data: bytes, options: ReadingOptions = DEFAULTS) -> Subtitles:
+    """Subtitles in the format WebVTT; notes, styles and the settings of cues stay."""
+    return _read(data, options, is_srt=False)
+
+
+def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
+    content = decoded(data, given=options.encoding)
+    cues = tuple(cues_of(content.text, options.watch))
+    lines = LineNumbers(content.text)
+    broken = lines_without_times(content.text)
+    for start in broken[:_MOST_WARNINGS]:
+        logger.warning(
+            "line %d: --> without two times such as 00:01:02,500: the text up to the next times stays as it is",
+            lines.number_at(start),
+        )
+    if len(broken) > _MOST_WARNINGS:
+        logger.warning("%d more lines are like these", len(broken) - _MOST_WARNINGS)
+    groups = []
+    for members in options.watch.over(_sentences(cues, content.text, is_srt)):
+        pieces: list[Piece] = []
+        for number, member in enumerate(members):
+            pieces += [" "] if number else []
+            # Numbers that were unique in a cue are unique in the file, because each is a place.
+            pieces += member.pieces
+        if has_letter(plain_text(pieces)):
+            place = f"line {lines.number_at(members[0].start)}"
+            segment = options.watch.counted(Segment(tuple(merged(pieces)), place))
+            groups.append(_Group(tuple(members), segment))
+    return Subtitles(content, is_srt, tuple(groups), cues)
+
+
+def _sentences(cues: Sequence[Cue], text: str, is_srt: bool) -> Iterator[list[_Member]]:
+    """The cues of each sentence; the lines of a dialogue are sentences of their own."""
+    group: list[_Member] = []
+    for cue in cues:
+        if group and (
+            len(group) == _MOST_CUES
+            or cue.start_seconds - group[-1].cue.end_seconds > _LONGEST_PAUSE_SECONDS
+        ):
+            yield group
+            group = []
+        lines = [text[slice(*line)].strip() for line in cue.lines]
+        if any(map(_DASH.match, lines[1:])) or (
+            len(lines) > 1 and any(map(_SOUND.fullmatch, lines))
+        ):
+            if group:
+                yield group
+                group = []
+            for line in cue.lines:
+                yield [_member(cue, line, text, is_srt, is_line=True)]
+            continue
+        member = _member(cue, cue.place, text, is_srt, is_line=False)
+        group.append(member)
+        if ends_sentence(plain_text(member.pieces).strip()):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _member(cue: Cue, place: tuple[int, int], text: str, is_srt: bool, *, is_line: bool) -> _Member:
+    """A text of a cue, without the markup around the whole of it."""
+    start, end = place
+    dash = _DASH.match(text, start, end)
+    core_start = dash.end() if dash else start
+    parts = list(_parts(text, core_start, end, is_srt))
+    inner = _nested(parts[slice(*_core(parts))])
+    before = text[start : inner[0].start] if inner else text[start:end]
+    after = text[inner[-1].end : end] if inner else ""
+    pieces = tuple(part.piece for part in inner)
+    return _Member(cue, start, end, before, pieces, after, is_line)
+
+
+def _parts(text: str, start: int, end: int, is_srt: bool) -> Iterator[InlinePart]:
+    """The text and the tags of a cue."""
+    place = start
+    for match in [*_TAG.finditer(text, start, end), None]:
+        stop = match.start() if match else end
+        if stop > place:
+            shown = text[place:stop]
+            yield InlinePart(shown if is_srt else unescaped_html(shown), place, stop)
+        if match:
+            place = match.end()
+            name = re.match(r"</?([A-Za-z]+)", match[0])
+            role = Role.CLOSE if match[0].startswith("</") else Role.OPEN
+            piece = Markup(role if name else Role.POINT, match.start(), match[0])
+            yield InlinePart(piece, match.start(), place, name[1].lower() if name else "")
+
+
+def _core(parts: Sequence[InlinePart]) -> tuple[int, int]:
+    """The parts without the markup around all of them, such as the italics of a whole cue."""
+    partners = partners_of(parts)
+    first, last = 0, len(parts)
+    while first < last:
+        opening, closing = parts[first], parts[last - 1]
+        if _is_edge(opening) or (_has_role(opening, Role.OPEN) and first not in partners):
+            first += 1
+        elif _is_edge(closing) or (_has_role(closing, Role.CLOSE) and last - 1 not in partners):
+            last -= 1
+        elif _has_role(opening, Role.OPEN) and partners[first] == last - 1:
+            first, last = first + 1, last - 1
+        else:
+            break
+    return first, last
+
+
+def _nested(parts: Sequence[InlinePart]) -> list[InlinePart]:
+    """The parts; if their ranges do not fit together, all tags are points."""
+    runs = nested_runs(parts)
+    if len(runs) == 1 and len(runs[0]) == len(parts):
+        return runs[0]
+    return [
+        part._replace(piece=part.piece._replace(role=Role.POINT))
+        if isinstance(part.piece, Markup)
+        else part
+        for part in parts
+    ]
+
+
+def _is_edge(part: InlinePart) -> bool:
+    piece = part.piece
+    return not piece.strip() if isinstance(piece, str) else piece.role is Role.POINT
+
+
+def _has_role(part: InlinePart, role: Role) -> bool:
+    return isinstance(part.piece, Markup) and part.piece.role is role
+
+
+def _screens(
+    members: Sequence[_Member], pieces: Sequence[Piece], language: str
+) -> list[list[list[Piece]]]:
+    """What each member shows: one text, or several one after the other, if two lines are not enough."""
+    words = words_with_markup(pieces, language)
+    if len(words) < len(members):
+        shares: list[list[Word]] = [words for _ in members]  # a short text stays for all cues
+    else:
+        lengths = [max(1, len(plain_text(member.pieces))) for member in members]
+        shares = divided(words, lengths)
+    screens: list[list[list[Word]]] = []
+    counts = []
+    for member, share in zip(members, shares, strict=True):
+        if member.is_line or len(words) > _MOST_WORDS:
+            of_member = [[share]]
+        else:
+            seconds = member.cue.end_seconds - member.cue.start_seconds
+            parts = screens_of(share, max(1, int(seconds / _SHORTEST_SCREEN_SECONDS)))
+            of_member = [lines_of_screen(part) for part in parts]
+        counts.append(len(of_member))
+        screens += of_member
+    texts = iter(balanced(screens))
+    return [[next(texts) for _ in range(count)] for count in counts]

@@ -1,1 +1,0 @@
-"""Subtitles: sentences that run through several cues are translated whole and divided again."""

@@ -1,0 +1,118 @@
+"""TMX, the memories of translators: each unit without the target language gets a translation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.segments import (
+    Segment,
+    Slot,
+    SplicedDocument,
+    TranslatedSegment,
+    has_letter,
+    plain_text,
+    rendered,
+)
+from transformer_cli.extensions.documents.xml import (
+    Element,
+    Inline,
+    XmlText,
+    escaped_xml,
+    inline_runs,
+    read_xml,
+    white_space_before,
+)
+from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
+
+_SEVERAL = ("*all*", "")
+
+
+class _Unit(NamedTuple):
+    """A unit in one language only."""
+
+    source: Element
+    """Its variant."""
+    segment: Segment
+
+
+@dataclass(frozen=True, slots=True)
+class TmxDocument:
+    """A `Document` of a memory; each new variant stands behind that of the source."""
+
+    xml: XmlText
+    units: tuple[_Unit, ...]
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """See `Document.segments`."""
+        return [unit.segment for unit in self.units]
+
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
+        """See `Document.write`."""
+        slots = (
+            Slot(
+                unit.source.end,
+                unit.source.end,
+                unit.segment,
+                partial(_variant, self.xml, unit.source, languages),
+            )
+            for unit in self.units
+        )
+        return SplicedDocument(self.xml.content, tuple(slots)).write(translations, languages)
+
+
+def read_tmx(data: bytes, options: ReadingOptions = DEFAULTS) -> TmxDocument:
+    """A TMX file: its units in one language only, which is the language of the source.
+
+    Raises:
+        DataError: it is no TMX file, or is damaged, too large, or made to harm.
+    """
+    xml = read_xml(data, options)
+    header = xml.root.child("header")
+    if xml.root.local != "tmx" or header is None:
+        raise DataError(f"this is no TMX file: its root is <{xml.root.name}>")
+    language = header.attributes.get("srclang", "").lower()
+    elements = (element for element in xml.root.walk() if element.local == "tu")
+    units = []
+    for number, element in enumerate(options.watch.over(elements), 1):
+        unit = _unit(xml, element, language, number)
+        if unit is not None:
+            options.watch.counted(unit.segment)
+            units.append(unit)
+    return TmxDocument(xml, tuple(units))
+
+
+def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | None:
+    variants = [each for each in unit.elements if each.local == "tuv"]
+    language = unit.attributes.get("srclang", language).lower()
+    if len(variants) != 1 or (segment_element := variants[0].child("seg")) is None:
+        return None
+    source = variants[0]
+    if language not in _SEVERAL and primary_language(language) != primary_language(_language(source)):  # fmt: skip
+        return None
+    runs = inline_runs(xml, segment_element, _kind_of, has_places=False)
+    if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
+        return None
+    return _Unit(source, Segment(tuple(part.piece for part in runs[0]), f"unit {number}"))
+
+
+def _language(variant: Element) -> str:
+    given = variant.attributes
+    return given.get("xml:lang", given.get("lang", ""))
+
+
+def _variant(xml: XmlText, source: Element, languages: Direction, found: TranslatedSegment) -> str:
+    """A new variant, written as that of the source is."""
+    gap = white_space_before(xml.content.text, source.start)
+    seg = f"<seg>{rendered(found.pieces, escaped_xml)}</seg>"
+    return f'{gap}<tuv xml:lang="{languages.target}">{seg}</tuv>'
+
+
+def _kind_of(element: Element) -> Inline:
+    if element.local == "hi":
+        return Inline.RANGE
+    return Inline.WORD if element.local == "ph" else Inline.POINT

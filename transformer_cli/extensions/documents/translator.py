@@ -1,0 +1,157 @@
+"""What translates the texts of documents: its interface, and the translator that a trained model gives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from transformer_cli.config.data import Direction
+from transformer_cli.decoding import ExplainingEngine, Translator
+from transformer_cli.decoding.details import word_spans
+from transformer_cli.decoding.given_pairs import TextAligner
+from transformer_cli.text.sentences import Sentence, split_sentences_around
+from transformer_cli.text.spans import find_spans, span_texts
+
+Extent = tuple[int, int]
+"""A range of a text: text[start:end]."""
+
+
+class LinkedWords(NamedTuple):
+    """A word of a text and a word of its translation, by their places."""
+
+    source: Extent
+    target: Extent
+
+
+class AskedText(NamedTuple):
+    """A text to translate."""
+
+    text: str
+    """Without line breaks."""
+    needs_links: bool = False
+    """Whether markup inside it is to be moved."""
+
+
+class AnsweredText(NamedTuple):
+    """A translation, as a `TextTranslator` gives it."""
+
+    text: str
+    links: tuple[LinkedWords, ...] = ()
+    """Which words belong together, if it was asked for; nothing if the model cannot tell."""
+    is_copied: bool = False
+    """Whether a sentence stands here as in the source, because the model lost protected parts of it."""
+    is_in_pieces: bool = False
+    """Whether a sentence was translated in pieces around its protected parts."""
+    is_cut: bool = False
+    """Whether a sentence was too long for the model, and was translated in parts."""
+    is_divided: bool = False
+    """Whether a sentence was translated clause by clause, so that no text of it is lost."""
+    is_untranslated: bool = False
+    """Whether a sentence or clause stands here as in the source, because its translation loses text."""
+    spans_of_terms: frozenset[str] = frozenset()
+    """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
+
+
+class TextTranslator(Protocol):
+    """Translates texts of one language into another; see `ModelTranslator` for that of a trained model."""
+
+    @property
+    def languages(self) -> Direction:
+        """The languages of all texts and translations."""
+
+    def sentences(self, text: str) -> list[Sentence]:
+        """The sentences of a text; one, if the model reads several at once."""
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        """One translation per text, in order."""
+
+
+def links_by_position(source: str, target: str) -> tuple[LinkedWords, ...]:
+    """Links for texts of which no alignment is known: equal texts word by word, others by the share of the way."""
+    sources, targets = word_spans(source), word_spans(target)
+    if not sources:
+        return ()
+    return tuple(
+        LinkedWords(sources[number * len(sources) // len(targets)], word)
+        for number, word in enumerate(targets)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTranslator:
+    """A `TextTranslator` of a `Translator` for one direction."""
+
+    translator: Translator
+
+    @classmethod
+    def of(
+        cls, translator: Translator, *, to: str | None = None, from_: str | None = None
+    ) -> "ModelTranslator":
+        """The translator of documents in one direction.
+
+        It protects spans.
+
+        Args:
+            to: the target language, for a model that translates into several.
+            from_: the source language, for a model that translates from several into `to`.
+        """
+        return cls(
+            replace(
+                translator.towards(to, from_),
+                protects_spans=True,
+                reports_lines=False,
+                is_strict=False,
+            )
+        )
+
+    @property
+    def languages(self) -> Direction:
+        """See `TextTranslator.languages`."""
+        return self.translator.pipeline.languages
+
+    def sentences(self, text: str) -> list[Sentence]:
+        """See `TextTranslator.sentences`."""
+        if not self.translator.pipeline.splits_sentences:
+            return [Sentence(text, "")]
+        return split_sentences_around(find_spans(text), text, self.languages.source)
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        """See `TextTranslator.translate`."""
+        translations = list(self.translator.translate([asked.text for asked in texts]))
+        links = self._links(
+            [
+                (asked.text, translation.text)
+                for asked, translation in zip(texts, translations, strict=True)
+                if asked.needs_links
+            ]
+        )
+        return [
+            AnsweredText(
+                translation.text,
+                links[asked.text, translation.text] if asked.needs_links else (),
+                is_copied=translation.is_partly_copied,
+                is_in_pieces=translation.is_in_pieces,
+                is_cut=translation.is_cut,
+                is_divided=translation.is_divided,
+                is_untranslated=translation.is_untranslated,
+                spans_of_terms=frozenset(
+                    span
+                    for term in translation.terms
+                    for text in (term.source, term.target)
+                    for span in span_texts(text, find_spans(text))
+                ),
+            )
+            for asked, translation in zip(texts, translations, strict=True)
+        ]
+
+    def _links(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[LinkedWords, ...]]:
+        """The links of each pair of a text and its translation; none if the engine cannot tell its attention."""
+        engine = self.translator.engine
+        if not isinstance(engine, ExplainingEngine):
+            return dict.fromkeys(pairs, ())
+        aligner = TextAligner(
+            self.translator.pipeline, engine, self.translator.decoding.batch_tokens
+        )
+        found = zip(pairs, aligner.align(pairs), strict=True)
+        return {pair: tuple(LinkedWords(*link) for link in links) for pair, links in found}

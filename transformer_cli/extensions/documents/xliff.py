@@ -1,0 +1,143 @@
+"""XLIFF 1.2, the exchange format of translators: each unit without a translation gets one."""
+
+import re
+from functools import partial
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.segments import (
+    Edit,
+    Segment,
+    Slot,
+    SplicedDocument,
+    TranslatedSegment,
+    has_letter,
+    plain_text,
+    rendered,
+)
+from transformer_cli.extensions.documents.xml import (
+    Element,
+    Inline,
+    XmlText,
+    escaped_xml,
+    inline_runs,
+    read_xml,
+    white_space_before,
+)
+from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
+
+_RANGES = frozenset(["g", "mrk"])
+_WORDS = frozenset(["ph"])
+# The types of <mrk> whose text is not translated.
+_PROTECTED = frozenset(["protected", "x-protected", "x-dnt"])
+# The state of a target in which no person has touched it yet.
+_OPEN_STATES = frozenset(["new", "needs-translation"])
+
+
+def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+    """An XLIFF 1.2 file: its units without a target, with an empty one, or with one whose state is new.
+
+    A unit with translate="no" stays, and so does every translation that is there. A translation that a person should look
+    at has the state needs-review-translation, every other one the state translated.
+
+    Raises:
+        DataError: it is no XLIFF 1.2 file, or is damaged, too large, or made to harm.
+    """
+    xml = read_xml(data, options)
+    if xml.root.local != "xliff":
+        raise DataError(f"this is no XLIFF file: its root is <{xml.root.name}>")
+    version = xml.root.attributes.get("version", "")
+    if not version.startswith("1."):
+        raise DataError(f"this is XLIFF {version or 'of no version'}; only 1.2 is read")
+    slots: list[Slot] = []
+    edits: list[Edit] = []
+    for file in xml.root.walk():
+        if file.local == "file":
+            edits += _language_edits(xml, file)
+            slots += [slot for unit in _units(file) for slot in _slots_of(xml, unit, options.watch)]
+    return SplicedDocument(xml.content, tuple(slots), tuple(edits))
+
+
+def _language_edits(xml: XmlText, file: Element) -> list[Edit]:
+    """The target language of a file, if it names none; languages that the model does not translate are refused."""
+    edits = []
+    for name, of in (("source-language", "source"), ("target-language", "target")):
+        given = file.attributes.get(name)
+        if given is not None:
+            place = re.compile(rf"""\s{name}\s*=\s*(?:"([^"]*)"|'([^']*)')""").search(
+                xml.content.text, file.start, file.inner_start
+            )
+            assert place is not None
+            start, end = place.span(place.lastindex or 1)
+            edits.append(Edit(start, end, partial(_language, given, name, of)))
+    if "target-language" not in file.attributes:
+        end = file.start + 1 + len(file.name)
+        edits.append(Edit(end, end, lambda languages: f' target-language="{languages.target}"'))
+    return edits
+
+
+def _language(given: str, name: str, of: str, languages: Direction) -> str:
+    """The value of an attribute: as it is, or the language of the model if it is empty."""
+    wanted: str = getattr(languages, of)
+    if given and primary_language(given) != primary_language(wanted):
+        raise DataError(
+            f'the file has {name}="{given}", but the model translates from {languages.source} into {languages.target}',
+            hint="use a model of these languages (--run), or correct the attribute",
+        )
+    return escaped_xml(given) or wanted
+
+
+def _units(element: Element) -> list[Element]:
+    """The units that may be translated; a group may forbid it for all of its units."""
+    if element.attributes.get("translate") == "no":
+        return []
+    if element.local == "trans-unit":
+        return [element]
+    return [unit for child in element.elements for unit in _units(child)]
+
+
+def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch) -> list[Slot]:
+    source, target = unit.child("source"), unit.child("target")
+    if source is None or unit.attributes.get("approved") == "yes":
+        return []
+    if target is not None and not _is_open(xml, target):
+        return []
+    # Where the tool has marked the sentences, the target gets the same marks.
+    marked = unit.child("seg-source") or source
+    runs = inline_runs(xml, marked, _kind_of, has_places=False)
+    if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
+        return []
+    keeps_spaces = unit.attributes.get("xml:space") == "preserve"
+    segment = watch.counted(
+        Segment(
+            tuple(part.piece for part in runs[0]),
+            f"unit {unit.attributes.get('id', '?')}",
+            keeps_spaces=keeps_spaces,
+        )
+    )
+    if target is not None:
+        return [Slot(target.start, target.end, segment, partial(_target, unit, ""))]
+    after = unit.child("seg-source") or source
+    gap = white_space_before(xml.content.text, source.start)
+    return [Slot(after.end, after.end, segment, partial(_target, unit, gap))]
+
+
+def _is_open(xml: XmlText, target: Element) -> bool:
+    state = target.attributes.get("state")
+    return state in _OPEN_STATES or not (xml.whole_text(target).strip() or target.elements)
+
+
+def _target(unit: Element, gap: str, found: TranslatedSegment) -> str:
+    """The target element of a unit, with the prefix of its other elements."""
+    name = unit.name.removesuffix("trans-unit") + "target"
+    state = "needs-review-translation" if found.doubts else "translated"
+    return f'{gap}<{name} state="{state}">{rendered(found.pieces, escaped_xml)}</{name}>'
+
+
+def _kind_of(element: Element) -> Inline:
+    if element.local == "mrk" and element.attributes.get("mtype") in _PROTECTED:
+        return Inline.WORD
+    if element.local in _RANGES:
+        return Inline.RANGE
+    return Inline.WORD if element.local in _WORDS else Inline.POINT

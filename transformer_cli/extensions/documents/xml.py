@@ -1,0 +1,441 @@
+"""XML as text and elements with their places in it, so that a part can be replaced and the rest stays."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+from transformer_cli.extensions.documents.character_encoding import (
+    DecodedText,
+    declared_encoding,
+    decoded,
+)
+from transformer_cli.extensions.documents.formats import (
+    DEFAULTS,
+    ReadingOptions,
+)
+from transformer_cli.extensions.documents.segments import (
+    InlinePart,
+    Markup,
+    Piece,
+    Role,
+    nested_runs,
+)
+from transformer_cli.process.errors import DataError
+
+_OTHER_FILE = "open it in the program that made it, and save it again"
+
+
+_CHUNK_BYTES = 1 << 16
+_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
+
+
+class XmlKind(Enum):
+    """What a token is."""
+
+    TEXT = "text"
+    """Text with references such as &amp;."""
+    CDATA = "cdata"
+    """Text without references, between <![CDATA[ and ]]>."""
+    START = "start"
+    """A start tag."""
+    EMPTY = "empty"
+    """The tag of an element without content, such as <br/>."""
+    END = "end"
+    """An end tag."""
+    OTHER = "other"
+    """A comment, a processing instruction, or the document type."""
+
+
+class XmlToken(NamedTuple):
+    """A part of the text: text[start:end]."""
+
+    kind: XmlKind
+    start: int
+    end: int
+    name: str = ""
+    """Of a tag, with its prefix."""
+    attributes: Mapping[str, str] = _NO_ATTRIBUTES
+    """Of a START or EMPTY; their names have prefixes."""
+
+
+def xml_tokens(
+    data: bytes, content: DecodedText, options: ReadingOptions = DEFAULTS
+) -> Iterator[XmlToken]:
+    """The tokens of an XML file, in order, without gaps.
+
+    A DOCTYPE that names an external DTD is allowed, but this DTD is never read.
+
+    Args:
+        data: the bytes of the file.
+        content: their text, in which the tokens have their places.
+
+    Raises:
+        DataError: with the line of the problem: it is not well-formed, declares entities, or is too large or too deep.
+    """
+    options.limits.check_size(data)
+    tokenizer = _Tokenizer(data, content, options)
+    for place in range(0, len(data), _CHUNK_BYTES):
+        _parse(tokenizer.parser, data[place : place + _CHUNK_BYTES], is_final=False)
+        yield from tokenizer.complete()
+    _parse(tokenizer.parser, b"", is_final=True)
+    tokenizer.finish(len(content.text))
+    yield from tokenizer.complete()
+
+
+def _parse(parser: Any, data: bytes, *, is_final: bool) -> None:
+    try:
+        parser.Parse(data, is_final)
+    except expat.ExpatError as error:
+        message = expat.ErrorString(error.code)
+        raise DataError(f"line {error.lineno}: no well-formed XML: {message}", hint=_OTHER_FILE) from error  # fmt: skip
+    except (LookupError, ValueError) as error:
+        raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error
+
+
+class _Tokenizer:
+    """Notes where each token begins, as expat reads it; the token before ends there."""
+
+    def __init__(self, data: bytes, content: DecodedText, options: ReadingOptions) -> None:
+        self.parser = parser = expat.ParserCreate()
+        self._data, self._content, self._options = data, content, options
+        # A place of expat counts bytes: the last one, and the number of characters before it.
+        self._byte, self._character = len(content.mark), 0
+        self._has_wide_characters = len(data) - len(content.mark) != len(content.text)
+        self._complete: list[XmlToken] = []
+        # The last token, whose end is not known yet.
+        self._kind, self._start, self._name = XmlKind.OTHER, 0, ""
+        self._attributes = _NO_ATTRIBUTES
+        self._depth = 0
+        self._is_in_cdata = self._is_in_doctype = False
+        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        parser.EntityDeclHandler = self._refuse_entity
+        parser.StartElementHandler = self._start_tag
+        parser.EndElementHandler = self._end_tag
+        parser.CharacterDataHandler = self._text
+        parser.StartCdataSectionHandler = self._start_cdata
+        parser.EndCdataSectionHandler = self._end_cdata
+        parser.CommentHandler = parser.ProcessingInstructionHandler = self._other
+        parser.EndDoctypeDeclHandler = self._end_doctype
+        parser.DefaultHandlerExpand = self._default
+
+    def complete(self) -> list[XmlToken]:
+        """The tokens whose end has become known since the last call."""
+        found, self._complete = self._complete, []
+        return found
+
+    def finish(self, place: int) -> None:
+        """End the last token."""
+        if place > self._start:
+            last = XmlToken(self._kind, self._start, place, self._name, self._attributes)
+            self._complete.append(last)
+
+    def _begin(
+        self, kind: XmlKind, name: str = "", attributes: Mapping[str, str] = _NO_ATTRIBUTES
+    ) -> None:
+        place = self._place()
+        self.finish(place)
+        self._kind, self._start, self._name, self._attributes = kind, place, name, attributes
+
+    def _place(self) -> int:
+        """Where expat reads, as a place in the text."""
+        byte = self.parser.CurrentByteIndex
+        if self._has_wide_characters:
+            passed = self._data[self._byte : byte].decode(self._content.encoding, "surrogateescape")
+            self._character += len(passed)
+        else:
+            self._character += byte - self._byte
+        self._byte = byte
+        return self._character
+
+    def _start_tag(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._options.watch.look()
+        self._options.limits.check_depth(self._depth, f"line {self.parser.CurrentLineNumber}")
+        self._begin(XmlKind.START, name, attributes or _NO_ATTRIBUTES)
+        text, place = self._content.text, self._start
+        if not text.startswith(f"<{name}", place):  # the text is in another encoding
+            raise DataError(f"no readable XML at character {place + 1}: {text[place : place + 40]}")
+
+    def _end_tag(self, name: str) -> None:
+        self._depth -= 1
+        # The end of an element without content is told behind its only tag.
+        has_one_tag = self._kind is XmlKind.START and self._content.text.endswith(
+            "/>", self._start, self._place()
+        )
+        if has_one_tag:
+            self._kind = XmlKind.EMPTY
+        else:
+            self._begin(XmlKind.END, name)
+
+    def _text(self, text: str) -> None:
+        """Text comes in several parts."""
+        if self._kind is not XmlKind.TEXT and not self._is_in_cdata:
+            self._begin(XmlKind.TEXT)
+
+    def _start_cdata(self) -> None:
+        self._is_in_cdata = True
+        self._begin(XmlKind.CDATA)
+
+    def _end_cdata(self) -> None:
+        self._is_in_cdata = False
+
+    def _other(self, *_: str) -> None:
+        if not self._is_in_doctype:
+            self._begin(XmlKind.OTHER)
+
+    def _default(self, raw: str) -> None:
+        """All else: the declaration, the document type, white space outside of the root, entities that XML does not name."""
+        if raw == "<!DOCTYPE":
+            self._other()
+            self._is_in_doctype = True
+        elif self._depth or raw.isspace():
+            if not self._is_in_doctype:
+                self._text(raw)
+        else:
+            self._other()
+
+    def _end_doctype(self) -> None:
+        self._is_in_doctype = False
+
+    def _refuse_entity(self, name: str, *_: Any) -> None:
+        raise DataError(
+            f"line {self.parser.CurrentLineNumber}: the XML declares an entity {name}",
+            hint="documents with entities of their own are not read, because they can grow without limit or name other files",
+        )
+
+
+_REFERENCE = re.compile(r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(amp|lt|gt|quot|apos));")
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+# Characters that XML does not allow, not even as references.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+def white_space_before(text: str, place: int) -> str:
+    """The line break and the indentation before a place; nothing if other text stands directly before it."""
+    start = place
+    while start and text[start - 1].isspace():
+        start -= 1
+    return text[start:place]
+
+
+def unescaped_xml(text: str) -> str:
+    """A text with its references resolved; those of entities that XML does not name stay."""
+
+    def resolved(match: re.Match[str]) -> str:
+        if match[3]:
+            return _NAMED[match[3]]
+        number = int(match[1], 16) if match[1] else int(match[2])
+        return chr(number) if number <= 0x10FFFF else match[0]
+
+    return _REFERENCE.sub(resolved, text)
+
+
+def escaped_xml(text: str) -> str:
+    """A text as XML; characters that XML does not allow are left out."""
+    text = _FORBIDDEN.sub("", text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+_XML_SPACE = "http://www.w3.org/XML/1998/namespace"
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element of a text: text[start:end]; its content is text[inner_start:inner_end]."""
+
+    name: str
+    """As it is written, with its prefix."""
+    space: str
+    """The address of its namespace; empty if it has none."""
+    local: str
+    """The name without the prefix."""
+    attributes: Mapping[str, str]
+    """Their names have prefixes."""
+    start: int
+    inner_start: int
+    inner_end: int = 0
+    end: int = 0
+    children: "list[Element | XmlToken]" = field(default_factory=list)
+
+    @property
+    def elements(self) -> "list[Element]":
+        """The child elements."""
+        return [child for child in self.children if isinstance(child, Element)]
+
+    def child(self, local: str) -> "Element | None":
+        """The first child element of a name."""
+        return next((child for child in self.elements if child.local == local), None)
+
+    def walk(self) -> "Iterator[Element]":
+        """This element and all elements in it, in the order of their start tags."""
+        waiting = [self]
+        while waiting:
+            element = waiting.pop()
+            yield element
+            waiting += reversed(element.elements)
+
+
+@dataclass(frozen=True, slots=True)
+class XmlText:
+    """An XML file as text, and its root element."""
+
+    content: DecodedText
+    root: Element
+
+    def text_of(self, token: XmlToken) -> str:
+        """The characters that a token of text stands for; nothing for a comment."""
+        raw = self.content.text[token.start : token.end]
+        if token.kind is XmlKind.CDATA:
+            return raw[len("<![CDATA[") : -len("]]>")]
+        return unescaped_xml(raw) if token.kind is XmlKind.TEXT else ""
+
+    def raw(self, element: Element) -> str:
+        """An element as it stands in the file."""
+        return self.content.text[element.start : element.end]
+
+    def whole_text(self, element: Element) -> str:
+        """All text inside an element, without its markup."""
+        texts, waiting = [], [*reversed(element.children)]
+        while waiting:
+            child = waiting.pop()
+            if isinstance(child, Element):
+                waiting += reversed(child.children)
+            else:
+                texts.append(self.text_of(child))
+        return "".join(texts)
+
+
+def read_xml(data: bytes, options: ReadingOptions = DEFAULTS) -> XmlText:
+    """The elements of an XML file.
+
+    Raises:
+        DataError: it is not well-formed, declares entities, or is too large or too deep.
+    """
+    try:
+        content = decoded(data, declared_encoding(data), is_markup=True)
+    except DataError:
+        _parse(expat.ParserCreate(), data, is_final=True)  # the better reason, if there is one
+        raise
+    return XmlText(content, _root(options.watch.over(xml_tokens(data, content, options))))
+
+
+def _root(tokens: Iterable[XmlToken]) -> Element:
+    root: Element | None = None
+    opened: list[tuple[Element, dict[str, str]]] = []
+    spaces = {"": "", "xml": _XML_SPACE}
+    for token in tokens:
+        if token.kind in (XmlKind.START, XmlKind.EMPTY):
+            inner_spaces = _with_declared(spaces, token.attributes)
+            prefix, _, local = token.name.rpartition(":")
+            space = inner_spaces.get(prefix, "")
+            element = Element(token.name, space, local, token.attributes, token.start, token.end)
+            if opened:
+                opened[-1][0].children.append(element)
+            root = root or element
+            if token.kind is XmlKind.EMPTY:
+                element.inner_end = element.end = token.end
+            else:
+                opened.append((element, spaces))
+                spaces = inner_spaces
+        elif token.kind is XmlKind.END and opened:
+            element, spaces = opened.pop()
+            element.inner_end, element.end = token.start, token.end
+        elif opened:
+            opened[-1][0].children.append(token)
+    if root is None or opened:
+        raise DataError("no readable XML: an element has no end")
+    return root
+
+
+def _with_declared(spaces: dict[str, str], attributes: Mapping[str, str]) -> dict[str, str]:
+    """The namespaces inside an element, by their prefixes."""
+    declared = {
+        name.partition(":")[2]: value
+        for name, value in attributes.items()
+        if name == "xmlns" or name.startswith("xmlns:")
+    }
+    return spaces | declared if declared else spaces
+
+
+class Inline(Enum):
+    """What an element does inside a text."""
+
+    RANGE = "range"
+    """Its content is part of the text; the range moves with its words."""
+    POINT = "point"
+    """It stands between two words, with everything in it."""
+    WORD = "word"
+    """It takes the place of a word."""
+    SPACES = "spaces"
+    """It is white space, and stands where a POINT would."""
+    BREAK = "break"
+    """The text before it and the text after it are two texts."""
+
+
+Kinds = Callable[[Element], Inline]
+
+
+def inline_runs(
+    xml: XmlText, element: Element, kind_of: Kinds, *, has_places: bool = True
+) -> list[list[InlinePart]]:
+    """The runs of text and markup of an element, divided at its breaks; in each run, all ranges are complete.
+
+    Args:
+        kind_of: of each element in it.
+        has_places: whether the translation comes to the same place; if not, the markup is a copy.
+    """
+    runs: list[list[InlinePart]] = [[]]
+    for part in _parts(xml, element, kind_of, has_places):
+        if part is None:
+            runs.append([])
+        else:
+            runs[-1].append(part)
+    return [found for run in runs for found in nested_runs(_without_idle_gaps(run))]
+
+
+def _without_idle_gaps(run: list[InlinePart]) -> list[InlinePart]:
+    """A run with the gaps of `Inline.SPACES` only where they divide two words."""
+    words = [at for at, part in enumerate(run) if isinstance(part.piece, str) and part.piece.strip()]  # fmt: skip
+    kept, text = [], ""
+    for at, part in enumerate(run):
+        is_gap = part.start == part.end
+        if is_gap and (not words or text[-1:].isspace() or not words[0] < at < words[-1]):
+            continue
+        kept.append(part)
+        text = part.piece if isinstance(part.piece, str) else text
+    return kept
+
+
+def _parts(
+    xml: XmlText, element: Element, kind_of: Kinds, has_places: bool
+) -> Iterator[InlinePart | None]:
+    """Text and markup in order; None for a break."""
+    text = xml.content.text
+
+    def markup(role: Role, start: int, end: int, name: str = "") -> InlinePart:
+        place = start if has_places else None
+        return InlinePart(Markup(role, start, text[start:end], place), start, end, name)
+
+    for child in element.children:
+        if isinstance(child, XmlToken):
+            piece: Piece = xml.text_of(child)
+            if piece:
+                yield InlinePart(piece, child.start, child.end)
+            continue
+        kind = kind_of(child)
+        if kind is Inline.BREAK:
+            yield None
+        elif kind is Inline.SPACES:
+            yield markup(Role.POINT, child.start, child.end)
+            yield InlinePart(" ", child.end, child.end)
+        elif kind is Inline.RANGE and child.inner_end > child.inner_start:
+            yield markup(Role.OPEN, child.start, child.inner_start, child.name)
+            yield from _parts(xml, child, kind_of, has_places)
+            yield markup(Role.CLOSE, child.inner_end, child.end, child.name)
+        else:
+            role = Role.WORD if kind is Inline.WORD else Role.POINT
+            yield markup(role, child.start, child.end)

@@ -1,1 +1,0 @@
-"""Documents in XML: the elements of a file, and the formats XLIFF and TMX of translators."""

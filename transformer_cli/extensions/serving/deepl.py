@@ -1,0 +1,306 @@
+"""A subset of DeepL's interface, version 2: translations of texts, languages, usage, and the glossaries of the server.
+
+It is described at https://developers.deepl.com/docs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from transformer_cli.config import Direction
+from transformer_cli.decoding import Glossary, read_glossary
+from transformer_cli.extensions.documents.tagged_xml import TagRules
+from transformer_cli.extensions.serving.languages import AUTO
+from transformer_cli.extensions.serving.libretranslate import shown_name
+from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
+from transformer_cli.extensions.serving.request_values import (
+    ApiKeys,
+    RequestValues,
+    key_in_header,
+    read_values,
+)
+from transformer_cli.extensions.serving.service import TranslationService
+from transformer_cli.extensions.serving.texts import TextOptions
+from transformer_cli.process.errors import UsageError
+from transformer_cli.text.languages import primary_language
+
+
+@dataclass(frozen=True, slots=True)
+class ServedGlossary:
+    """A glossary that requests can name."""
+
+    name: str
+    languages: Direction
+    terms: Glossary
+    created_at: datetime
+    num_terms: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Its facts in the form of DeepL."""
+        return {
+            "glossary_id": self.name,
+            "name": self.name,
+            "ready": True,
+            "source_lang": self.languages.source,
+            "target_lang": self.languages.target,
+            "creation_time": self.created_at.isoformat(),
+            "entry_count": self.num_terms,
+        }
+
+    def as_json_of_v3(self) -> dict[str, Any]:
+        """Its facts in the form of version 3 of DeepL's interface, where a glossary has a dictionary for each direction."""
+        facts = self.as_json()
+        dictionary = {
+            name: facts.pop(name) for name in ("source_lang", "target_lang", "entry_count")
+        }
+        return {**facts, "dictionaries": [dictionary]}
+
+
+Glossaries = dict[str, ServedGlossary]
+
+
+def read_glossaries(given: Sequence[str]) -> Glossaries:
+    """The glossaries of options such as en-it=terms.tsv; the name of each is that of its file, without the ending.
+
+    Raises:
+        UsageError: an option has another form, or two files have the same name.
+        MissingInputError, DataError: as of `read_glossary`.
+    """
+    found: Glossaries = {}
+    for option in given:
+        languages, equals, file = option.partition("=")
+        source, dash, target = languages.partition("-")
+        if not (equals and dash and source and target and file):
+            raise UsageError(
+                f"--glossary {option}: the languages and a file are expected",
+                hint="such as --glossary en-it=terms.tsv",
+            )
+        path = Path(file)
+        terms = read_glossary(path)
+        if path.stem in found:
+            raise UsageError(f"--glossary: two files have the name {path.stem}")
+        created_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        num_terms = len(terms.entries)
+        direction = Direction(source, target)
+        found[path.stem] = ServedGlossary(path.stem, direction, terms, created_at, num_terms)
+    return found
+
+
+_TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
+_LISTS = frozenset({"text", *_TAG_LISTS})
+_MAX_TEXTS = 50
+# DeepL's clients warn when the count comes near to the limit; this server has none.
+_NO_LIMIT = 10**12
+_MODEL_TYPES = ("", "latency_optimized", "quality_optimized")
+_SPLITTING = {
+    "0": TextOptions(splits_sentences=False, line_breaks="joined"),
+    "1": TextOptions(),
+    "nonewlines": TextOptions(line_breaks="joined"),
+}
+
+
+class DeepLApi:
+    """The endpoints of DeepL over the service."""
+
+    def __init__(
+        self,
+        service: TranslationService,
+        keys: ApiKeys,
+        glossaries: Glossaries,
+    ) -> None:
+        self._service = service
+        self._keys = keys
+        self._glossaries = glossaries
+
+    def routes(self) -> list[Route]:
+        """The routes of these endpoints."""
+        return [
+            Route("/v2/translate", self.translate, methods=["POST"]),
+            Route("/v2/languages", self.languages, methods=["GET", "POST"]),
+            Route("/v2/usage", self.usage, methods=["GET", "POST"]),
+            Route("/v2/glossary-language-pairs", self.glossary_pairs, methods=["GET"]),
+            Route("/v2/glossaries", self.glossaries, methods=["GET"]),
+            Route("/v2/glossaries/{name}", self.glossary, methods=["GET"]),
+            Route("/v2/glossaries/{name}/entries", self.entries, methods=["GET"]),
+            Route("/v3/glossaries", self.glossaries_of_v3, methods=["GET"]),
+            Route("/v3/glossaries/{name}", self.glossary_of_v3, methods=["GET"]),
+        ]
+
+    async def translate(self, request: Request) -> JSONResponse:
+        """POST /v2/translate: the translation of each text, and the language of the text."""
+        values = await read_values(request, lists=_LISTS)
+        self._check_key(request, values)
+        given = values.texts("text")
+        texts = [given] if isinstance(given, str) else given
+        if not texts or "text" not in values:
+            raise bad_request("Parameter 'text' not specified.")
+        if len(texts) > _MAX_TEXTS:
+            raise bad_request(
+                f"Too many texts: {len(texts)}, but at most {_MAX_TEXTS} are possible."
+            )
+        if not values.text("target_lang"):
+            raise bad_request("Parameter 'target_lang' not specified.")
+        self._service.check_texts(texts)
+        _refuse_unknown(values)
+        options = _SPLITTING.get(values.text("split_sentences", "1") or "1")
+        if options is None:
+            raise bad_request("Value for 'split_sentences' not supported.")
+        target = self._language(values, "target_lang")
+        source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
+        glossary = self._glossary(values.text("glossary_id"), source, target)
+        sources = await self._service.source_languages(texts, source, target)
+        placed = list(zip(texts, [one.language for one in sources], strict=True))
+        handling = values.text("tag_handling")
+        options = replace(
+            options,
+            glossary=glossary.terms if glossary else None,
+            is_html=handling == "html",
+            tag_rules=_tag_rules(values) if handling == "xml" else None,
+        )
+        translated = await self._service.translate_between(request, placed, target, options)
+        # There is one kind of model here, whichever a client prefers.
+        wanted = values.text("model_type")
+        used_model = {"model_type_used": wanted.removeprefix("prefer_")} if wanted else {}
+        return JSONResponse(
+            {
+                "translations": [
+                    {
+                        "detected_source_language": deepl_code(language),
+                        "text": one.text,
+                        "billed_characters": len(text),
+                        **used_model,
+                        **({"untranslated": True} if one.is_untranslated else {}),
+                    }
+                    for one, (text, language) in zip(translated, placed, strict=True)
+                ]
+            }
+        )
+
+    async def languages(self, request: Request) -> JSONResponse:
+        """GET /v2/languages: the languages of texts (type source), or of translations (type target)."""
+        values = await read_values(request)
+        self._check_key(request, values)
+        kind = values.text("type", "source") or "source"
+        if kind not in ("source", "target"):
+            raise bad_request("Value for 'type' not supported.")
+        runs = self._service.runs
+        listed = runs.sources if kind == "source" else runs.targets
+        more: dict[str, bool] = {} if kind == "source" else {"supports_formality": False}
+        return JSONResponse(
+            [{"language": deepl_code(one), "name": shown_name(one), **more} for one in listed]
+        )
+
+    async def usage(self, request: Request) -> JSONResponse:
+        """GET /v2/usage: the number of characters since the start of the server."""
+        self._check_key(request, await read_values(request))
+        count = self._service.num_characters
+        return JSONResponse({"character_count": count, "character_limit": _NO_LIMIT})
+
+    async def glossary_pairs(self, request: Request) -> JSONResponse:
+        """GET /v2/glossary-language-pairs: the directions in which the server translates."""
+        self._check_key(request, await read_values(request))
+        pairs = [
+            {"source_lang": deepl_code(source).lower(), "target_lang": deepl_code(target).lower()}
+            for source, target in self._service.runs.directions
+        ]
+        return JSONResponse({"supported_languages": pairs})
+
+    async def glossaries(self, request: Request) -> JSONResponse:
+        """GET /v2/glossaries: the glossaries with which the server was started."""
+        self._check_key(request, await read_values(request))
+        return JSONResponse({"glossaries": [each.as_json() for each in self._glossaries.values()]})
+
+    async def glossary(self, request: Request) -> JSONResponse:
+        """GET /v2/glossaries/NAME: one of them."""
+        self._check_key(request, await read_values(request))
+        return JSONResponse(self._glossary_named(request.path_params["name"]).as_json())
+
+    async def entries(self, request: Request) -> Response:
+        """GET /v2/glossaries/NAME/entries: its terms, one pair on each line, with a tab between them."""
+        self._check_key(request, await read_values(request))
+        found = self._glossary_named(request.path_params["name"])
+        lines = (f"{entry.source}\t{entry.target}" for entry in found.terms.entries)
+        return Response("\n".join(lines), media_type="text/tab-separated-values")
+
+    async def glossaries_of_v3(self, request: Request) -> JSONResponse:
+        """GET /v3/glossaries: the same as /v2/glossaries in the form of version 3."""
+        self._check_key(request, await read_values(request))
+        listed = [each.as_json_of_v3() for each in self._glossaries.values()]
+        return JSONResponse({"glossaries": listed})
+
+    async def glossary_of_v3(self, request: Request) -> JSONResponse:
+        """GET /v3/glossaries/NAME: one of them."""
+        self._check_key(request, await read_values(request))
+        return JSONResponse(self._glossary_named(request.path_params["name"]).as_json_of_v3())
+
+    def _glossary_named(self, name: str) -> ServedGlossary:
+        found = self._glossaries.get(name)
+        if found is None:
+            raise RefusedRequest(404, "Glossary not found.")
+        return found
+
+    def _check_key(self, request: Request, values: RequestValues) -> None:
+        if not self._keys.are_required:
+            return
+        given = key_in_header(request.headers.get("authorization", "")) or values.text("auth_key")
+        if not self._keys.allow(given):
+            raise RefusedRequest(403, "Authorization failed: the API key is missing or wrong.")
+
+    def _language(self, values: RequestValues, name: str) -> str:
+        try:
+            return self._service.language(values.text(name))
+        except RefusedRequest as refusal:
+            if refusal.status != 400:
+                raise
+            raise bad_request(f"Value for '{name}' not supported.") from None
+
+    def _glossary(self, name: str, source: str, target: str) -> ServedGlossary | None:
+        if not name:
+            return None
+        found = self._glossary_named(name)
+        if source == AUTO:
+            raise bad_request("Parameter 'source_lang' must be specified with 'glossary_id'.")
+        if found.languages != (source, target):
+            raise bad_request(f"The glossary is for {found.languages}.")
+        return found
+
+
+def deepl_code(language: str) -> str:
+    """The code of a language as DeepL writes it: in capitals, without a script or region."""
+    return primary_language(language).upper()
+
+
+def _refuse_unknown(values: RequestValues) -> None:
+    """Refuse what would change the translations, and what this server does not do."""
+    formality = values.text("formality")
+    if formality and not formality.startswith(("default", "prefer_")):
+        raise bad_request("Value for 'formality' not supported.")
+    if values.text("model_type").removeprefix("prefer_") not in _MODEL_TYPES:
+        raise bad_request("Value for 'model_type' not supported.")
+    handling = values.text("tag_handling")
+    if handling not in ("", "html", "xml"):
+        raise bad_request("Value for 'tag_handling' not supported; html and xml are.")
+    # `outline_detection` has no effect on other texts. DeepL's own command line sends it with every text.
+    for name in _TAG_LISTS:
+        if name in values and handling != "xml":
+            raise bad_request(f"Parameter '{name}' is only supported with tag_handling=xml.")
+
+
+def _tag_rules(values: RequestValues) -> TagRules:
+    """The rules for the tags of XML; each list has names, or names with commas between them."""
+    ignored, splitting, non_splitting = (_tag_names(values, name) for name in _TAG_LISTS)
+    detects_outline = values.switch("outline_detection", True)
+    return TagRules(ignored, splitting, non_splitting, detects_outline)
+
+
+def _tag_names(values: RequestValues, parameter: str) -> frozenset[str]:
+    given = values.texts(parameter)
+    listed = [given] if isinstance(given, str) else given
+    names = (name.strip() for each in listed for name in each.split(","))
+    return frozenset(name for name in names if name)

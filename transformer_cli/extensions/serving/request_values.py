@@ -1,0 +1,257 @@
+"""What a request brings along: its parameters, in JSON, in a form or in the address, and its key."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+
+from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
+from transformer_cli.process.errors import DataError, MissingInputError
+
+_MAX_KEYS = 10_000
+_SCHEMES = ("bearer ", "deepl-auth-key ")
+
+
+class ApiKeys:
+    """The keys of a server; without any key, everybody may ask. Only their digests are kept."""
+
+    def __init__(self, keys: Iterable[str] = ()) -> None:
+        self._digests = [_digest(key) for key in keys]
+
+    def __repr__(self) -> str:
+        return f"ApiKeys({len(self._digests)} keys)"
+
+    @property
+    def are_required(self) -> bool:
+        """Whether a request needs a key."""
+        return bool(self._digests)
+
+    def allow(self, key: str) -> bool:
+        """Whether this is one of the keys; the comparison takes the same time for every key."""
+        given = _digest(key)
+        # All keys are compared, so that the time does not say which of them is similar.
+        return any([hmac.compare_digest(given, digest) for digest in self._digests])
+
+
+def key_in_header(authorization: str) -> str:
+    """The key of the header Authorization: `Bearer KEY`, or `DeepL-Auth-Key KEY`; empty if there is none."""
+    for scheme in _SCHEMES:
+        if authorization.lower().startswith(scheme):
+            return authorization[len(scheme) :].strip()
+    return ""
+
+
+def read_api_keys(path: Path) -> ApiKeys:
+    """The keys of a file: one on each line; blank lines and lines that begin with # are skipped.
+
+    Raises:
+        MissingInputError: there is no such file.
+        DataError: it cannot be read, or holds no key.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingInputError(f"--api-keys {path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"--api-keys {path}: cannot be read ({type(error).__name__})",
+            hint="the file has one key on each line, in UTF-8",
+        ) from None
+    lines = [line.strip() for line in text.splitlines()]
+    keys = [line for line in lines if line and not line.startswith("#")]
+    if not keys:
+        raise DataError(
+            f"--api-keys {path}: the file holds no key", hint="write one key on each line"
+        )
+    if len(keys) > _MAX_KEYS:
+        raise DataError(
+            f"--api-keys {path}: {len(keys)} keys, but at most {_MAX_KEYS} are possible"
+        )
+    return ApiKeys(keys)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+_MAX_FIELDS = 1000
+_MAX_NUMBERS = 10_000
+
+
+class ReceivedFile(NamedTuple):
+    """A file of a multipart form."""
+
+    name: str
+    data: bytes
+
+
+class RequestValues:
+    """The parameters of a request by name; a parameter without a value is absent."""
+
+    def __init__(self, values: Mapping[str, Any], *, is_json: bool) -> None:
+        self._values = values
+        self.is_json = is_json
+        """Whether they came as JSON; only then a value can be something else than text."""
+
+    def __contains__(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def text(self, name: str, default: str = "") -> str:
+        """A parameter that is one text.
+
+        Raises:
+            RefusedRequest: it is something else.
+        """
+        value = self._values.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise bad_request(f"Invalid request: {name} must be a string")
+        return _checked(name, value)
+
+    def texts(self, name: str) -> str | list[str]:
+        """A parameter that is a text, or a list of texts in JSON or a repeated field of a form."""
+        value = self._values.get(name)
+        if not isinstance(value, list):
+            return self.text(name)
+        if not all(isinstance(each, str) for each in value):
+            raise bad_request(f"Invalid request: {name} must be a string or a list of strings")
+        return [_checked(name, each) for each in value]
+
+    def count(self, name: str, default: int = 0) -> int:
+        """A parameter that is a whole number, from 0; a form has its digits."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            return default
+        if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
+            value = int(value) if len(value) < 10 else 10**9
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise bad_request(f"Invalid request: {name} must be a whole number from 0")
+        return value
+
+    def counts(self, name: str) -> list[int]:
+        """A parameter of JSON that is a list of whole numbers, from 0; empty if it is absent."""
+        value = self._values.get(name)
+        if value is None:
+            return []
+        is_list = isinstance(value, list) and len(value) <= _MAX_NUMBERS
+        if not is_list or any(type(each) is not int or each < 0 for each in value):
+            raise bad_request(f"Invalid request: {name} must be a list of whole numbers from 0")
+        return list(value)
+
+    def switch(self, name: str, default: bool = False) -> bool:
+        """A parameter that is yes or no."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            return default
+        named = {"1": True, "true": True, "0": False, "false": False}
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in named:
+            return named[str(value).lower()]
+        raise bad_request(f"Invalid request: {name} must be true or false")
+
+    def file(self, name: str) -> ReceivedFile:
+        """A file of a multipart form."""
+        value = self._values.get(name)
+        if not isinstance(value, ReceivedFile):
+            raise bad_request(f"Invalid request: missing {name} parameter")
+        return value
+
+
+async def read_values(request: Request, *, lists: frozenset[str] = frozenset()) -> RequestValues:
+    """The parameters of a request; those in the body count before those in the query string.
+
+    Args:
+        lists: the fields that a form repeats for a list.
+
+    Raises:
+        RefusedRequest: the body is damaged or of an unknown type.
+    """
+    of_query = _fields(_decoded("query string", request.scope["query_string"]), lists)
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type == "application/json" or content_type.endswith("+json"):
+        return RequestValues(_parsed(await request.body()), is_json=True)
+    if content_type == "application/x-www-form-urlencoded":
+        fields = _fields(_decoded("form", await request.body()), lists)
+        return RequestValues(of_query | fields, is_json=False)
+    if content_type == "multipart/form-data":
+        try:
+            form = await request.form(max_fields=_MAX_FIELDS, max_files=1)
+        except (MultiPartException, HTTPException) as error:
+            detail = getattr(error, "message", None) or getattr(error, "detail", "")
+            raise bad_request(f"Invalid request: the form is damaged: {detail}") from None
+        items = [(name, await _received(value)) for name, value in form.multi_items()]
+        return RequestValues(of_query | _fields(items, lists), is_json=False)
+    body = await request.body()
+    if body.strip() and request.method == "POST":
+        raise RefusedRequest(
+            415,
+            "Content-Type must be application/json, application/x-www-form-urlencoded or multipart/form-data",
+        )
+    return RequestValues(of_query, is_json=False)
+
+
+def _decoded(place: str, encoded: bytes) -> list[tuple[str, str]]:
+    """The names and values of a form or a query string; curl sends UTF-8 without the escapes of URLs, too."""
+    try:
+        text = encoded.decode()
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except UnicodeDecodeError:
+        raise bad_request(f"Invalid request: the {place} is not UTF-8") from None
+    except ValueError:
+        raise bad_request(
+            f"Invalid request: the {place} has more than {_MAX_FIELDS} fields"
+        ) from None
+
+
+async def _received(value: str | UploadFile) -> str | ReceivedFile:
+    """The value of a field; a file is read and closed, so that no error leaves it open."""
+    if isinstance(value, str):
+        return value
+    try:
+        return ReceivedFile(value.filename or "", await value.read())
+    finally:
+        await value.close()
+
+
+def _fields(items: list[tuple[str, Any]], lists: frozenset[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in items:
+        if name in lists:
+            values.setdefault(name, []).append(value)
+        else:
+            values.setdefault(name, value)
+    return values
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(body, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise bad_request("Invalid request: the body is not valid JSON") from None
+    if not isinstance(parsed, dict):
+        raise bad_request("Invalid request: the body must be a JSON object")
+    return parsed
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _checked(name: str, value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise bad_request(
+            f"Invalid request: {name} is not valid Unicode: it has lone surrogates"
+        ) from None
+    return value

@@ -1,0 +1,271 @@
+"""Translates the texts of a request: lines as `tfm translate` translates them, markup and files as documents."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Literal
+
+from transformer_cli.decoding import Glossary, Translation, Translator
+from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.extensions.documents.formats import (
+    FORMATS,
+    Format,
+    ReadingLimits,
+    ReadingOptions,
+    ReadingWatch,
+    TooMuchText,
+    format_named,
+    format_of,
+)
+from transformer_cli.extensions.documents.segments import Document, plain_text
+from transformer_cli.extensions.documents.tagged_xml import TagRules, read_tagged_xml
+from transformer_cli.extensions.documents.translation import UNTRANSLATED, TranslatedDocument
+from transformer_cli.extensions.serving.batcher import Job
+from transformer_cli.extensions.serving.limits import Limits, RefusedRequest, bad_request, too_large
+from transformer_cli.process.errors import TfmError, UsageError
+from transformer_cli.process.extras import require_extra
+
+_MAX_DETECTED_CHARACTERS = 2000
+_NO_NAME = re.compile(r"[^\w.-]+")
+
+
+# They need the names of their columns, for which clients of LibreTranslate have no place.
+_TABLES = ("csv", "tsv")
+
+
+def available_formats() -> list[Format]:
+    """The formats that every client can send: their packages are installed, and they need no further options."""
+    found = []
+    for each in FORMATS:
+        if each.name in _TABLES:
+            continue
+        try:
+            require_extra("documents", each.modules, purpose=each.name)
+        except UsageError:
+            continue
+        found.append(each)
+    return found
+
+
+def translated_html(
+    translator: Translator, text: str, check: Callable[[], None]
+) -> TranslatedDocument:
+    """HTML, or a part of it, with its texts translated and its tags moved with their words.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    options = ReadingOptions(watch=ReadingWatch(check))
+    document = read_document(text.encode(), format_named("html"), options)
+    return translate_document(document, ModelTranslator.of(translator), check)
+
+
+def translated_xml(
+    translator: Translator, text: str, rules: TagRules, check: Callable[[], None]
+) -> TranslatedDocument:
+    """XML, or a part of it, with its texts translated and its tags moved with their words.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    document = read_tagged_xml(text, rules)
+    return translate_document(document, ModelTranslator.of(translator), check)
+
+
+def opened_document(name: str, data: bytes, columns: str, *, limits: Limits, job: Job) -> Document:
+    """The document of a file that a client has sent.
+
+    Args:
+        columns: for a table: the names or numbers of the columns to translate, with commas between them.
+        limits: of the server.
+        job: the reading ends with it.
+
+    Raises:
+        RefusedRequest: its format is unknown, it cannot be read, or it holds too much.
+        JobCancelled, DeadlinePassed: as of `Job.check`.
+    """
+    document_format = format_of(PurePath(name))
+    names = tuple(each.strip() for each in columns.split(",") if each.strip())
+    is_table = document_format is not None and document_format.name in _TABLES
+    if is_table and not names:
+        raise bad_request(
+            "Invalid request: missing columns parameter: names or numbers of columns, such as title,3"
+        )
+    if document_format is None or not (is_table or document_format in available_formats()):
+        endings = ", ".join(ending for each in available_formats() for ending in each.endings)
+        raise bad_request(f"Invalid request: file format not supported; supported: {endings}")
+    job.check()
+    watch = ReadingWatch(
+        job.check,
+        max_parts=limits.max_file_parts,
+        max_segments=limits.max_segments,
+        max_characters=limits.max_file_characters,
+    )
+    sizes = ReadingLimits(
+        max_bytes=limits.max_file_bytes,
+        max_part_bytes=limits.max_file_bytes,
+        max_unpacked_bytes=4 * limits.max_file_bytes,
+    )
+    try:
+        return read_document(
+            data, document_format, ReadingOptions(columns=names, limits=sizes, watch=watch)
+        )
+    except TooMuchText as error:
+        raise too_large(f"Invalid request: {error.message}") from None
+    except TfmError as error:
+        raise bad_request(f"Invalid request: {error.message}") from None
+    except RecursionError:
+        raise RefusedRequest(400, "Invalid request: the file is nested too deeply") from None
+
+
+def sample_of(document: Document) -> str:
+    """Text of a document, for the detection of its language."""
+    texts, num_characters = [], 0
+    for segment in document.segments:
+        text = plain_text(segment.pieces)
+        texts.append(text)
+        num_characters += len(text)
+        if num_characters > _MAX_DETECTED_CHARACTERS:
+            break
+    return " ".join(texts)
+
+
+def num_characters(document: Document) -> int:
+    """The number of characters of the texts of a document."""
+    return sum(len(plain_text(segment.pieces)) for segment in document.segments)
+
+
+def name_of_translation(name: str, target: str) -> str:
+    """The name of a translated file: letter.docx becomes letter_it.docx, without characters that a path may not have."""
+    path = PurePath(_NO_NAME.sub("_", PurePath(name.replace("\\", "/")).name))
+    return f"{path.stem[:80] or 'file'}_{target}{path.suffix[:20]}"
+
+
+LineBreaks = Literal["kept", "joined"]
+"""Whether a line break ends a sentence, or is white space as any other; a blank line ends a sentence in both cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How the texts of a request are translated."""
+
+    num_alternatives: int = 0
+    splits_sentences: bool = True
+    """Whether sentences are translated one by one; a run whose config says no never splits."""
+    line_breaks: LineBreaks = "kept"
+    is_html: bool = False
+    """Whether the texts are HTML, or parts of it; then they have no alternatives."""
+    tag_rules: TagRules | None = None
+    """Not None: the texts are XML, or parts of it; then they have no alternatives."""
+    glossary: Glossary | None = None
+    """The terms that the translations contain."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedText:
+    """The translation of one text."""
+
+    text: str
+    alternatives: tuple[str, ...] = ()
+    """Other translations, best first, all different."""
+    is_untranslated: bool = False
+    """Whether a sentence or clause stands here as in the source, because the model loses text of it."""
+
+
+def with_options(translator: Translator, options: TextOptions) -> Translator:
+    """The translator of a request.
+
+    Raises:
+        RefusedRequest: the run cannot give alternatives with its settings.
+        UsageError, DataError: it cannot use the glossary; see `Translator.with_glossary`.
+    """
+    pipeline, decoding = translator.pipeline, translator.decoding
+    if not options.splits_sentences:
+        pipeline = replace(pipeline, splits_sentences=False)
+    if options.num_alternatives:
+        num_best = options.num_alternatives + 1
+        if decoding.diversity is not None or decoding.mbr is not None:
+            raise bad_request("alternatives are not possible with the settings of this server")
+        beam_size = max(decoding.beam_size, num_best)
+        decoding = decoding.model_copy(update={"num_best": num_best, "beam_size": beam_size})
+    changed = replace(translator, pipeline=pipeline, decoding=decoding)
+    return changed if options.glossary is None else changed.with_glossary(options.glossary)
+
+
+def translate_texts(
+    translator: Translator,
+    texts: Sequence[str],
+    options: TextOptions,
+    check: Callable[[], None] = lambda: None,
+) -> list[TranslatedText]:
+    """One translation for each text, in order; a translation has as many lines as its text.
+
+    Args:
+        translator: as of `with_options`.
+        check: called often; it raises an exception to end the work.
+    """
+    if options.is_html:
+        return [_of_document(translated_html(translator, text, check)) for text in texts]
+    if options.tag_rules is not None:
+        rules = options.tag_rules
+        return [_of_document(translated_xml(translator, text, rules, check)) for text in texts]
+    lines_of = [_lines(text, options.line_breaks) for text in texts]
+    translations = translator.translate([line for lines in lines_of for line in lines])
+    return [
+        _joined([next(translations) for _ in lines], lines, options.num_alternatives)
+        for lines in lines_of
+    ]
+
+
+def _of_document(translated: TranslatedDocument) -> TranslatedText:
+    is_untranslated = any(doubt.reason == UNTRANSLATED for doubt in translated.doubts)
+    return TranslatedText(translated.data.decode(), is_untranslated=is_untranslated)
+
+
+def _lines(text: str, line_breaks: LineBreaks) -> list[str]:
+    lines = text.split("\n")
+    if line_breaks == "kept":
+        return lines
+    return list(_paragraphs(lines))
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of each paragraph as one line, and each blank line."""
+    paragraph: list[str] = []
+    for line in lines:
+        if line.strip():
+            paragraph.append(line.strip() if paragraph else line.rstrip())
+            continue
+        if paragraph:
+            yield " ".join(paragraph)
+            paragraph = []
+        yield line
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+def _joined(
+    translations: Sequence[Translation], lines: Sequence[str], num_alternatives: int
+) -> TranslatedText:
+    ends = ["\r" if line.endswith("\r") else "" for line in lines]
+
+    def joined(texts: Iterable[str]) -> str:
+        return "\n".join(text + end for text, end in zip(texts, ends, strict=True))
+
+    best = joined(translation.text for translation in translations)
+    alternatives = [
+        joined(_ranked(each, rank) for each in translations)
+        for rank in range(1, num_alternatives + 1)
+    ]
+    others = [text for text in dict.fromkeys(alternatives) if text != best]
+    return TranslatedText(
+        best, tuple(others), is_untranslated=any(each.is_untranslated for each in translations)
+    )
+
+
+def _ranked(translation: Translation, rank: int) -> str:
+    """The translation of this rank, from 0; the best one if there are not as many."""
+    if rank < len(translation.alternatives):
+        return translation.alternatives[rank].text
+    return translation.text

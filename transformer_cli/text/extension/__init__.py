@@ -1,1 +1,0 @@
-"""Vocabulary extension: further entries for a tokenizer whose old entries keep their ids."""

@@ -1,1 +1,0 @@
-"""Training noise: texts as people type them, with a translation that stays right."""

@@ -1,1 +1,0 @@
-"""Protected spans: the parts of a text that a translation must contain unchanged, such as URLs and numbers."""

@@ -1,1 +1,0 @@
-"""SentencePiece models of other programs: text is split as the SentencePiece library splits it."""

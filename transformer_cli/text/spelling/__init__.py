@@ -1,1 +1,0 @@
-"""Spelling: words and marks in the spelling that a vocabulary knows."""
