@@ -6,7 +6,7 @@ import pytest
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
 from transformer_cli.extensions.lessons.drawing.positions import (
     CLOCKS,
-    NUM_POSITIONS,
+    NUM_DISTANCES,
     columns_of_hands,
     encodings,
     turned,
@@ -66,7 +66,7 @@ def test_an_angle_is_that_of_the_formula() -> None:
     angles = draw_picture("rotary").get_axes()[2]
     for line in angles.get_lines():
         column = int(str(line.get_label()).split(",")[0])
-        expected = np.arange(NUM_POSITIONS) * 10_000 ** (-column / WIDTH)
+        expected = np.arange(NUM_DISTANCES) * 10_000 ** (-column / WIDTH)
         np.testing.assert_allclose(np.asarray(line.get_ydata()), expected)
 
 
