@@ -60,6 +60,7 @@ VALUES = {
     "decoding.allow_unknown": "false",
     "decoding.split_sentences": "false",
     "decoding.keep_layout": "false",
+    "decoding.keep_text": "false",
     "decoding.known_spellings": "false",
     "decoding.batch_tokens": "5",
     "runtime.precision": "bfloat16",

@@ -42,8 +42,8 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.decoding.text_pipeline import Alternative, UnknownReplacement
-from transformer_cli.decoding.translation import GlossaryUse
+from transformer_cli.decoding.text_pipeline import UnknownReplacement
+from transformer_cli.decoding.translation import Alternative, GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import escaped_in_json, for_output
 from transformer_cli.process.signals import ended_after
