@@ -6,6 +6,7 @@ import logging
 import os
 import pkgutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,51 @@ settings.load_profile("steady")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEMORY = Path("/dev/shm")
+
+# The tiers of tests. A test is in that of what it uses: of its fixtures, or of a marker of its file.
+TIER_OF_FIXTURE = {
+    "launcher": "process",
+    "library": "compiler",
+    "driver": "browser",
+    "browser": "browser",
+    "site": "pages",
+}
+NOT_FAST = {*TIER_OF_FIXTURE.values(), "kills", "long", "slow", "gpu", "network"}
+# What starts a process, by its name in Python's audit events.
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test the markers of its tier; `fast` are those that use nothing heavy."""
+    for item in items:
+        for fixture in TIER_OF_FIXTURE.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(TIER_OF_FIXTURE[fixture])
+        if not any(item.get_closest_marker(name) for name in NOT_FAST):
+            item.add_marker("fast")
+
+
+class _Running:
+    """The test that runs; there is one object of this class."""
+
+    is_fast = False
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    _Running.is_fast = item.get_closest_marker("fast") is not None
+
+
+def pytest_runtest_teardown() -> None:
+    _Running.is_fast = False
+
+
+def _refuse_processes(event: str, _: object) -> None:
+    if _Running.is_fast and event in STARTS:
+        raise AssertionError(
+            f"{event}: a test that starts a process needs a marker, such as process"
+        )
+
+
+sys.addaudithook(_refuse_processes)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,8 @@ import pytest
 from making.blocks import ROOT, MarkerError
 from making.translations import TRANSLATIONS, drifted_translations, sections, with_blocks_of
 
+pytestmark = pytest.mark.pages
+
 PAGES = sorted((ROOT / "docs" / "zh").glob("*.md"))
 
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)

@@ -16,6 +16,8 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.yaml_reader import parse_yaml
 
+pytestmark = pytest.mark.pages
+
 PACKAGE = Path(transformer_cli.__file__).parent
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -13,6 +13,8 @@ from making.blocks import ROOT, Block, MarkerError, blocks, pages, rewritten
 from making.by_hand import BY_HAND
 from making.outputs import is_same, outputs_of
 
+pytestmark = pytest.mark.pages
+
 ALL = [block for page in pages() for block in blocks(page)]
 QUOTES = [block for block in ALL if block.kind == "code"]
 OUTPUTS = [block for block in ALL if block.kind == "output"]

@@ -16,6 +16,8 @@ from transformer_cli.cli import app
 from transformer_cli.config import load_config, shipped_configs
 from transformer_cli.process.errors import TfmError
 
+pytestmark = pytest.mark.pages
+
 PACKAGE = Path(transformer_cli.__file__).parent
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

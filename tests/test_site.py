@@ -16,6 +16,8 @@ from markdown_it import MarkdownIt
 from .extensions.serving.page.browser import chromium, needs_chromium
 from .test_links import website
 
+pytestmark = pytest.mark.pages
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 ADDRESS = re.compile(r"(?:[a-z]+:)?//", re.IGNORECASE)

@@ -7,6 +7,8 @@ from making.pictures import FOLDER
 from making.terminal import session, transcript
 from PIL import Image
 
+pytestmark = pytest.mark.pages
+
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 def test_the_picture_of_the_prompt_has_the_lines_of_a_session_today() -> None:

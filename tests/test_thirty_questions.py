@@ -15,6 +15,8 @@ from transformer_cli.training.schedules import learning_rate
 
 from .test_links import LINK, broken
 
+pytestmark = pytest.mark.pages
+
 PAGE = Path(__file__).parents[1] / "docs" / "thirty_questions.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 QUESTIONS = re.findall(r"^### (\d+)\. ([^\n]+)\n(.*?)(?=^#|\Z)", TEXT, re.MULTILINE | re.DOTALL)

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.pages
+
 ROOT = Path(__file__).resolve().parents[2]
 LINES = re.sub(
     r"\\\n", "", (ROOT / "examples/serving/Containerfile").read_text()

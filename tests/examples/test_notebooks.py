@@ -11,6 +11,8 @@ from typing import Any
 import nbformat
 import pytest
 
+pytestmark = pytest.mark.pages
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 EACH = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -11,6 +11,8 @@ from ..experiments import TINY, essence, metrics_of
 from .device import HERE, answers_of, training_of
 from .recorded_operations import Recording
 
+pytestmark = pytest.mark.compiler
+
 RECORDED = "runtime.cuda_graphs=true"
 SHORT = (
     TINY.replace("max_steps: 13", "max_steps: 8")

@@ -20,6 +20,8 @@ import pytest
 from ..experiments import TINY, write_tiny
 from ..launcher import ENVIRONMENT, LIMIT_SECONDS, Tfm
 
+pytestmark = pytest.mark.kills
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COMMANDS = {
     "train": ["train", "--config", "tiny.yaml", "--set", "training.max_steps=1000000"],

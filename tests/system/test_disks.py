@@ -17,6 +17,8 @@ from ..disks import mounted
 from ..experiments import TINY, essence, metrics_of, newest_checkpoint, write_tiny
 from ..launcher import Finished, Tfm
 
+pytestmark = pytest.mark.kills
+
 TRAIN = ("train", "--config", "tiny.yaml")
 FULL = "(No space left on device|File too large)"
 

@@ -18,6 +18,8 @@ from transformer_cli.process import errors
 from ..experiments import TINY, forge, metrics_of, newest_checkpoint, write_tiny
 from ..launcher import Finished, Launcher, Tfm
 
+pytestmark = pytest.mark.kills
+
 CORPUS = """
 data:
   source: files

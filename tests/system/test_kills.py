@@ -11,6 +11,8 @@ import pytest
 from ..experiments import essence, newest_checkpoint, write_tiny
 from ..launcher import Finished, Launcher, Process, Tfm
 
+pytestmark = pytest.mark.kills
+
 ROOT = Path(__file__).parents[2]
 TRAIN = ("train", "--config", "tiny.yaml")
 NUM_OPERATIONS = 260

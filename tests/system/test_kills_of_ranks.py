@@ -10,6 +10,8 @@ from ..experiments import TINY, essence, write_tiny
 from ..launcher import Launcher, Tfm
 from ..ranks import run_ranks
 
+pytestmark = pytest.mark.kills
+
 ONE_EACH = TINY.replace("accumulate: 2", "accumulate: 1")
 TRAIN = ("train", "--config", "tiny.yaml", "--set", "training.average_last=2")
 LAST_STEP = 13

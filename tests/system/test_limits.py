@@ -10,6 +10,8 @@ import pytest
 from ..experiments import TINY, essence, newest_checkpoint, write_tiny
 from ..launcher import Launcher, Process, Tfm
 
+pytestmark = pytest.mark.kills
+
 TRAIN = ("train", "--config", "tiny.yaml")
 MEBIBYTE = 1 << 20
 

@@ -1,7 +1,11 @@
 """Training, translating and scoring need no network (H8)."""
 
+import pytest
+
 from ..experiments import write_tiny
 from ..launcher import Tfm
+
+pytestmark = pytest.mark.kills
 
 
 def test_nothing_reaches_for_the_network(tfm: Tfm) -> None:

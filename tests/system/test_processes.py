@@ -9,6 +9,8 @@ import pytest
 from ..experiments import essence, newest_checkpoint, write_tiny
 from ..launcher import Process, Tfm
 
+pytestmark = pytest.mark.kills
+
 
 def end_of(tfm: Tfm) -> dict[str, Any]:
     finished = tfm("train", "--config", "tiny.yaml")

@@ -10,6 +10,8 @@ from ..experiments import SPEEDS, TINY, essence, metrics_of, newest_checkpoint, 
 from ..launcher import Launcher, Tfm
 from ..ranks import assert_close, free_port, run_ranks
 
+pytestmark = pytest.mark.kills
+
 ONE_EACH = TINY.replace("accumulate: 2", "accumulate: 1")
 STREAMED = TINY.replace(
     "data: {source: sequences, num_pairs: 70, num_symbols: 10, min_length: 3, max_length: 6}",

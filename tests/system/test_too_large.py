@@ -13,6 +13,8 @@ from ..checkpoint.models import parts, save
 from ..experiments import write_tiny
 from ..launcher import Tfm
 
+pytestmark = pytest.mark.kills
+
 HUGE = ("model.d_model=32768", "model.d_ff=65536")
 
 

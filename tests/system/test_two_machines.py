@@ -16,6 +16,8 @@ from ..experiments import TINY, essence, newest_checkpoint, write_tiny
 from ..launcher import ENVIRONMENT, Tfm
 from ..ranks import assert_close, run_ranks, start_ranks
 
+pytestmark = pytest.mark.kills
+
 ROOT = Path(__file__).parents[2]
 ONE_EACH = TINY.replace("accumulate: 2", "accumulate: 1")
 TRAIN = ("-m", "transformer_cli", "train", "--config", "tiny.yaml")

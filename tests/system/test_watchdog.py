@@ -7,6 +7,8 @@ import pytest
 from ..experiments import essence, write_tiny
 from ..launcher import Tfm
 
+pytestmark = pytest.mark.kills
+
 TRAIN = ("train", "--config", "tiny.yaml", "--set", "runtime.stuck_after_seconds=1")
 
 
