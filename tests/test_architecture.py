@@ -26,6 +26,7 @@ FORBIDDEN_NAMES = {
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
+@pytest.mark.process
 def test_the_contracts_of_imports_hold() -> None:
     """The contracts stand in pyproject.toml: layers of the core, extensions outside of it."""
     linter = [
