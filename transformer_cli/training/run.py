@@ -67,7 +67,7 @@ from transformer_cli.training.processes.sharing import (
     with_accumulated,
 )
 from transformer_cli.training.progress import Progress, is_finished, limits_reached
-from transformer_cli.training.recorders import Recorder
+from transformer_cli.training.recorders import recorders
 from transformer_cli.training.session import TrainingSession
 
 logger = logging.getLogger(__name__)
@@ -239,9 +239,12 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
         planned = with_accumulated(config, session.progress)
         records = (
-            (Announcer(planned, session.data, session.experiment.machine), Recorder(folder))
+            [
+                Announcer(planned, session.data, session.experiment.machine),
+                *recorders(config, folder),
+            ]
             if processes.is_main
-            else ()
+            else []
         )
         progress = session.run(Callbacks([*own, *callbacks, *records, alarms]))
     received: list[int] = processes.gathered(request.signal_number or 0)
