@@ -31,6 +31,7 @@ from ..decoding.small_translators import WORDS, config_of, random_model, tokeniz
 BEAM = DecodingConfig(beam_size=4, length_penalty=0.6)
 LINES = [" ".join(WORDS[first:last]) for first in range(8) for last in range(first + 1, 9)]
 LINES.append(f"- {WORDS[0]} {WORDS[2]}")  # an item of a list
+LINES.append(f"... {WORDS[3]} {WORDS[1]}")  # marks before the text
 LINES.append(f"{WORDS[0].capitalize()}. {WORDS[1].capitalize()}.")  # two sentences
 
 # For each setting that a trained run may change: a value that differs from the one in the run's config.

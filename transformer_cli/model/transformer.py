@@ -142,7 +142,10 @@ class Transformer(nn.Module):
         return self.encoder(x, self.source_mask(source_mask, x), self.rotation(x))
 
     def decode(
-        self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor | None
+        self,
+        decoder_input_ids: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None,
     ) -> Tensor:
         """Decoder input ids (B, T) int64 and the output of `encode` to logits (B, T, V).
 
