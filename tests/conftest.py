@@ -56,25 +56,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("fast")
 
 
-class _Running:
-    """The test that runs; there is one object of this class."""
+class _Now:
+    """What runs now."""
 
-    is_fast = False
+    is_fast_tier = False
+    """Whether only the fast tests run, and one of them does."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    _Running.is_fast = item.get_closest_marker("fast") is not None
+    _Now.is_fast_tier = item.config.option.markexpr == "fast"
 
 
 def pytest_runtest_teardown() -> None:
-    _Running.is_fast = False
+    _Now.is_fast_tier = False
 
 
 def _refuse_processes(event: str, _: object) -> None:
-    if _Running.is_fast and event in STARTS:
-        raise AssertionError(
-            f"{event}: a test that starts a process needs a marker, such as process"
-        )
+    if _Now.is_fast_tier and event in STARTS:
+        raise AssertionError(f"{event}: a test that starts a process needs the marker process")
 
 
 sys.addaudithook(_refuse_processes)
