@@ -21,7 +21,7 @@ from transformer_cli.data.columns import (
     require_line_feeds,
     spoken_language,
 )
-from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_lines
+from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_lines, refuse_utf_16
 from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
@@ -80,6 +80,9 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
     marked = [path for path, text in texts.items() if text.startswith(UTF_16_MARKS)]
     if marked and len(marked) == len(texts):
         return FoundEncoding("utf-16")
+    for path, text in texts.items():
+        if path not in marked:
+            refuse_utf_16(text, path)
     legacy = {path: text for path, text in texts.items() if is_not_utf_8(text)}
     if marked or not legacy:  # UTF-16 beside another encoding is refused where the lines are read
         return FoundEncoding(None)

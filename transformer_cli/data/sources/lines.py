@@ -362,7 +362,7 @@ def _line(line: bytes) -> bytes | None:
 
 def _without_byte_order_mark(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
     beginning, remaining = _beginning(chunks)
-    refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
+    refuse_utf_16(beginning, path)
     yield beginning.removeprefix(_BYTE_ORDER_MARK)
     yield from remaining
 
@@ -380,6 +380,7 @@ def _beginning(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 def refuse_utf_16(beginning: bytes, path: Path) -> None:
     """Raise DataError if the first bytes of a file are UTF-16, with a byte-order mark or without."""
+    beginning = beginning[:_BEGINNING_BYTES]
     even, odd = beginning[0::2], beginning[1::2]
     nul_shares = [half.count(0) / len(half) if half else 0.0 for half in (even, odd)]
     marked = beginning.startswith(UTF_16_MARKS)
