@@ -2,12 +2,14 @@
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
 
 from .stub_translators import (
@@ -53,6 +55,17 @@ def test_a_divided_sentence_keeps_every_clause_in_order_and_every_mark(text: str
     assert found.is_divided
     assert not found.is_untranslated
     assert max(map(num_tokens, asked_by(of))) <= LONGEST
+
+
+def test_a_divided_sentence_begins_with_a_capital_letter_as_its_source_does() -> None:
+    """The model of docs/run begins the translation of these words with a small letter, because no mark ends them."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    [clause] = of.translate(["I see a cat, a dog, a house"])
+    assert clause.text[0].islower()
+    things = "a cat, a dog, a house, a car, a station, a hotel, a table, a garden, a friend, a book"
+    [found] = of.translate([f"I see {things}, a train, a ticket."])
+    assert found.is_divided
+    assert found.text[0].isupper()
 
 
 @given(clauses=st.lists(st.sampled_from(CLAUSES), min_size=1, max_size=3, unique=True), mark=marks)

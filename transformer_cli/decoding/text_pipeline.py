@@ -608,12 +608,14 @@ def _clauses(whole: Clause, cut: Cut) -> tuple[Clause, Clause]:
 
 
 def _in_form_of(clause: Clause, translated: Alternative, target_language: str) -> Alternative:
-    """The translation of a clause without the capital letter and the full stop of a sentence."""
+    """The translation of a clause with no capital letter and no full stop but those of its sentence."""
     text = translated.text
     if clause.ends_inside:
         text = without_closing_mark(text)
     if clause.starts_inside:
         text = as_inner_part(text, clause.text, target_language=target_language)
+    elif clause.text[:1].isupper():
+        text = text[:1].upper() + text[1:]
     return translated._replace(text=text)
 
 
