@@ -5,8 +5,9 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.acceleration.masks import Mask, fused_mask, product_dtype
+from transformer_cli.acceleration.masks import Mask, fused_mask, product_dtype, visible_of
 from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.positions import Rotation
 from transformer_cli.model.transformer import Transformer
 
 
@@ -33,6 +34,12 @@ class FusedAttention(MultiHeadAttention):
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
         """See `attend_fused`."""
         return attend_fused(queries, keys, values, mask, self.dropout)
+
+    def weights(
+        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
+    ) -> Tensor:
+        """See `MultiHeadAttention.weights`; a fused kernel keeps no weights, so the plain form computes them."""
+        return super().weights(x, context, visible_of(mask), rotation)
 
 
 class TransformerOnGpu(Transformer):
