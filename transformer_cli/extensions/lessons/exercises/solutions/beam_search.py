@@ -1,7 +1,7 @@
 """Beam search: several hypotheses are continued at every step, and the best finished one is the translation.
 
 Paper: section 6.1 (beam size 4, alpha 0.6); the penalty is equation 14 of Wu et al. 2016.
-In tfm: `decoding/search/beam.py` and `decoding/search/beam.py`.
+In tfm: `decoding/search/beam.py`.
 """
 
 from collections.abc import Callable
