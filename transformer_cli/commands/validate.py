@@ -175,7 +175,6 @@ def validate_command(
         with opened_output(report) as write:
             write(page.encode())
         logger.info("report: %s", report)
-    found.unknown_words.report()
     _show(loaded, facts, found, judged, is_split=source is None, as_json=as_json)
 
 
@@ -284,6 +283,7 @@ def _show(
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and is_split:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
+    report.unknown_words.report()  # it starts again from zero
     show(figures | judged.as_json(), [*lines, *fitting(judged.lines())], as_json=as_json)
 
 
