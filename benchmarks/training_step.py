@@ -21,6 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -224,17 +225,12 @@ def _objective_of_heads(
     target_ids: Tensor, r_drop: float
 ) -> Callable[[nn.Module, list[Tensor]], Tensor]:
     if r_drop:
-        from transformer_cli.training.objectives.r_drop import (  # type: ignore[import-not-found]
-            TwinLossHead,
-        )
-
-        head = TwinLossHead(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", r_drop)
+        twin_loss_head = import_module("transformer_cli.training.objectives.r_drop").TwinLossHead
+        head = twin_loss_head(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", r_drop)
         return lambda model, inputs: (
             model(*(torch.cat([one, one]) for one in inputs), head).objective
         )
-    from transformer_cli.model import LossHead  # type: ignore[attr-defined]
-
-    plain = LossHead(target_ids, PAD_ID, LABEL_SMOOTHING)
+    plain = import_module("transformer_cli.model").LossHead(target_ids, PAD_ID, LABEL_SMOOTHING)
     return lambda model, inputs: model(*inputs, plain).objective
 
 

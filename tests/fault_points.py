@@ -25,7 +25,7 @@ from faults import WRITING
 # The points at which a fault can happen: just before a call of this function.
 POINTS = {
     "config": "transformer_cli.config:load_config",
-    "data": "transformer_cli.data.preparation:prepare_data",
+    "data": "transformer_cli.training.run:prepare_data",
     "connection": "transformer_cli.training.processes.joining:_wait_for_address",
     "step": "transformer_cli.training.loop:train_step",
     "forward": "transformer_cli.model.transformer:Transformer.decoded",

@@ -221,9 +221,7 @@ def test_the_heading_names_every_setting_of_decoding_that_is_not_as_by_default(
         return capsys.readouterr().out.splitlines()[0]
 
     plain = heading()
-    assert plain.endswith(
-        "split test  beam_size 1  length_penalty 0.6  split_sentences true  keep_text false"
-    )
+    assert plain.endswith("split test  beam_size 1  length_penalty 0.6  split_sentences true")
     assert heading("decoding.batch_tokens=100") == plain
     overrides = ["decoding.sampling.top_k=5", "decoding.keep_layout=false"]
     changed = heading(*overrides)

@@ -15,8 +15,8 @@ from ..launcher import Finished, Launcher, Tfm
 
 # Hostile lines among ordinary ones: empty, very long, with NUL, with carriage returns, not UTF-8, with other line ends.
 HOSTILE = [
-    b"", b"1 2 3", b" ".join(b"%d" % (number % 9) for number in range(400)), b"1\x002", b"3\r", b"\r4 5\r\r",
-    b"6 \xff\xfe 7", b"\xe2\x80\xa8 1", b"2\x1c3\x852\x0b1", b"\xef\xbb\xbf5", b"x" * 5000,
+    b"", b"1 2 \xc3\xa8", b" ".join(b"%d" % (number % 9) for number in range(400)), b"1\x002", b"3\r", b"\r4 5\r\r",
+    b"\xe2\x80\xa8 1", b"6 \xff\xfe 7", b"2\x1c3\xc2\x852\x0b1", b"\xef\xbb\xbf5", b"x" * 5000,
 ]  # fmt: skip
 LINES = [HOSTILE[number % 7 if number < 4000 else number % 11] for number in range(5003)]
 COMMAND = ("translate", "--input", "in.txt", "--output", "out.txt", "--resume")
