@@ -193,7 +193,8 @@ def _parameter_shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes_of(values: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(value.shape) for value in values if isinstance(value, Tensor))
+    plain = (visible_of(one) if isinstance(one, Mask) else one for one in values)
+    return tuple(tuple(value.shape) for value in plain if isinstance(value, Tensor))
 
 
 _ENCODER, _DECODER = "encoder.self_attention", "decoder.self_attention"
