@@ -29,8 +29,10 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
-# A shell starts background jobs with SIGINT ignored; the tests need its default.
+# A shell starts background jobs with SIGINT ignored; the tests need the defaults.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):  # `nohup` ignores it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 MEMORY = Path("/dev/shm")
 

@@ -9,7 +9,7 @@ from transformer_cli.commands.translate import TranslateOptions
 from transformer_cli.commands.translate_lines import read_dictionary, translate_lines
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 
-from ..decoding.details.test_details_of_lines import copier, tokenizer_of
+from ..decoding.test_details import copier, tokenizer_of
 
 
 def of_kind(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

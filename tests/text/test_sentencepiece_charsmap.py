@@ -15,7 +15,7 @@ from transformer_cli.text.sentencepiece_charsmap import (
     checked_charsmap,
 )
 
-from ..extensions.exchange.porting.importing.marian_folders import trained_spm
+from ..extensions.exchange.marian_folders import trained_spm
 
 TEXTS = [
     "ﬁne ①② \uff46\uff55\uff4c\uff4c",
