@@ -67,7 +67,7 @@ CASES = (
 
 CONFIG = """\
 name: resumed
-seed: 5
+seed: 1
 data: {data}
 {tokenizer}model: {{d_model: 32, num_heads: 4, d_ff: 64, encoder_layers: 1, decoder_layers: 2, dropout: 0.1, attention_dropout: 0.1}}
 training:
