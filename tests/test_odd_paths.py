@@ -13,6 +13,8 @@ import typer
 
 from transformer_cli import cli
 
+pytestmark = pytest.mark.long
+
 RUN = str(Path(__file__).parents[1] / "docs" / "run")
 # A fifo is not among them where it would be read: to wait for its writer is right.
 ODD = [".", "/", "./", "", "..", "../", "n" * 300, "\udcff", "folder", "folder/", "new/", "/dev/null", "-", "no/x",

@@ -28,6 +28,8 @@ from transformer_cli.process.errors import ConfigError, UsageError
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 
+pytestmark = pytest.mark.long
+
 BEAM = DecodingConfig(beam_size=4, length_penalty=0.6)
 LINES = [" ".join(WORDS[first:last]) for first in range(8) for last in range(first + 1, 9)]
 LINES.append(f"- {WORDS[0]} {WORDS[2]}")  # an item of a list

@@ -19,6 +19,8 @@ from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:

@@ -13,6 +13,8 @@ from transformer_cli.training.schedules import learning_rate
 
 from .tiny_world import MACHINE, World, assert_equal, experiment, run, settings, tensors_of, train
 
+pytestmark = pytest.mark.long
+
 
 def test_each_cadence_is_kept_and_everything_happens_once_more_at_the_end() -> None:
     world = World(values=lambda step: step)  # it gets worse, so that only the first is the best

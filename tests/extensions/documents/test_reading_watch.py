@@ -20,6 +20,8 @@ from transformer_cli.text.sentences import Sentence
 
 from .archives import packed
 
+pytestmark = pytest.mark.long
+
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
 TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"

@@ -29,6 +29,8 @@ from transformer_cli.training.run import train
 
 from .marian_folders import CODES, SIZES, sentences, trained_spm, write_marian
 
+pytestmark = pytest.mark.long
+
 EXACT = RuntimeConfig(device="cpu", precision="float32")
 
 

@@ -35,6 +35,8 @@ from .hugging_face_models import (
     random_model,
 )
 
+pytestmark = pytest.mark.long
+
 SHAPE = pytest.mark.parametrize(("changes", "vocabularies"), SHAPES.values(), ids=SHAPES)
 
 

@@ -31,6 +31,8 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, MissingInputError, UsageError
 from transformer_cli.storage import read_json_lines
 
+pytestmark = pytest.mark.long
+
 TWO_STEPS = (
     "training.max_steps=2", "training.log_every=1", "data.num_pairs=200", "validation.max_sentences=4",
     "validation.sequence_lengths=[5]",
