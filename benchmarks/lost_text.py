@@ -23,7 +23,7 @@ from pathlib import Path
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.evaluation.metrics import score_corpus
-from transformer_cli.text.seen_lengths import SeenLengths
+from transformer_cli.text.sentences import SeenLengths
 
 NUM_TEXTS = 50
 LONGEST_CLAUSE = 9  # words

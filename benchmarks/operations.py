@@ -19,14 +19,14 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.acceleration.losses_in_parts import sum_loss_in_parts
+from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.optimizers import BatchedMuon
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, Work
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import SmoothedLabels, Transformer
 from transformer_cli.process.device import Machine
-from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.step import build_objective
 
 META = torch.device("meta")
 MICROSECONDS_OF_A_START = 5

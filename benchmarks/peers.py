@@ -54,7 +54,7 @@ from training_step import CONTESTANTS as UPDATES
 
 from transformer_cli.config import DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding import Request, SpecialIds
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import prepare_machine
 from transformer_cli.text import SequenceFormat

@@ -20,7 +20,7 @@ from transformer_cli.checkpoint import find_run
 from transformer_cli.config import DecodingConfig, FilesData, NoiseConfig
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.text.typing_noise import with_noise
+from transformer_cli.text.sampling import with_noise
 
 SEED = 1
 ALWAYS = 1.0 - 2**-40

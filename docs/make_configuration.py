@@ -34,7 +34,7 @@ from transformer_cli.config import (
     load_config,
 )
 from transformer_cli.config.loading import check_settings
-from transformer_cli.config.model import PRESETS
+from transformer_cli.config.schema import PRESETS
 from transformer_cli.config.section import meanings
 from transformer_cli.config.yaml_reader import MAX_DEPTH, parse_yaml
 from transformer_cli.process.errors import ConfigError

@@ -26,19 +26,19 @@ from faults import WRITING
 POINTS = {
     "config": "transformer_cli.config:load_config",
     "data": "transformer_cli.training.run:prepare_data",
-    "connection": "transformer_cli.training.processes.joining:_wait_for_address",
+    "connection": "transformer_cli.training.joining:_wait_for_address",
     "step": "transformer_cli.training.loop:train_step",
     "forward": "transformer_cli.model.transformer:Transformer.decoded",
     "validation": "transformer_cli.training.session:validate",
-    "batch": "transformer_cli.decoding.engines.pytorch:PyTorchEngine._padded",
-    "board": "transformer_cli.training.recorders:_EventFile.__init__",
+    "batch": "transformer_cli.decoding.pytorch_engine:PyTorchEngine._padded",
+    "board": "transformer_cli.training.callbacks:_EventFile.__init__",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
     "averaging": "transformer_cli.training.averaging:mean_weights",
     "average": "transformer_cli.training.averaging:write_average",
     "choice": "transformer_cli.training.averaging:_tell_and_link",  # the average is on the disk
-    "report": "transformer_cli.training.recorders:append_json_line",
+    "report": "transformer_cli.training.callbacks:append_json_line",
     "encoding": "transformer_cli.data.encoded:encode_short_pairs",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }

@@ -9,9 +9,9 @@ import sacrebleu
 import torch
 
 from transformer_cli.config import DecodingConfig, load_config
-from transformer_cli.decoding.search.scores import length_penalties
+from transformer_cli.decoding.search.beam import length_penalties
 from transformer_cli.model.loss import SmoothedLabels
-from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.optimizers import learning_rate
 
 from .test_links import LINK, broken
 

@@ -27,7 +27,7 @@ def train() -> None:
 def keep(run: Path) -> None:
     """Replace docs/run by a run with its best checkpoint alone, without the state of the optimizer."""
     from transformer_cli.checkpoint.checkpoints import Checkpoints
-    from transformer_cli.checkpoint.stored import OPTIMIZER_FILE
+    from transformer_cli.checkpoint.run_folder import OPTIMIZER_FILE
     from transformer_cli.checkpoint.trained_model import mean_of_checkpoints, write_average
 
     best = Checkpoints(run).best()

@@ -9,7 +9,7 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import counters
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.acceleration.compiled_layers import (
+from transformer_cli.acceleration.accelerate import (
     MOST_CASES,
     compilation_errors_explained,
     compile_layers,
@@ -21,7 +21,7 @@ from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.step import build_objective
 
 CPU = pytest.param("cpu", marks=pytest.mark.slow)
 CUDA = pytest.param("cuda", marks=pytest.mark.gpu)

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
 
-from transformer_cli.acceleration import compiled_losses
-from transformer_cli.acceleration.compiled_losses import (
+from transformer_cli.acceleration import losses
+from transformer_cli.acceleration.losses import (
     Function,
     compiled,
     compiled_sum_loss,
     compiled_symmetric_divergence,
 )
-from transformer_cli.config.training import SmoothedOver
+from transformer_cli.config.schema import SmoothedOver
 from transformer_cli.model.loss import SmoothedLabels, sum_loss, symmetric_divergence
 
 PAD, VOCABULARY = 1, 50
@@ -36,7 +36,7 @@ TOLERANCES: dict[torch.dtype, dict[str, float]] = {
 def device(form: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The device; in the form "as written", Python runs the functions that are compiled otherwise."""
     if form == "as written":
-        monkeypatch.setattr(compiled_losses, "compiled", lambda function: function)
+        monkeypatch.setattr(losses, "compiled", lambda function: function)
     else:
         torch.compiler.reset()
         compiled.cache_clear()

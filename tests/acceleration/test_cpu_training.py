@@ -7,19 +7,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.acceleration import losses_in_parts
-from transformer_cli.acceleration.cpu_losses import MULTIPLE, likelihood_loss_on_cpu
+from transformer_cli.acceleration import losses
 from transformer_cli.acceleration.cpu_training import (
     AttentionOnCpu,
     DropoutOnCpu,
     LinearOnCpu,
+    Mask,
+    added_mask,
     attend_on_cpu,
     project_on_cpu,
 )
-from transformer_cli.acceleration.losses_in_parts import parts
-from transformer_cli.acceleration.masks import Mask, added_mask
+from transformer_cli.acceleration.losses import MULTIPLE, likelihood_loss_on_cpu, parts
 from transformer_cli.config import ModelConfig
-from transformer_cli.config.training import SmoothedOver
+from transformer_cli.config.schema import SmoothedOver
 from transformer_cli.model.attention import (
     MultiHeadAttention,
     causal_mask,
@@ -203,7 +203,7 @@ def test_the_output_layer_with_its_loss_is_the_loss_of_its_logits(
     num_sentences: int, has_bias: bool, smoothed_over: SmoothedOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(1)
-    monkeypatch.setattr(losses_in_parts, "MAX_PER_THREAD", 63)  # several parts
+    monkeypatch.setattr(losses, "MAX_PER_THREAD", 63)  # several parts
     target_ids = target_ids_with_padding(num_sentences, 4)
     assert len(list(parts(torch.empty(target_ids.numel(), 9)))) > 1
     layer = nn.Linear(5, 9, bias=has_bias).double()

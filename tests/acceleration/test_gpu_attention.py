@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from transformer_cli.acceleration import accelerate, gpu_attention
-from transformer_cli.acceleration.masks import Mask
+from transformer_cli.acceleration import accelerate
+from transformer_cli.acceleration.cpu_training import Mask
 from transformer_cli.model import Transformer
 
 from ..model.samples import sample, small_model
@@ -38,9 +38,9 @@ def test_each_bias_is_built_once_and_the_decoder_needs_none(
     fused_calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[Mask] = []
-    build = gpu_attention.fused_mask
+    build = accelerate.fused_mask
     monkeypatch.setattr(
-        gpu_attention, "fused_mask", lambda *given: built.append(build(*given)) or built[-1]
+        accelerate, "fused_mask", lambda *given: built.append(build(*given)) or built[-1]
     )
     model, batch = fused_model(), sample()  # two layers on each side
     model(*batch[:3])

@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_cli.acceleration import losses_in_parts
-from transformer_cli.acceleration.losses_in_parts import (
+from transformer_cli.acceleration import losses
+from transformer_cli.acceleration.losses import (
     sum_loss_in_parts,
     symmetric_divergence_in_parts,
 )
@@ -40,7 +40,7 @@ def by_pytorch(logits: torch.Tensor, others: torch.Tensor, is_real: torch.Tensor
 def test_value_and_gradients_are_those_of_pytorchs_kl_divergence(
     monkeypatch: pytest.MonkeyPatch, max_per_thread: int, divergence: Divergence
 ) -> None:
-    monkeypatch.setattr(losses_in_parts, "MAX_PER_THREAD", max_per_thread)
+    monkeypatch.setattr(losses, "MAX_PER_THREAD", max_per_thread)
     ours, theirs = samples(), samples()
     found, expected = divergence(*ours), by_pytorch(*theirs)
     (2.5 * found).backward()
@@ -84,7 +84,7 @@ def test_no_tensor_beside_the_gradient_is_as_large_as_the_logits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Log-probabilities and their gradients of the whole batch took most of the memory of a step."""
-    monkeypatch.setattr(losses_in_parts, "MAX_PER_THREAD", 300)
+    monkeypatch.setattr(losses, "MAX_PER_THREAD", 300)
     logits = torch.randn(4, 10, 30, requires_grad=True)
     with Sizes() as sizes:
         labels = SmoothedLabels.of(30, 1, 0.1, "vocabulary")

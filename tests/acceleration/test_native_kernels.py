@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from transformer_cli.acceleration import native_kernels
 from transformer_cli.acceleration.native_kernels import SWITCH, Kernels, find_kernels, log_softmax_
-from transformer_cli.acceleration.prepared_layers import prepare_norm, prepare_quantised
 from transformer_cli.acceleration.prepared_transformer import (
     Lists,
     PreparedTransformer,
     attend_to_lists,
+    prepare_norm,
+    prepare_quantised,
 )
 from transformer_cli.config import ModelConfig
 from transformer_cli.decoding.search.beam import largest, top_k

@@ -15,7 +15,7 @@ from transformer_cli.acceleration.native_kernels import (
     native_loss,
     native_twin_loss,
 )
-from transformer_cli.config.training import SmoothedOver
+from transformer_cli.config.schema import SmoothedOver
 from transformer_cli.model.loss import SmoothedLabels
 
 PAD_ID = 1

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from transformer_cli.acceleration import prepared_transformer
 from transformer_cli.acceleration.native_kernels import SWITCH, find_kernels
-from transformer_cli.acceleration.prepared_layers import prepare_quantised
-from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
+from transformer_cli.acceleration.prepared_transformer import PreparedTransformer, prepare_quantised
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.transformer import Transformer
 

@@ -14,11 +14,9 @@ from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, seed_everything
-from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.processes.process_group import ALONE, Processes
-from transformer_cli.training.step import StepReport, train_step
-from transformer_cli.training.worker import Worker
+from transformer_cli.training.process_group import ALONE, Processes
+from transformer_cli.training.step import StepReport, Worker, build_objective, train_step
 
 PAD, SOS, EOS = 1, 2, 3
 MACHINE = Machine(torch.device("cpu"), torch.float32)

@@ -23,7 +23,7 @@ from transformer_cli.checkpoint import (
     open_checkpoint,
     portable_files,
 )
-from transformer_cli.checkpoint.stored import AVERAGE, list_averages
+from transformer_cli.checkpoint.run_folder import AVERAGE, list_averages
 from transformer_cli.checkpoint.trained_model import (
     averaged_steps,
     mean_of_checkpoints,
@@ -31,7 +31,7 @@ from transformer_cli.checkpoint.trained_model import (
     write_average,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.seen_lengths import SeenLengths
+from transformer_cli.text.sentences import SeenLengths
 
 from ..experiments import manifest_of
 from .models import Parts, logits, parts

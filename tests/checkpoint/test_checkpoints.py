@@ -21,7 +21,7 @@ from transformer_cli.checkpoint import (
     list_checkpoints,
     open_checkpoint,
 )
-from transformer_cli.config.training import Metric
+from transformer_cli.config.schema import Metric
 from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import MANIFEST_NAME, Manifest
 from transformer_cli.storage.manifest import FORMAT_VERSION, parse_manifest

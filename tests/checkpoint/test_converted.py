@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Snapshot, open_checkpoint
-from transformer_cli.checkpoint.converted import Files, converted_files
+from transformer_cli.checkpoint.trained_files import Files, converted_files
 
 Load = Callable[[], Files]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, list_checkpoints
-from transformer_cli.checkpoint.stored import Scored, best_first
+from transformer_cli.checkpoint.run_folder import Scored, best_first
 from transformer_cli.process.errors import TfmError
 
 from ..faults import FailingFileSystem

@@ -12,7 +12,7 @@ import pytest
 from transformer_cli.checkpoint import Checkpoints, Retention
 from transformer_cli.checkpoint.runs import list_runs, overview
 from transformer_cli.config import load_config, to_yaml
-from transformer_cli.config.training import TrainingConfig
+from transformer_cli.config.schema import TrainingConfig
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.storage import RunLock
 from transformer_cli.training.progress import Progress, is_finished

@@ -9,7 +9,7 @@ from transformer_cli.checkpoint import Checkpoints, Snapshot, open_checkpoint, p
 from transformer_cli.checkpoint.trained_files import read_files
 from transformer_cli.config import FilesData
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 from .models import parts
 

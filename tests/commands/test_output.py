@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from transformer_cli.commands.open_descriptors import descriptor_of
-from transformer_cli.commands.output import check_output, opened_output
+from transformer_cli.commands.output import check_output, descriptor_of, opened_output
 from transformer_cli.process.errors import CannotCreateError, TryAgainError
 
 

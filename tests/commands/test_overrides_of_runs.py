@@ -17,9 +17,9 @@ from transformer_cli.commands.next import next_command
 from transformer_cli.commands.translate import translate_command
 from transformer_cli.commands.validate import validate_command
 from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
-from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.config.overrides import OVERRIDABLE, Command
+from transformer_cli.config.loading import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
+from transformer_cli.config.schema import SCORES_BY_DEFAULT
 from transformer_cli.extensions.lessons.commands.explain import explain_command
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.served_runs import load_served_runs

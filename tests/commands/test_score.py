@@ -12,7 +12,7 @@ import pytest
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.score import chosen_scores, score_command
-from transformer_cli.config.decoding import SCORES_BY_DEFAULT
+from transformer_cli.config.schema import SCORES_BY_DEFAULT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..evaluation.scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines

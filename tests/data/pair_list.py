@@ -6,7 +6,7 @@ import numpy as np
 
 from transformer_cli.data.encoded import EncodedCorpus, TokenPair
 from transformer_cli.data.order import Indices
-from transformer_cli.text.token_arrays import Padded, pad_ids
+from transformer_cli.text.token_ids import Padded, pad_ids
 
 
 class PairList(EncodedCorpus):

@@ -16,7 +16,7 @@ from transformer_cli.data.encoded import (
     write_encoded,
 )
 from transformer_cli.data.pairs import SentencePair, rows_of
-from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.token_ids import SequenceFormat
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .pair_list import PairList

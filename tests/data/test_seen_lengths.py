@@ -15,7 +15,7 @@ from transformer_cli.data.encoded import (
     lengths_seen_in,
     write_encoded,
 )
-from transformer_cli.text.seen_lengths import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.sentences import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
 
 CONFIG = Config(
     name="a", data=PhrasebookData(), training=TrainingConfig(max_steps=1, batch_sentences=1)

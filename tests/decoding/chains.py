@@ -13,8 +13,7 @@ from torch import Tensor
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import SpecialIds
 from transformer_cli.decoding.search import Scorer, beam_search, greedy_search
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import BannedTokens, SearchHook
+from transformer_cli.decoding.search.beam import BannedTokens, Hypotheses, SearchHook
 
 PAD, SOS, EOS = 0, 1, 2
 SPECIAL_IDS = SpecialIds(unk_id=5, pad_id=PAD, sos_id=SOS, eos_id=EOS)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.decoding.engines.pytorch import aligning_layer, attended_layers
+from transformer_cli.decoding.pytorch_engine import aligning_layer, attended_layers
 from transformer_cli.model.transformer import Transformer
 
 SOURCE = torch.tensor([[4, 5, 6, 3], [7, 3, 1, 1]])

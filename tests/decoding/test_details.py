@@ -20,8 +20,7 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.translation import Link
 from transformer_cli.process.errors import UsageError
-from transformer_cli.text.known_spellings import KnownSpellings
-from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.text.tokenizer import KnownSpellings, Tokenizer, train_tokenizer
 
 from .small_translators import tokenizer_of_words, translator
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig, ModelConfig, PhrasebookData, TokenizerConfig
 from transformer_cli.decoding import ExplainingEngine, Request, TokenIds, Translator
-from transformer_cli.decoding.engines.ensemble import (
+from transformer_cli.decoding.ensemble import (
     EnsembleEngine,
     SourceReading,
     combine_translators,
 )
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.loading import build_translator
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import UsageError
-from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import CPU, WORDS, config_of, tokenizer_of_words

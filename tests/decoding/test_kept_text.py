@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 from .stub_translators import (
     CLAUSES,

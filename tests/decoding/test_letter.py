@@ -8,8 +8,7 @@ import pytest
 
 from transformer_cli.config import DecodingConfig, PhrasebookData, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, TextPipeline, Translator
-from transformer_cli.text.known_spellings import KnownSpellings
-from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.text.tokenizer import KnownSpellings, Tokenizer, train_tokenizer
 
 from ..launcher import Launcher, Tfm
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import DecodingConfig, ModelConfig
 from transformer_cli.decoding import SpecialIds
 from transformer_cli.decoding.search import beam_search, greedy_search
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import BannedTokens
+from transformer_cli.decoding.search.beam import BannedTokens, Hypotheses
 from transformer_cli.model.transformer import Transformer
 
 PAD, SOS, EOS = 1, 2, 3

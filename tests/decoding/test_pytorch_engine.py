@@ -14,10 +14,10 @@ from torch import nn
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Hypothesis, Request, SpecialIds, Term, TokenIds
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
-from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.token_ids import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer
 
 from .small_translators import CPU, random_model, tokenizer_of_words

@@ -12,7 +12,7 @@ from transformer_cli.config import DecodingConfig, TokenizerConfig
 from transformer_cli.decoding import Glossary, Hypothesis, Request, Translation
 from transformer_cli.decoding.glossary import AppliedTerm
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.text.spans import find_spans
+from transformer_cli.text.layout import find_spans
 from transformer_cli.text.tokenizer import train_tokenizer
 from transformer_cli.text.words import word_sequence
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig, SequencesData, TokenizerConfig
 from transformer_cli.decoding import Glossary, Translation, Translator
-from transformer_cli.decoding.engines.ensemble import combine_translators
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.ensemble import combine_translators
 from transformer_cli.decoding.glossary import (
     AppliedTerm,
     GlossaryEntry,
@@ -20,6 +19,7 @@ from transformer_cli.decoding.glossary import (
     RequiredTerms,
     applied_terms,
 )
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError

@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU
 from sacremoses import MosesTokenizer
 
 from transformer_cli.config import ValidationConfig
-from transformer_cli.config.decoding import SCORES_BY_DEFAULT
+from transformer_cli.config.schema import SCORES_BY_DEFAULT
 from transformer_cli.evaluation.metrics import metric_of, score_corpus
 from transformer_cli.process.errors import UsageError
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.acceleration.gpu_attention import attend_fused
+from transformer_cli.acceleration.accelerate import attend_fused
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.attention import (
     MultiHeadAttention,
@@ -14,7 +14,7 @@ from transformer_cli.model.attention import (
     causal_mask,
     scaled_dot_product_attention,
 )
-from transformer_cli.model.positions import rotation_at
+from transformer_cli.model.embeddings import rotation_at
 
 from .samples import SMALL
 

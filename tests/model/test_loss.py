@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from transformer_cli.acceleration import losses_in_parts
-from transformer_cli.acceleration.losses_in_parts import sum_loss_in_parts
-from transformer_cli.config.training import SmoothedOver
+from transformer_cli.acceleration import losses
+from transformer_cli.acceleration.losses import sum_loss_in_parts
+from transformer_cli.config.schema import SmoothedOver
 from transformer_cli.model.loss import LossSums, SmoothedLabels, SumLoss, sum_loss
 
 PAD_ID = 1
@@ -224,7 +224,7 @@ def test_in_parts_of_any_size_value_and_gradient_are_those_of_autograd(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     torch.manual_seed(1)
-    monkeypatch.setattr(losses_in_parts, "MAX_PER_THREAD", numbers_per_part)
+    monkeypatch.setattr(losses, "MAX_PER_THREAD", numbers_per_part)
     logits, target_ids = 5 * torch.randn(3, 11, 37).double(), torch.randint(2, 37, (3, 11))
     target_ids[1:, 7:] = PAD_ID
     logits.requires_grad_()

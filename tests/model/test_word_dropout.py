@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.dropout import WordDropout
+from transformer_cli.model.layers import WordDropout
 from transformer_cli.model.transformer import Transformer
 
 IDS = torch.randint(0, 12, (40, 50), generator=torch.Generator().manual_seed(1))

@@ -3,7 +3,7 @@
 import pytest
 
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 
 
 def test_an_extra_that_is_installed_passes() -> None:

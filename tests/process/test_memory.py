@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_cli.process import memory
+from transformer_cli.process import device as memory
+from transformer_cli.process.device import free_bytes, keep_freed_memory, require_memory, to_device
 from transformer_cli.process.errors import TryAgainError
-from transformer_cli.process.memory import free_bytes, keep_freed_memory, require_memory, to_device
 
 CPU = torch.device("cpu")
 MEMINFO = "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable: 2000 kB\nSwapFree: 500 kB\n"

@@ -35,7 +35,7 @@ STAGED = {
     "extensions/exchange/export_format.py",
     "extensions/exchange/hugging_face.py",
     "extensions/exchange/onnx.py",
-    "training/recorders.py",
+    "training/callbacks.py",
 }
 
 

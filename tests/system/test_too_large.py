@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import load_trained
-from transformer_cli.process import memory
+from transformer_cli.process import device as memory
 from transformer_cli.process.errors import TryAgainError
 
 from ..checkpoint.models import parts, save

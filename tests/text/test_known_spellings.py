@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.text.known_spellings import KnownSpellings
-from transformer_cli.text.tokenizer import train_tokenizer
+from transformer_cli.text.tokenizer import KnownSpellings, train_tokenizer
 
 TEXTS = [
     "The cat's house isn't far - he says: \"hi\".",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import NoiseConfig
-from transformer_cli.text.typing_noise import with_noise
+from transformer_cli.text.sampling import with_noise
 
 ALMOST_ALWAYS = 1.0 - 2**-40
 

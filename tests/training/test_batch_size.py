@@ -25,7 +25,7 @@ from transformer_cli.training.batch_size import (
     with_fitting_batches,
     with_recorded_batches,
 )
-from transformer_cli.training.processes.process_group import ALONE, Processes
+from transformer_cli.training.process_group import ALONE, Processes
 from transformer_cli.training.run import train
 
 CONFIG = """\

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_cli.checkpoint.stored import StateValues
+from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import DataError, TrainingStoppedError

@@ -11,8 +11,8 @@ from transformer_cli.config import TrainingConfig
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.process.errors import TrainingStoppedError
 from transformer_cli.training.loop import Experiment
+from transformer_cli.training.optimizers import learning_rate
 from transformer_cli.training.progress import Progress
-from transformer_cli.training.schedules import learning_rate
 
 from .tiny_world import PAIRS, World, assert_equal, experiment, run, settings, tensors_of
 

@@ -9,16 +9,16 @@ from safetensors.torch import save
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, open_checkpoint
-from transformer_cli.checkpoint.stored import RAW
+from transformer_cli.checkpoint.run_folder import RAW
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, TrainingStoppedError
-from transformer_cli.training.moving_average import (
+from transformer_cli.training.optimizers import (
     MovingAverage,
+    Optimizer,
     restore_tensors,
     tensors_to_save,
 )
-from transformer_cli.training.optimizers import Optimizer
 
 from ..experiments import forge
 

@@ -14,16 +14,13 @@ from torch.optim import optimizer as optimizer_module
 from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.updates import Batch
-from transformer_cli.model.dropout import WordDropout
+from transformer_cli.model.layers import WordDropout
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.training import optimizers
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.moving_average import MovingAverage
-from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import train_step
-from transformer_cli.training.worker import Worker
+from transformer_cli.training.optimizers import MovingAverage, Optimizer
+from transformer_cli.training.step import Worker, build_objective, train_step
 
 META = torch.device("meta")
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}

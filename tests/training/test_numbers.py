@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from transformer_cli.acceleration.gpu_attention import attend_fused
+from transformer_cli.acceleration.accelerate import attend_fused
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
@@ -18,10 +18,8 @@ from transformer_cli.model.attention import scaled_dot_product_attention
 from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
-from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import StepReport, train_step
-from transformer_cli.training.worker import Worker
+from transformer_cli.training.step import StepReport, Worker, build_objective, train_step
 
 PAD, SOS, EOS = 1, 2, 3
 VOCAB_SIZE = 9

@@ -7,16 +7,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from transformer_cli.acceleration import losses_in_parts
-from transformer_cli.acceleration.cpu_losses import r_drop_loss_on_cpu
+from transformer_cli.acceleration import losses
+from transformer_cli.acceleration.losses import r_drop_loss_on_cpu
 from transformer_cli.config import ModelConfig, TrainingConfig, load_config
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
-from transformer_cli.model.dropout import WordDropout
+from transformer_cli.model.layers import WordDropout
 from transformer_cli.model.loss import SmoothedLabels, r_drop_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.training.objectives import RDrop, build_objective
+from transformer_cli.training.step import RDrop, build_objective
 
 PAD, SOS, EOS = 1, 2, 3
 ALPHA, SMOOTHING = 1.5, 0.1
@@ -98,7 +98,7 @@ def test_the_form_for_a_cpu_is_the_loss_of_the_logits(
     num_sentences: int, has_bias: bool, smoothed_over: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(1)
-    monkeypatch.setattr(losses_in_parts, "MAX_PER_THREAD", 63)  # several parts
+    monkeypatch.setattr(losses, "MAX_PER_THREAD", 63)  # several parts
     lengths = torch.arange(num_sentences).unsqueeze(-1) % 5
     ids = torch.randint(2, 9, (num_sentences, 4)).where(torch.arange(4) < lengths, PAD)
     labels = SmoothedLabels.of(9, PAD, 0.1, smoothed_over)

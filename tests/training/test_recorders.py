@@ -18,9 +18,8 @@ from transformer_cli.config import load_config
 from transformer_cli.evaluation.metrics import Score
 from transformer_cli.evaluation.validation import Sample, ValidationReport
 from transformer_cli.storage import read_json_lines
-from transformer_cli.training import recorders
-from transformer_cli.training.callbacks import TrainingReport
-from transformer_cli.training.recorders import Recorder, _EventFile
+from transformer_cli.training import callbacks
+from transformer_cli.training.callbacks import Recorder, TrainingReport, _EventFile
 
 VALIDATION = ValidationReport(
     loss=1.5,
@@ -51,14 +50,14 @@ NO_TRANSLATOR: Any = None
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure | None]:
     """What is drawn of the attention: nothing, unless a test puts a figure here."""
     drawn: list[Figure | None] = [None]
-    monkeypatch.setattr(recorders, "attention_picture", lambda *_: drawn[0])
+    monkeypatch.setattr(callbacks, "attention_picture", lambda *_: drawn[0])
     return drawn
 
 
 @pytest.mark.parametrize("num_samples", [0, 2])
 def test_extensions_record_what_the_config_asks_for(tmp_path: Path, num_samples: int) -> None:
     config = load_config("copy.yaml", [f"validation.num_samples={num_samples}"])
-    found = recorders.recorders(config, RunFolder(tmp_path))
+    found = callbacks.recorders(config, RunFolder(tmp_path))
     names = [type(one).__name__ for one in found]
     assert names == ["Recorder", *(["LearningRecorder"] if num_samples else [])]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_cli.process.memory import return_freed_memory
+from transformer_cli.process.device import return_freed_memory
 from transformer_cli.training.step import train_step
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words, translator

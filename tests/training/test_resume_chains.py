@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from transformer_cli.checkpoint import Checkpoint
-from transformer_cli.checkpoint.stored import RAW
+from transformer_cli.checkpoint.run_folder import RAW
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data import updates
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.moving_average import restore_tensors, tensors_to_save
+from transformer_cli.training.optimizers import restore_tensors, tensors_to_save
 from transformer_cli.training.progress import Progress
 
 from .tiny_world import MACHINE, World, assert_equal, experiment, train

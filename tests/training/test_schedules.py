@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.optimizers import learning_rate
 
 
 def training(**settings: object) -> TrainingConfig:

@@ -15,10 +15,14 @@ from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import TryAgainError
-from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import StepReport, train_step
-from transformer_cli.training.worker import DeviceMemory, Worker
+from transformer_cli.training.step import (
+    DeviceMemory,
+    StepReport,
+    Worker,
+    build_objective,
+    train_step,
+)
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
 PAD, SOS, EOS = 1, 2, 3

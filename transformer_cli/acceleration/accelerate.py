@@ -4,32 +4,143 @@ A twin is a subclass with the same parameters and another `forward`, so a module
 parameters, their names and hooks stay. The plain form is the oracle of the tests of its twin.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from transformer_cli.acceleration.compiled_losses import (
-    compiled_sum_loss,
-    compiled_symmetric_divergence,
-)
-from transformer_cli.acceleration.cpu_losses import likelihood_loss_on_cpu, r_drop_loss_on_cpu
 from transformer_cli.acceleration.cpu_training import (
     AttentionOnCpu,
     DropoutOnCpu,
     LayerNormOnCpu,
     LinearOnCpu,
+    Mask,
     TransformerOnCpu,
+    fused_mask,
+    product_dtype,
+    visible_of,
 )
-from transformer_cli.acceleration.gpu_attention import FusedAttention, TransformerOnGpu
-from transformer_cli.acceleration.losses_in_parts import (
+from transformer_cli.acceleration.losses import (
+    compiled_sum_loss,
+    compiled_symmetric_divergence,
+    likelihood_loss_on_cpu,
+    r_drop_loss_on_cpu,
     sum_loss_in_parts,
     symmetric_divergence_in_parts,
 )
 from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.embeddings import Rotation
 from transformer_cli.model.loss import LossSums, likelihood_loss
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.process.errors import ConfigError, is_out_of_memory
+
+# Twins for GPUs and other accelerators: attention in one fused kernel.
+
+
+def attend_fused(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
+) -> Tensor:
+    """The same as `scaled_dot_product_attention` of the model, in one kernel; without a bias, PyTorch can choose its
+    fastest one, the flash kernel.
+    """
+    probability = dropout.p if dropout.training else 0.0
+    attend, inputs = F.scaled_dot_product_attention, (queries, keys, values)
+    if mask is None or (isinstance(mask, Mask) and mask.is_causal):
+        return attend(*inputs, dropout_p=probability, is_causal=mask is not None)
+    if not isinstance(mask, Mask):
+        mask = fused_mask(mask, queries.dtype)
+    assert mask.reads_any is not None, "this mask was made for another kernel"
+    gathered = attend(*inputs, attn_mask=mask.bias, dropout_p=probability)
+    return gathered.where(mask.reads_any, 0.0)
+
+
+class FusedAttention(MultiHeadAttention):
+    """Attention in one kernel."""
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
+        """See `attend_fused`."""
+        return attend_fused(queries, keys, values, mask, self.dropout)
+
+    def weights(
+        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
+    ) -> Tensor:
+        """See `MultiHeadAttention.weights`; a fused kernel keeps no weights, so the plain form computes them."""
+        return super().weights(x, context, visible_of(mask), rotation)
+
+
+class TransformerOnGpu(Transformer):
+    """Makes the masks for `attend_fused`."""
+
+    def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Any:
+        """See `Transformer.source_mask`."""
+        visible = super().source_mask(source_mask, x)
+        return None if visible is None else fused_mask(visible, product_dtype(x))
+
+    def target_mask(self, x: Tensor) -> Any:
+        """A flag instead of a bias, so that PyTorch can choose its fastest kernel."""
+        visible = super().target_mask(x)
+        return None if visible is None else Mask(visible, is_causal=True)
+
+
+# Layers compiled by torch.compile, for batches of any shape.
+
+
+MOST_CASES = 64
+"""How many cases of a kind of layer are compiled; further ones would run uncompiled. PyTorch's own limit is 8."""
+
+
+def compile_layers(model: Transformer, *, backend: str = "inductor") -> None:
+    """Compile each layer of a model in place, when it is first used; its parameters keep their names.
+
+    Sizes stay variables in the compiled code (`dynamic`), because nearly every batch has a shape of its own. So each
+    kind of layer is compiled once for each case: with and without padding in the source, in training and without gradients,
+    frozen and not, and for a size of 1. All layers of one kind share the code.
+
+    Args:
+        model: on its device; the thread that calls this trains it.
+        backend: what torch.compile makes of the captured graphs.
+    """
+    from torch._dynamo import config
+
+    config.recompile_limit = max(config.recompile_limit, MOST_CASES)  # of this thread
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.compile(dynamic=True, backend=backend)
+
+
+def num_compiled_graphs() -> int:
+    """How many graphs torch.compile has captured in this process."""
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])
+
+
+@contextmanager
+def compilation_errors_explained() -> Iterator[None]:
+    """In the block, compiled layers and losses are used.
+
+    Raises:
+        ConfigError: torch.compile has failed.
+    """
+    from torch._dynamo.exc import TorchDynamoException
+
+    try:
+        yield
+    except TorchDynamoException as error:
+        if is_out_of_memory(error):
+            raise
+        reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+        raise ConfigError(
+            f"runtime.compile: torch.compile has failed: {reason[:300]}",
+            hint="torch.compile needs a C compiler such as gcc, and on a GPU one that Triton serves; or --set runtime.compile=false",
+        ) from error
+
+
+# Which twin replaces which module and which loss.
+
 
 Twins = dict[type[nn.Module], type[nn.Module]]
 

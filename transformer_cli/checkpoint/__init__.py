@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint.checkpoints import Checkpoints as Checkpoints
+    from transformer_cli.checkpoint.run_folder import Checkpoint as Checkpoint
+    from transformer_cli.checkpoint.run_folder import Retention as Retention
+    from transformer_cli.checkpoint.run_folder import Snapshot as Snapshot
+    from transformer_cli.checkpoint.run_folder import list_checkpoints as list_checkpoints
+    from transformer_cli.checkpoint.run_folder import open_checkpoint as open_checkpoint
     from transformer_cli.checkpoint.runs import find_run as find_run
-    from transformer_cli.checkpoint.stored import Checkpoint as Checkpoint
-    from transformer_cli.checkpoint.stored import Retention as Retention
-    from transformer_cli.checkpoint.stored import Snapshot as Snapshot
-    from transformer_cli.checkpoint.stored import list_checkpoints as list_checkpoints
-    from transformer_cli.checkpoint.stored import open_checkpoint as open_checkpoint
     from transformer_cli.checkpoint.trained_files import TrainedFiles as TrainedFiles
     from transformer_cli.checkpoint.trained_files import first_usable as first_usable
     from transformer_cli.checkpoint.trained_files import load_tokenizers as load_tokenizers
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 # Imported when asked for: `tfm runs` must not wait for PyTorch.
 _MODULES = {
     "Checkpoints": "checkpoints",
-    "list_checkpoints": "stored",
+    "list_checkpoints": "run_folder",
     "portable_config": "trained_files",
     "portable_files": "trained_files",
-    "Retention": "stored",
+    "Retention": "run_folder",
     "find_run": "runs",
-    "Checkpoint": "stored",
-    "Snapshot": "stored",
-    "open_checkpoint": "stored",
+    "Checkpoint": "run_folder",
+    "Snapshot": "run_folder",
+    "open_checkpoint": "run_folder",
     "TrainedFiles": "trained_files",
     "first_usable": "trained_files",
     "load_tokenizers": "trained_files",

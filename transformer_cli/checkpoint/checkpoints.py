@@ -12,22 +12,20 @@ from pathlib import Path
 
 from transformer_cli import storage
 from transformer_cli.checkpoint.run_folder import (
-    RunFolder,
-    set_aside,
-    undo_unfinished,
-    unused_path,
-)
-from transformer_cli.checkpoint.stored import (
     REPLACED,
     Checkpoint,
     Listing,
     Retention,
+    RunFolder,
     Snapshot,
     list_averages,
     list_checkpoints,
     list_run,
     open_checkpoint,
     ranked,
+    set_aside,
+    undo_unfinished,
+    unused_path,
 )
 from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import (

@@ -1,16 +1,31 @@
-"""The layout of a run folder, `runs/NAME`; the files of an earlier run are set aside and put back."""
+"""The layout of a run folder, `runs/NAME`, and the checkpoints in it: the files of each, how they are read, and which there are."""
 
 import itertools
+import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from os.path import isfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli import storage
-from transformer_cli.process.errors import CannotCreateError, StorageError
-from transformer_cli.storage import FileSystem, remove
+from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
+from transformer_cli.process.errors import (
+    CannotCreateError,
+    DataError,
+    StorageError,
+    TrainingStoppedError,
+)
+from transformer_cli.process.escaping import shortened
+from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
+from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 RUNS = Path("runs")
 """The folder of all runs, relative to the current folder."""
@@ -180,3 +195,476 @@ def _move(path: Path, new: Path, fs: FileSystem) -> None:
         fs.flush_path(new.parent)
         if path.parent != new.parent:
             fs.flush_path(path.parent)
+
+
+# Checkpoints on disk.
+
+
+# The checkpoints that are kept: the newest and the best.
+
+
+class Scored(NamedTuple):
+    """The step of a checkpoint, its score, and its loss on the same text, which decides between equal scores."""
+
+    step: int
+    score: float | None
+    loss: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How many of the newest checkpoints are kept, and how many of the best by a metric.
+
+    `num_regular` more are kept for an average at the end of the run: the newest whose step is a multiple of
+    `save_every`. Checkpoints of other steps do not count, because an interruption saves at any step.
+    """
+
+    keep_last: int = 2
+    keep_best: int = 1
+    metric: str = "loss"
+    num_regular: int = 0
+    save_every: int = 1
+
+    @classmethod
+    def of(cls, training: TrainingConfig) -> "Retention":
+        """The retention that a config asks for."""
+        num_regular = (training.average_last or 0) if training.average_of == "last" else 0
+        kept = training.keep_last, training.num_kept_best
+        return cls(*kept, training.best_metric, num_regular, training.save_every)
+
+    def superfluous(self, checkpoints: Iterable[Scored]) -> set[int]:
+        """The steps whose checkpoints are neither among the newest nor among the best."""
+        checkpoints = list(checkpoints)
+        newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
+        best = best_first(checkpoints, self.metric)
+        regular = [step for step in newest if step % self.save_every == 0]
+        kept = {*newest[: self.keep_last], *best[: self.keep_best], *regular[: self.num_regular]}
+        return set(newest) - kept
+
+    @property
+    def most(self) -> int:
+        """The largest number of checkpoints that are kept."""
+        return self.keep_last + self.keep_best + self.num_regular
+
+
+def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
+    """The steps that have a score, the best first; equal scores are sorted by loss, then by step."""
+    keys = (badness(one, metric) for one in checkpoints)
+    return [key[-1] for key in sorted(key for key in keys if key is not None)]
+
+
+def badness(scored: Scored, metric: str) -> tuple[float, float, int] | None:
+    """The key by which checkpoints are sorted, best first: score, loss, step; None without a score."""
+    if scored.score is None:
+        return None
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    return sign * scored.score, scored.loss, scored.step
+
+
+# The numbers of `state.json`, checked one by one: a checkpoint may come from elsewhere.
+
+
+MOST = 10**10
+"""The largest count that is accepted: the largest `training.max_steps` that a config may have."""
+_HINT = (
+    "use another checkpoint: without this folder, tfm train goes on from the previous one; "
+    "or start again with --from-scratch"
+)
+
+
+class StateValues:
+    """A JSON object whose values are checked when they are read; errors name the file and the field."""
+
+    def __init__(self, values: Mapping[str, Any], origin: str, *, path: str = "") -> None:
+        self.values = values
+        self._origin = origin
+        self._path = path
+
+    def part(self, name: str) -> "StateValues":
+        """The object in this field."""
+        value = self._value(name)
+        if not isinstance(value, dict):
+            raise self.refusal(name, "is not a JSON object")
+        return StateValues(value, self._origin, path=f"{self._path}{name}.")
+
+    def count(self, name: str, *, most: int = MOST) -> int:
+        """A whole number from 0 to `most`."""
+        return self._checked_count(name, self._value(name), most)
+
+    def counts(self, name: str, *, least: int) -> list[int]:
+        """A list of at least `least` whole numbers."""
+        values = self._list(name)
+        if len(values) < least:
+            raise self.refusal(name, f"has {len(values)} values instead of {least}")
+        return [self._checked_count(name, value, MOST) for value in values]
+
+    def number(self, name: str) -> float:
+        """A number, which may be infinite."""
+        return self._checked_number(name, self._value(name))
+
+    def numbers(self, name: str, *, with_nan: bool = False) -> list[float]:
+        """A list of numbers; `with_nan` allows NaN among them."""
+        return [
+            value
+            if with_nan and isinstance(value, float) and math.isnan(value)
+            else self._checked_number(name, value)
+            for value in self._list(name)
+        ]
+
+    def text(self, name: str, *, most: int) -> str:
+        """A text of at most `most` characters."""
+        value = self._value(name)
+        if not isinstance(value, str) or len(value) > most:
+            raise self.refusal(name, f"is {_shown(value)} instead of a short text")
+        return value
+
+    def refusal(self, name: str, problem: str) -> DataError:
+        """The error for a field."""
+        return DataError(
+            f"{self._origin}: {self._path}{name} {problem}: not the state of a training run",
+            hint=_HINT,
+        )
+
+    def _value(self, name: str) -> Any:
+        if name not in self.values:
+            raise self.refusal(name, "is missing")
+        return self.values[name]
+
+    def _list(self, name: str) -> list[Any]:
+        values = self._value(name)
+        if not isinstance(values, list | tuple):
+            raise self.refusal(name, f"is {_shown(values)} instead of a list")
+        return list(values)
+
+    def _checked_count(self, name: str, value: Any, most: int) -> int:
+        if type(value) is not int or not 0 <= value <= most:
+            raise self.refusal(
+                name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}"
+            )
+        return value
+
+    def _checked_number(self, name: str, value: Any) -> float:
+        is_number = type(value) is float or (type(value) is int and abs(value) <= 2**53)
+        if not is_number or math.isnan(value):
+            raise self.refusal(name, f"is {_shown(value)} instead of a number")
+        return float(value)
+
+
+def _shown(value: Any) -> str:
+    return shortened(repr(value), 40)
+
+
+MODEL_FILE = "model.safetensors"
+OPTIMIZER_FILE = "optimizer.safetensors"
+STATE_FILE = "state.json"
+NEVER_NEGATIVE = (".step", ".exp_avg_sq", ".row_var", ".col_var", ".variance")
+"""Suffixes of the names of counts and mean squares in the state of an optimizer."""
+RAW = ".raw"
+"""Suffix of the names of the raw weights, from which training goes on if model.safetensors holds averaged weights."""
+IMPORTED = "imported"
+"""The key of the origin of an imported model, in state.json and environment.json."""
+MAX_STATE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of training at one step: enough to resume and to translate."""
+
+    step: int
+    model: "Mapping[str, Tensor]"
+    """`state_dict()` of the model; a tied tensor has one name."""
+    optimizer: "Mapping[str, Tensor]"
+    """Keys are the parameter's name, a dot, and the name of the optimizer's state, or `raw` for a weight."""
+    state: Mapping[str, Any]
+    """Values for JSON: the position in the data, the best score, counters."""
+    files: Mapping[str, bytes]
+    """config.yaml and the tokenizers, from `portable_files`."""
+
+    def contents(self) -> dict[str, Content]:
+        """The files of the checkpoint."""
+        from transformer_cli.storage.tensors import require_finite, tensors_content
+
+        assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
+        try:
+            require_finite({**self.model, **_raw(self.optimizer)}, f"step {self.step}")
+        except DataError as error:
+            raise TrainingStoppedError(
+                f"{error.message}; this step was not saved",
+                hint="the previous checkpoint is intact",
+            ) from error
+        return {
+            MODEL_FILE: tensors_content(self.model),
+            OPTIMIZER_FILE: tensors_content(self.optimizer),
+            STATE_FILE: Content.of(encode_json(self.state)),
+            **{name: Content.of(data) for name, data in self.files.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint folder with a valid manifest, whose files have the sizes that the manifest lists.
+
+    Every read compares the SHA-256 of the file first.
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def step(self) -> int:
+        """Number of updates of the model."""
+        return self.manifest.step
+
+    @property
+    def score(self) -> float | None:
+        """Score on the validation split, by `training.best_metric`."""
+        return self.manifest.score
+
+    def scored(self, metric: str) -> Scored:
+        """Step, score and loss; a score of another metric is ignored."""
+        if self.score is None or self.manifest.metric != metric:
+            return Scored(self.step, None)
+        return Scored(self.step, self.score, self._validation_loss())
+
+    def rival(self) -> tuple[int, bool] | None:
+        """The step of the checkpoint that an average was compared with, and whether the average was better; else None."""
+        with suppress(DataError, StorageError, KeyError, TypeError):
+            rival = self.state()["average"]["rival"]
+            if isinstance(rival["step"], int) and isinstance(rival["is_worse"], bool):
+                return rival["step"], rival["is_worse"]
+        return None
+
+    def _validation_loss(self) -> float:
+        """The loss of the validation at this step; infinity if the state does not contain it."""
+        try:
+            validation = self.state()["validation"]
+            loss = float(validation["loss"]) if validation["step"] == self.step else math.inf
+        except (DataError, StorageError, KeyError, TypeError, ValueError):
+            # The score alone counts; `list_checkpoints` skips a checkpoint whose state is damaged.
+            return math.inf
+        return math.inf if math.isnan(loss) else loss
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum.
+
+        Raises:
+            DamagedError: a file has changed since it was saved.
+        """
+        with open_sealed(self.folder) as sealed:
+            sealed.verify()
+
+    def verify_state(self) -> None:
+        """Compare the checksum of the state, which has the loss that decides between equal scores.
+
+        Raises:
+            DamagedError: the file has changed since it was saved.
+        """
+        sizes = {file.name: file.size for file in self.manifest.files}
+        if sizes.get(STATE_FILE, MAX_STATE_BYTES + 1) <= MAX_STATE_BYTES:
+            self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES)
+
+    def has(self, name: str) -> bool:
+        """Whether the checkpoint has a file of this name."""
+        return any(file.name == name for file in self.manifest.files)
+
+    def file(self, name: str, *, max_bytes: int) -> bytes:
+        """All bytes of a file of at most `max_bytes`."""
+        with open_sealed(self.folder) as sealed:
+            return sealed.read(name, max_bytes=max_bytes)
+
+    def state(self) -> dict[str, Any]:
+        """The saved `Snapshot.state`."""
+        origin = str(self.folder / STATE_FILE)
+        state = parse_json(self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES), origin)
+        if not isinstance(state, dict):
+            raise DataError(f"{origin}: not a JSON object")
+        return state
+
+    def training_state(self) -> StateValues:
+        """The saved `Snapshot.state`, for reading it field by field.
+
+        Raises:
+            DataError: the state and the manifest name different steps.
+        """
+        state = StateValues(self.state(), str(self.folder / STATE_FILE))
+        progress = state.part("progress")
+        if progress.count("step") != self.step:
+            step = progress.count("step")
+            raise progress.refusal("step", f"is {step}, but the checkpoint is of step {self.step}")
+        return state
+
+    def validation(self) -> StateValues:
+        """The figures of the last validation before this checkpoint; empty before the first.
+
+        Raises:
+            DataError: there is no such part of the state.
+        """
+        return StateValues(self.state(), str(self.folder / STATE_FILE)).part("validation")
+
+    def model(self, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+        """The weights.
+
+        Args:
+            expected: `state_dict()` of the model to be loaded, on any device, also meta.
+
+        Raises:
+            DamagedError: the file has changed since it was saved.
+            DataError: it has other tensors than expected, or values that are NaN or infinite.
+        """
+        from transformer_cli.storage.tensors import require_finite
+
+        weights = self._tensors(MODEL_FILE, expected)
+        require_finite(weights, str(self.folder / MODEL_FILE))
+        return weights
+
+    def optimizer(self, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+        """The optimizer's state, as in `Snapshot.optimizer`; raises the errors of `model`."""
+        from transformer_cli.storage.tensors import require_finite
+
+        state = self._tensors(OPTIMIZER_FILE, expected)
+        require_finite(_raw(state), str(self.folder / OPTIMIZER_FILE))
+        for name, tensor in state.items():
+            is_square = name.endswith(NEVER_NEGATIVE)
+            if bool(tensor.isnan().any()) or (is_square and bool((tensor < 0).any())):
+                raise DataError(
+                    f"{self.folder / OPTIMIZER_FILE}: {name} has impossible values, NaN or negative",
+                    hint="use another checkpoint, or start again with --from-scratch",
+                )
+        return state
+
+    def _tensors(self, name: str, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+        from transformer_cli.storage.tensors import read_tensors
+
+        with open_sealed(self.folder) as sealed, sealed.open(name) as file:
+            return read_tensors(file, expected, str(self.folder / name))
+
+
+def _raw(state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+    return {name: tensor for name, tensor in state.items() if name.endswith(RAW)}
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """Open the checkpoint in a folder.
+
+    Raises:
+        DamagedError: a file is missing, added or damaged.
+        StorageError: the folder cannot be read.
+    """
+    with open_sealed(folder) as sealed:
+        return Checkpoint(folder, sealed.manifest)
+
+
+# The checkpoints of a folder, by their manifests, because names and file times can be wrong.
+
+
+REPLACED = ".replaced-"
+"""Prefix of the name of a checkpoint while a new one of the same step is written."""
+AVERAGE = "average-"
+"""Prefix of the name of the average that a run makes at its end; the number is that of its last step."""
+_NAME = rf"(?P<replaced>{re.escape(REPLACED)})?%s(?P<step>[0-9]{{1,12}})"
+
+
+@dataclass(slots=True)
+class Listing:
+    """The usable and the unusable checkpoints of a folder."""
+
+    whole: list[Checkpoint] = field(default_factory=list)
+    """Newest first; the names and sizes of their files were compared, but only the checksum of the state."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Folder name to the reason why the checkpoint is unusable."""
+
+    def skip(self, folder: Path, error: DamagedError | StorageError) -> None:
+        """Move a checkpoint from `whole` to `skipped`."""
+        self.whole = [checkpoint for checkpoint in self.whole if checkpoint.folder != folder]
+        self.skipped[folder.name] = error.message
+
+    def latest_saved_at(self) -> int:
+        """The largest `saved_at` of the usable checkpoints; 0 if there are none."""
+        return max((checkpoint.manifest.saved_at for checkpoint in self.whole), default=0)
+
+    def reasons(self) -> str:
+        """One line for each skipped checkpoint, for a message."""
+        return "".join(f"\n    {reason}" for reason in self.skipped.values())
+
+
+def list_checkpoints(folder: Path) -> Listing:
+    """The checkpoints of a folder, which need not exist."""
+    return _listing(folder, "step-")
+
+
+def list_averages(folder: Path) -> Listing:
+    """The averages that runs made at their end: `tfm translate` can use them, but no training continues from them."""
+    return _listing(folder, AVERAGE)
+
+
+def _listing(folder: Path, prefix: str) -> Listing:
+    listing = Listing()
+    for step, is_replaced, path in _candidates(folder, prefix):
+        if is_replaced and any(checkpoint.step == step for checkpoint in listing.whole):
+            continue
+        try:
+            if path.is_symlink():
+                raise DamagedError(f"{path}: a symbolic link, where a folder is expected")
+            checkpoint = open_checkpoint(path)
+            if checkpoint.step != step:
+                raise DamagedError(f"{path}: its manifest says step {checkpoint.step}")
+            checkpoint.verify_state()
+        except (DamagedError, StorageError) as error:
+            listing.skip(path, error)
+        else:
+            listing.whole.append(checkpoint)
+    return listing
+
+
+def ranked(
+    checkpoints: Sequence[Checkpoint], averages: Sequence[Checkpoint] = ()
+) -> list[Checkpoint]:
+    """The checkpoints with a score, best first; only those with the run and metric of the newest one.
+
+    An average stands directly before or behind the checkpoint that it was compared with. If it was compared with none, or if
+    that one is not there, its score decides, and it comes before a checkpoint only if it is better.
+    """
+    both = [*checkpoints, *averages]
+    if not both:
+        return []
+    newest = max(both, key=lambda found: found.step).manifest
+    keys: dict[Path, tuple[float, ...]] = {
+        found.folder: (*key[:2], 0, found.step)
+        for found in both
+        if found.manifest.run_id == newest.run_id
+        and (key := badness(found.scored(newest.metric), newest.metric)) is not None
+    }
+    places = {found.step: keys[found.folder] for found in checkpoints if found.folder in keys}
+    for found in averages:
+        if found.folder in keys:
+            score, loss, order = *keys[found.folder][:2], 1
+            rival = found.rival()
+            if rival is not None and rival[0] in places:
+                score, loss, order = *places[rival[0]][:2], -1 if rival[1] else 1
+            keys[found.folder] = (score, loss, order, found.step)
+    return sorted((one for one in both if one.folder in keys), key=lambda one: keys[one.folder])
+
+
+def list_run(run_folder: Path) -> Listing:
+    """The checkpoints of one of many runs; a folder that cannot be read counts as a skipped checkpoint."""
+    folder = RunFolder(run_folder).checkpoints_folder
+    try:
+        return list_checkpoints(folder)
+    except StorageError as error:
+        return Listing(skipped={folder.name: error.message})
+
+
+def _candidates(folder: Path, prefix: str) -> list[tuple[int, bool, Path]]:
+    """Step, whether it is replaced, and path; highest step first; of equal steps, the replaced one last."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be read: {error.strerror}") from error
+    found = [
+        (int(match["step"]), match["replaced"] is not None, folder / match[0])
+        for match in map(re.compile(_NAME % prefix).fullmatch, names)
+        if match is not None
+    ]
+    return sorted(found, key=lambda candidate: (-candidate[0], *candidate[1:]))

@@ -13,18 +13,21 @@ from typing import Any, Literal
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder, set_aside_before
-from transformer_cli.checkpoint.stored import (
+from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
+    CHECKPOINTS,
     IMPORTED,
+    RUNS,
     Checkpoint,
     Listing,
     Retention,
+    RunFolder,
     StateValues,
     list_averages,
     list_checkpoints,
     list_run,
     ranked,
+    set_aside_before,
 )
 from transformer_cli.config import DataConfig, SequencesData, TrainingConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from transformer_cli.checkpoint.checkpoints import place_aside
-from transformer_cli.checkpoint.run_folder import CONFIG_FILE
-from transformer_cli.checkpoint.stored import (
+from transformer_cli.checkpoint.run_folder import (
+    CONFIG_FILE,
     MODEL_FILE,
     OPTIMIZER_FILE,
     STATE_FILE,
@@ -26,12 +26,12 @@ from transformer_cli.checkpoint.trained_files import (
     read_files,
 )
 from transformer_cli.model import Transformer
+from transformer_cli.process.device import require_memory
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.memory import require_memory
 from transformer_cli.storage import REAL, Content, DamagedError, FileSystem, remove, write_folder
 from transformer_cli.storage.manifest import FORMAT_VERSION, encode_json
 from transformer_cli.storage.tensors import require_finite, tensors_content
-from transformer_cli.text.seen_lengths import SEEN_LENGTHS
+from transformer_cli.text.sentences import SEEN_LENGTHS
 
 
 @dataclass(frozen=True, slots=True)

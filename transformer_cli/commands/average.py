@@ -51,8 +51,7 @@ def average_command(
     if sum(bool(one) for one in (steps, last, best)) != 1:
         raise UsageError("give either the steps of checkpoints, or --last N, or --best N")
     from transformer_cli.checkpoint import find_run
-    from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.checkpoint.stored import AVERAGE
+    from transformer_cli.checkpoint.run_folder import AVERAGE, RunFolder
     from transformer_cli.checkpoint.trained_model import mean_of_checkpoints, write_average
     from transformer_cli.storage import RunLock, make_folders
 
@@ -93,7 +92,7 @@ def _chosen(
         UsageError: only one checkpoint is asked for.
     """
     from transformer_cli.checkpoint import list_checkpoints
-    from transformer_cli.checkpoint.stored import ranked
+    from transformer_cli.checkpoint.run_folder import ranked
 
     listing = list_checkpoints(checkpoints_folder)
     for reason in listing.skipped.values():

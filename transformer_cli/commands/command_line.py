@@ -1,4 +1,4 @@
-"""What all commands share: --debug and the log, and the refusal of command lines that would be misread.
+"""What all commands share: --debug and the log, options that several commands have, and the refusal of command lines that would be misread.
 
 Misread would be an option that is given twice or is unknown, a missing name, and a sentence with a dash.
 """
@@ -9,13 +9,19 @@ import itertools
 import os
 import re
 from collections.abc import Callable
-from pathlib import PurePath
-from typing import Annotated, Any
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from transformer_cli.commands import completion
 from transformer_cli.process.errors import UsageError
+
+# What all commands share: --debug and the log, and the refusal of command lines that would be misread.
+#
+# Misread would be an option that is given twice or is unknown, a missing name, and a sentence with a dash.
+
 
 # Arguments that look like sentences: a dash before a digit or a sign, or a dash before several words. An option
 # with its value, such as --set="a b", does not match.
@@ -196,7 +202,7 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
 
 def _takes(command: str, setting: str) -> bool:
     """Whether a command takes this setting by its option --set."""
-    from transformer_cli.config.overrides import OVERRIDABLE, commands_that_take
+    from transformer_cli.config.loading import OVERRIDABLE, commands_that_take
 
     if command == "clean":  # its --set is for its own rules
         return False
@@ -282,3 +288,120 @@ def _refusal(sentence: str, ctx: Any) -> UsageError:
         f"{sentence}: begins with a dash, so it is read as an option",
         hint=f"write -- before such sentences, behind all options: {ctx.command_path} -- '{sentence}'",
     )
+
+
+# The options that several commands share.
+
+
+ConfigOption = Annotated[
+    str,
+    typer.Option(
+        "--config",
+        "-c",
+        help="A YAML file, or the name of a shipped config such as en-it.yaml.",
+        autocompletion=completion.configs,
+    ),
+]
+OptionalConfigOption = Annotated[str | None, *ConfigOption.__metadata__]
+Overrides = list[str] | None
+
+
+def set_option(example: str, offered: Callable[[str], list[completion.Offer]]) -> Any:
+    """The option --set: an example that works for the command, and the settings that a shell offers."""
+    return typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help=f"Override a setting, such as {example}; may be repeated, and the last one for a setting counts.",
+        autocompletion=offered,
+    )
+
+
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        help="Name or folder of a run, or one of its checkpoints. Default: the newest run under runs/.",
+        autocompletion=completion.runs,
+    ),
+]
+RunsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        help="Name or folder of a run, or one of its checkpoints; several are an ensemble. "
+        "Default: the newest run under runs/.",
+        autocompletion=completion.runs,
+    ),
+]
+BeamOption = Annotated[
+    int | None,
+    typer.Option(
+        "--beam-size",
+        "-b",
+        min=1,
+        max=64,
+        help="Hypotheses per sentence; 1 is greedy search. Short for --set decoding.beam_size=N.",
+    ),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="LANGUAGE", help="Translate into this language, if the model knows several."
+    ),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="LANGUAGE",
+        help="Language of the source, if the model translates from several.",
+    ),
+]
+SignificanceOption = Annotated[
+    Literal["bootstrap", "randomization"] | None,
+    typer.Option(
+        "--significance",
+        help="The test behind the p-values of --against; bootstrap if absent.",
+    ),
+]
+ScoresOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scores",
+        metavar="NAMES",
+        help="Which scores, such as bleu,chrf++. Default: all but bleu_lc_moses.",
+        autocompletion=completion.scores,
+    ),
+]
+CometScoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--comet",
+        metavar="FOLDER",
+        help="Also score with the COMET model in this folder. Needs unbabel-comet.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
+
+
+def check_page_name(option: str, page: Path | None) -> None:
+    """Refuse a name for an HTML page that says something else.
+
+    Raises:
+        UsageError: it ends in .pdf or another ending, or is - for standard output.
+    """
+    if page == Path("-"):
+        raise UsageError(f"{option} -: this option takes a file", hint=f"{option} page.html")
+    if page is not None and page.suffix.lower() not in ("", ".html", ".htm", ".xhtml"):
+        raise UsageError(
+            f"{option} {page}: the page is HTML, but this name ends in {page.suffix}",
+            hint=f"{option} {str(page).removesuffix(page.suffix)}.html",
+        )
+
+
+SourceFileOption = Annotated[
+    Path, typer.Option("--source", help="A text file, one sentence per line; - is standard input.")
+]
+TargetFileOption = Annotated[
+    Path, typer.Option("--target", help="Its translations: line N belongs to line N of --source.")
+]

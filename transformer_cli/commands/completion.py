@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get
 from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
-    from transformer_cli.config.overrides import Command
+    from transformer_cli.config.loading import Command
 
 Offer = tuple[str, str]
 """A completion, and a sentence about it that some shells show."""
@@ -106,7 +106,7 @@ def exercises(incomplete: str) -> list[Offer]:
 
 def plotted_metrics(incomplete: str) -> list[Offer]:
     """What a run may have recorded, each with its title: the loss and the like, then the scores."""
-    from transformer_cli.config.decoding import ScoreName
+    from transformer_cli.config.schema import ScoreName
 
     titles = imported("transformer_cli.extensions.lessons.drawing.curves:TITLES")
     offers = [*titles.items(), *((name, "a score") for name in get_args(ScoreName))]
@@ -115,7 +115,7 @@ def plotted_metrics(incomplete: str) -> list[Offer]:
 
 def scores(incomplete: str) -> list[Offer]:
     """The names of scores; after a comma, one more name."""
-    from transformer_cli.config.decoding import ScoreName
+    from transformer_cli.config.schema import ScoreName
 
     before, comma, begun = incomplete.rpartition(",")
     names = [name for name in get_args(ScoreName) if name.startswith(begun)]
@@ -167,7 +167,7 @@ def cleaning_rules(incomplete: str) -> list[Offer]:
 
 
 def _settings(incomplete: str, command: "Command | None" = None) -> list[Offer]:
-    from transformer_cli.config.overrides import commands_that_take
+    from transformer_cli.config.loading import commands_that_take
 
     if before := _typed.before:
         _typed.before = ""

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import JsonOption, OptionalConfigOption, Overrides, set_option
+from transformer_cli.commands.command_line import (
+    JsonOption,
+    OptionalConfigOption,
+    Overrides,
+    set_option,
+)
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.process.errors import (
     CannotCreateError,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import JsonOption, Overrides, RunOption, set_option
+from transformer_cli.commands.command_line import JsonOption, Overrides, RunOption, set_option
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.imports import imported

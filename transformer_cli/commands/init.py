@@ -125,7 +125,7 @@ def _sheet_as_table(path: Path, *, force: bool) -> Path | None:
     Raises:
         CannotCreateError: there is such a file, and `force` is not given.
     """
-    from transformer_cli.process.extras import require_extra
+    from transformer_cli.process.imports import require_extra
     from transformer_cli.storage import staged_file
 
     if path.suffix.lower() not in (".xlsx", ".xlsm") or not path.is_file():

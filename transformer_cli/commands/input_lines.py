@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformer_cli.commands.open_descriptors import STANDARD, descriptor_of
+from transformer_cli.commands.output import STANDARD, descriptor_of
 from transformer_cli.data.sources.lines import (
     UTF_16_FOUND,
     UTF_16_MARKS,

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.open_descriptors import STANDARD
-from transformer_cli.commands.options import (
+from transformer_cli.commands.command_line import (
     FromOption,
     JsonOption,
     Overrides,
@@ -19,7 +18,7 @@ from transformer_cli.commands.options import (
     ToOption,
     set_option,
 )
-from transformer_cli.commands.output import opened_output
+from transformer_cli.commands.output import STANDARD, opened_output
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.signals import ended_after
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import JsonOption
+from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.escaping import on_one_line

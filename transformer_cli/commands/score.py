@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from transformer_cli.commands.open_descriptors import STANDARD
-from transformer_cli.commands.options import (
+from transformer_cli.commands.command_line import (
     CometScoreOption,
     JsonOption,
     ScoresOption,
     SignificanceOption,
 )
-from transformer_cli.commands.output import fitting, show
+from transformer_cli.commands.output import STANDARD, fitting, show
 from transformer_cli.process.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from transformer_cli.config.decoding import ScoreName
+    from transformer_cli.config.schema import ScoreName
     from transformer_cli.evaluation.metrics import Measurement, Score
 
 logger = logging.getLogger(__name__)
@@ -150,7 +149,7 @@ def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
     Raises:
         UsageError: there is no such score.
     """
-    from transformer_cli.config.decoding import SCORES_BY_DEFAULT, ScoreName
+    from transformer_cli.config.schema import SCORES_BY_DEFAULT, ScoreName
 
     if names is None:
         return SCORES_BY_DEFAULT

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import ConfigOption, Overrides, set_option
+from transformer_cli.commands.command_line import ConfigOption, Overrides, set_option
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def train_command(
     """Train a model, or continue its training. A run of the same name goes on where it stopped."""
     from transformer_cli.commands.progress_bar import ProgressBar
     from transformer_cli.config import SequencesData, load_config
-    from transformer_cli.config.training import ENDS_AT_MAX_STEPS
+    from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
     from transformer_cli.process.torchrun import read_launch
     from transformer_cli.training.run import train
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import (
+from transformer_cli.commands.command_line import (
     BeamOption,
     FromOption,
     JsonOption,

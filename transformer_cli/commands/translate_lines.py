@@ -22,8 +22,8 @@ from transformer_cli.commands.input_lines import (
     opened_lines,
     require_utf_8,
 )
-from transformer_cli.commands.open_descriptors import STANDARD
 from transformer_cli.commands.output import (
+    STANDARD,
     Write,
     check_output,
     is_new_or_regular,

@@ -17,7 +17,7 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import MANIFEST_NAME
-from transformer_cli.storage.growing_file import GrowingFile
+from transformer_cli.storage.growing_files import GrowingFile
 
 logger = logging.getLogger(__name__)
 

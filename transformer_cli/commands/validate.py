@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.open_descriptors import STANDARD, descriptor_of
-from transformer_cli.commands.options import (
+from transformer_cli.commands.command_line import (
     BeamOption,
     CometScoreOption,
     FromOption,
@@ -26,7 +25,14 @@ from transformer_cli.commands.options import (
     check_page_name,
     set_option,
 )
-from transformer_cli.commands.output import check_output, fitting, opened_output, show
+from transformer_cli.commands.output import (
+    STANDARD,
+    check_output,
+    descriptor_of,
+    fitting,
+    opened_output,
+    show,
+)
 from transformer_cli.commands.score import (
     check_significance,
     chosen_scores,
@@ -114,7 +120,7 @@ def validate_command(
     """Score a run on held-out text. Loss, perplexity, BLEU, chrF, TER and more, with intervals."""
     _check_options(split, source, reference, against, significance, report)
     from transformer_cli.commands.sentence_progress import sentence_progress
-    from transformer_cli.config.decoding import SCORES_BY_DEFAULT
+    from transformer_cli.config.schema import SCORES_BY_DEFAULT
     from transformer_cli.decoding.comet import load_comet
     from transformer_cli.decoding.engine import ExplainingEngine
     from transformer_cli.decoding.loading import load_run

@@ -14,10 +14,13 @@ from transformer_cli.config.data import (
     SequencesData,
     TokenizerConfig,
 )
-from transformer_cli.config.decoding import DecodingConfig, ValidationConfig
-from transformer_cli.config.model import ModelConfig
+from transformer_cli.config.schema import (
+    DecodingConfig,
+    ModelConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
 from transformer_cli.config.section import Contradiction, Positive, Section, Switch
-from transformer_cli.config.training import TrainingConfig
 
 # The settings of the machine: device, precision and threads.
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.data.sources.fields import ROLES
 from transformer_cli.data.sources.lines import read_text_chunks
 from transformer_cli.data.sources.records import first_records
-from transformer_cli.data.sources.tables import first_rows
+from transformer_cli.data.sources.tables import ROLES, first_rows
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text.languages import (

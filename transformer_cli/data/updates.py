@@ -26,12 +26,10 @@ from transformer_cli.data.order import (
     estimated_updates,
     update_batches,
 )
-from transformer_cli.process.device import derive_seed
-from transformer_cli.process.memory import to_device
+from transformer_cli.process.device import derive_seed, to_device
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.sampling import LatticeSampling, MergeDropout, WordSampler
-from transformer_cli.text.token_arrays import Padded, pad_ids
-from transformer_cli.text.typing_noise import with_noise
+from transformer_cli.text.sampling import LatticeSampling, MergeDropout, WordSampler, with_noise
+from transformer_cli.text.token_ids import Padded, pad_ids
 
 # A batch: sentence pairs as padded tensors.
 

@@ -9,12 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from transformer_cli.config import DecodingConfig
+from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
 
-if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
+if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
@@ -291,3 +293,55 @@ def length_limits(
     if options.min_length_ratio is not None:
         smallest = max(smallest, math.ceil(options.min_length_ratio * source_length))
     return LengthLimits(min(smallest + prefix_length, largest), largest)
+
+
+# Checks that two engines of the same model find the same translations.
+
+
+TIE = 1e-3
+"""Two tokens whose probabilities differ by less than this are equally good: rounding decides between them."""
+
+
+def require_agreement(
+    engine: Engine, reference: Engine, requests: Sequence[Request], *, what: str
+) -> None:
+    """Check that greedy search finds the same tokens with both engines, in float32, up to the first tie.
+
+    Args:
+        engine: the one that is checked.
+        reference: the one that is right.
+        requests: sources that both translate.
+        what: names the checked model in the message.
+
+    Raises:
+        DataError: a translation differs.
+    """
+    options = DecodingConfig(beam_size=1)
+    found = engine.translate(requests, options)
+    expected = reference.translate(requests, options)
+    differing = [
+        number
+        for number, both in enumerate(zip(requests, found, expected, strict=True), 1)
+        if not _agree(reference, *both)
+    ]
+    if differing:
+        raise DataError(
+            f"{what}: {len(differing)} of {len(requests)} greedy translations differ from those of PyTorch; "
+            f"the first is number {differing[0]}",
+            hint="set decoding.engine=torch, and report this model's config",
+        )
+
+
+def _agree(
+    reference: Engine, request: Request, found: list[Hypothesis], expected: list[Hypothesis]
+) -> bool:
+    if not found or not expected:
+        return found == expected
+    both = [*zip(found[0].ids, expected[0].ids, strict=False)]
+    num_equal = len([*takewhile(lambda pair: pair[0] == pair[1], both)])
+    if num_equal == len(both):
+        return len(found[0].ids) == len(expected[0].ids)
+    prefix = found[0].ids[:num_equal]
+    probabilities = reference.next_token_probabilities(request.ids, prefix).tolist()
+    first, second = (probabilities[token] for token in both[num_equal])
+    return abs(first - second) < TIE

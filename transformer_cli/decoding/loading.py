@@ -17,14 +17,18 @@ from transformer_cli.config import (
     SequencesData,
     load_stored_config,
 )
-from transformer_cli.config.loading import override_settings
-from transformer_cli.config.overrides import Command, commands_that_take, overridable_setting
+from transformer_cli.config.loading import (
+    Command,
+    commands_that_take,
+    overridable_setting,
+    override_settings,
+)
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.known_spellings import KnownSpellings
-from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.tokenizer import KnownSpellings
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     from transformer_cli.model import Transformer
@@ -200,7 +204,7 @@ def _combined(members: Sequence[_Loaded]) -> Translator:
     """The translator of a run, or of an ensemble."""
     if len(members) == 1:
         return members[0].translator
-    from transformer_cli.decoding.engines.ensemble import combine_translators
+    from transformer_cli.decoding.ensemble import combine_translators
 
     names = [str(member.trained.folder) for member in members]
     return combine_translators([member.translator for member in members], names)
@@ -223,7 +227,7 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         engine = load(files, config, pipeline, pytorch)
         return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
     from transformer_cli.checkpoint import load_weights
-    from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+    from transformer_cli.decoding.pytorch_engine import PyTorchEngine
     from transformer_cli.process.device import prepare_machine
 
     trained = load_weights(files)
@@ -270,7 +274,7 @@ def build_translator(
         seen: the lengths of the texts of its training.
     """
     from transformer_cli.acceleration import accelerate
-    from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+    from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 
     pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding, seen=seen)
     model = accelerate(model, machine.device).to(machine.device)

@@ -26,7 +26,6 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.known_spellings import KnownSpellings
 from transformer_cli.text.languages import has_spaces, meant_among, primary_language
 from transformer_cli.text.normalization import (
     is_blank,
@@ -35,9 +34,11 @@ from transformer_cli.text.normalization import (
     normalize_invisible,
     reads_without_invisible,
 )
-from transformer_cli.text.seen_lengths import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.sentences import (
+    FEWEST_TOKENS,
+    UNKNOWN_LENGTHS,
     Cut,
+    SeenLengths,
     Sentence,
     as_inner_part,
     closing_mark,
@@ -49,7 +50,7 @@ from transformer_cli.text.sentences import (
     split_sentences,
     without_closing_mark,
 )
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
 from transformer_cli.text.words import APOSTROPHES
 
 # Every character that some program takes for the end of a line.

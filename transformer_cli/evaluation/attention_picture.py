@@ -9,7 +9,7 @@ from torch import Tensor
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import collate
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine, attended_layers
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine, attended_layers
 from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.model import Transformer
 from transformer_cli.process.escaping import on_one_line

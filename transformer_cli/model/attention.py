@@ -19,9 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.norms import RMSNorm
-from transformer_cli.model.positions import Rotation, rotate
-from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.embeddings import Rotation, rotate
+from transformer_cli.model.norms import RMSNorm, at_least_float32
 
 KeysValues = tuple[Tensor, Tensor]
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.config.training import SmoothedOver
-from transformer_cli.model.precision import at_least_float32
+from transformer_cli.config.schema import SmoothedOver
+from transformer_cli.model.norms import at_least_float32
 
 
 class LossSums(NamedTuple):

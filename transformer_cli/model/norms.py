@@ -4,7 +4,11 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.precision import at_least_float32
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """float16 and bfloat16 become float32; float32 and float64 stay."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 class RMSNorm(nn.Module):

@@ -9,12 +9,15 @@ from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.attention import LayerCache, causal_mask, padding_mask
-from transformer_cli.model.dropout import WordDropout, applied
-from transformer_cli.model.initialization import Embedding, initialize
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer
-from transformer_cli.model.norms import build_norm
-from transformer_cli.model.positions import Rotation, build_positions, rotation_at
-from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.embeddings import (
+    Embedding,
+    Rotation,
+    build_positions,
+    initialize,
+    rotation_at,
+)
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, WordDropout, applied
+from transformer_cli.model.norms import at_least_float32, build_norm
 from transformer_cli.process.errors import ConfigError
 
 

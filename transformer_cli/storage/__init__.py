@@ -3,10 +3,10 @@
 from transformer_cli.storage.filesystem import REAL as REAL
 from transformer_cli.storage.filesystem import FileSystem as FileSystem
 from transformer_cli.storage.filesystem import errors_explained as errors_explained
-from transformer_cli.storage.json_lines import append_json_line as append_json_line
-from transformer_cli.storage.json_lines import cut_json_lines as cut_json_lines
-from transformer_cli.storage.json_lines import keep_json_lines as keep_json_lines
-from transformer_cli.storage.json_lines import read_json_lines as read_json_lines
+from transformer_cli.storage.growing_files import append_json_line as append_json_line
+from transformer_cli.storage.growing_files import cut_json_lines as cut_json_lines
+from transformer_cli.storage.growing_files import keep_json_lines as keep_json_lines
+from transformer_cli.storage.growing_files import read_json_lines as read_json_lines
 from transformer_cli.storage.lock import KnownFolder as KnownFolder
 from transformer_cli.storage.lock import RunLock as RunLock
 from transformer_cli.storage.manifest import MANIFEST_NAME as MANIFEST_NAME

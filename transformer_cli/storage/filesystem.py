@@ -1,15 +1,18 @@
 """All operations that change the disk, on each operating system, and the messages for their errors."""
 
 import errno
+import lzma
 import os
 import shutil
 import sys
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.process.errors import CannotCreateError, DataError, StorageError, TryAgainError
 
 # Calls of the operating system that Windows or macOS lacks, or does differently.
 #
@@ -241,3 +244,30 @@ def _free(path: Path, fs: FileSystem) -> str:
 
 def _bytes(count: int | None) -> str:
     return "an unknown number of bytes" if count is None else f"{count:,} bytes"
+
+
+# Damage of a zip file, which Python tells by exceptions of many kinds.
+
+
+ZIP_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,  # an unknown kind of compression
+    RuntimeError,  # an encrypted part
+    ValueError,  # a place before the beginning of the data
+)
+
+
+@contextmanager
+def zip_damage_explained(message: str, hint: str | None = None) -> Iterator[None]:
+    """Turn the errors that a damaged zip file raises in the block into a DataError."""
+    try:
+        yield
+    except ZIP_DAMAGE as error:
+        raise DataError(f"{message}: {error}", hint=hint) from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place before the beginning of the file
+            raise
+        raise DataError(f"{message}: {error.strerror}", hint=hint) from error

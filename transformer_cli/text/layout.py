@@ -1,9 +1,150 @@
-"""The layout of a line: which parts of it are text, and how columns stay aligned when the text changes."""
+"""The layout of a line: which parts of it are text, which spans of the text are protected, and how columns stay aligned when the text changes."""
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import NamedTuple
+
+from transformer_cli.text.normalization import EMOJI
+
+# Protected spans.
+
+
+# The endings of domains and of files that are recognised without "http://" or a folder before them.
+_DOMAINS = "com|org|net|edu|gov|info|eu|io"
+_FILE_ENDINGS = (
+    "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|odp|csv|tsv|json|jsonl|xml|html?|ya?ml|toml|ini|log|py|js|sh|c|cpp|java|"
+    "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso"
+)
+_CURRENCIES = "EUR|USD|GBP|CHF|JPY|CNY|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|INR|BRL"
+# What a URL may contain. Scripts without spaces between words are left out, because there the sentence goes on
+# directly after a URL: U+0E00..U+0E7F Thai, U+3000 and above Chinese, Japanese and Korean.
+_IN_URL = r"[^\s<>\"'`{}|\\^\u00ab\u00bb\u2018-\u201e\u0e00-\u0e7f\u2026\u3000-\uffff\U00010000-\U0010ffff]"
+_NO_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+# Emoji and other pictures such as a star or a telephone.
+_PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
+# Between a number and its unit or the next three digits: the plain, no-break, narrow no-break and thin space.
+_SPACE = r"\u00a0\u202f\u2009"
+_PATTERNS = {
+    "tag": (
+        rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
+        rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
+    ),
+    # With the signs that choose a colour or join several pictures to one.
+    "picture": (
+        rf"(?:[0-9#*]\ufe0f?\u20e3|[{EMOJI}]\ufe0f|[{_PICTURE}])"
+        rf"(?:[{_PICTURE}\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d[{EMOJI}])*"
+    ),
+    "code": (
+        rf"`[^`{_NO_CONTROL}]{{1,200}}`"
+        r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
+    ),
+    "placeholder": (
+        rf"\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}"  # {{name}}
+        rf"|[$\#%]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, ${x}, %{x}, {% if x %}
+        rf"|\[\[[^\[\]{_NO_CONTROL}]{{1,99}}\]\]"  # [[name]]
+        r"|%\(\w{1,99}\)[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?[A-Za-z]"  # %(x)d
+        r"|(?<![\d%])%(?:\d{1,3}\$)?[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@](?![A-Za-z])"
+        rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
+        r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
+        r"|\$[A-Za-z_]\w{0,99}"  # $x
+    ),
+    "address": (
+        rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}"
+        rf"|(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,15}}://|www\.(?=[^\W_])|mailto:|tel:){_IN_URL}+"
+        rf"|(?<![\w@.-])(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_DOMAINS})(?![\w-])(?:[/?#]{_IN_URL}*)?"
+    ),
+    "path": (
+        r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
+        r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
+        r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
+        rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS})(?![\w-])"  # report.pdf
+        r"|(?<![\w@#&])[@#][^\W\d_]\w{0,99}"  # @name, #topic
+    ),
+    # A word that begins with letters and has digits: A4, XY-123/45, mp3.
+    "name": r"(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
+    "number": (
+        rf"(?:(?:(?<!\w)(?:{_CURRENCIES})|[$£¥\u20a0-\u20cf])[ {_SPACE}]?)?(?:(?<![\w)])[+\u2212-])?"
+        rf"\d+(?:[.,:/'\u2019{_SPACE}-]\d+)*"
+        rf"(?:[ {_SPACE}]?(?:°[CF]|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
+    ),
+}
+# A text without any of these holds no span, and most sentences hold none.
+_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:\ufe0f\u20e3{_PICTURE}]|\.\w")
+_CLOSING = ".,;:!?'\")]}…*_-"
+
+
+@functools.cache
+def _span_pattern() -> re.Pattern[str]:
+    """All patterns as one; compiled at its first use, because it takes longer than most imports."""
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
+
+
+class SpanKind(Enum):
+    """How a span may be treated while its sentence is translated."""
+
+    TAG = "tag"
+    """Markup or an emoji: it stands between words and is none."""
+    WORD = "word"
+    """A URL, address, path, placeholder or code: it takes the place of a name in its sentence."""
+    NUMBER = "number"
+    """Digits: many models copy them, and those that are copied wrongly are repaired."""
+
+
+class Span(NamedTuple):
+    """A protected part of a text: text[start:end]."""
+
+    start: int
+    end: int
+    kind: SpanKind
+
+
+def find_spans(text: str) -> list[Span]:
+    """The protected spans of a text, in order, without overlaps; no span contains a line break or a control character.
+
+    The full stop, comma or bracket after a URL belongs to the sentence, and not to the span.
+    """
+    return list(_spans(text)) if _ANY_SIGN.search(text) else []
+
+
+def span_texts(text: str, spans: Sequence[Span]) -> list[str]:
+    """The text of each span."""
+    return [text[span.start : span.end] for span in spans]
+
+
+def masked(text: str, spans: Sequence[Span], sign: str) -> str:
+    """The text with `sign` in place of each character of a span; its length is the same."""
+    pieces, place = [], 0
+    for span in spans:
+        pieces += [text[place : span.start], sign * (span.end - span.start)]
+        place = span.end
+    return "".join([*pieces, text[place:]])
+
+
+def _spans(text: str) -> Iterator[Span]:
+    place, pattern = 0, _span_pattern()
+    while match := pattern.search(text, place):
+        start, end, kind = match.start(), match.end(), match.lastgroup
+        if kind in ("address", "path"):
+            end = _without_closing_marks(text, start, end)
+        place = end
+        kinds = {"tag": SpanKind.TAG, "picture": SpanKind.TAG, "number": SpanKind.NUMBER}
+        yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
+
+
+def _without_closing_marks(text: str, start: int, end: int) -> int:
+    """The end of a URL or path without the punctuation after it; a bracket that it opens stays."""
+    while end > start + 1 and text[end - 1] in _CLOSING:
+        if text[end - 1] == ")" and text.count("(", start, end) >= text.count(")", start, end):
+            break
+        end -= 1
+    return end
+
+
+# The layout of a line: which parts of it are text, and how columns stay aligned when the text changes.
+
 
 # Indentation, the quote marks of an e-mail (> >), and then at most two marks of a list, with the white space
 # after them: - * • 1. 2) a) (iv) # [x]

@@ -1,11 +1,16 @@
-"""The tokenizer: text to token ids, and token ids to text; its files; and the cache of words in front of it."""
+"""The tokenizer: text to token ids, and token ids to text; its files; the cache of words in front of it; and what its tokens spell."""
 
 import re
+import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import DataError
@@ -20,9 +25,8 @@ from transformer_cli.text.tokenizer_file import (
 from transformer_cli.text.vocabulary import learn_model
 from transformer_cli.text.words import SPECIALS, UNK, can_be_encoded_alone, continues_word
 
-if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
-    from transformer_cli.text.token_arrays import IdLists
-    from transformer_cli.text.token_bytes import BytePieces, WordEdges
+if TYPE_CHECKING:
+    from transformer_cli.text.token_ids import IdLists
 
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
@@ -78,7 +82,7 @@ class Tokenizer:
             texts: an array of strings of pyarrow.
             with_end: whether [EOS] follows the ids of each text.
         """
-        from transformer_cli.text.token_arrays import encode_column
+        from transformer_cli.text.token_ids import encode_column
 
         return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
 
@@ -170,7 +174,6 @@ class Tokenizer:
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
         if self._parts.layout.kind == "WordLevel":
             return None
-        from transformer_cli.text.token_bytes import BytePieces
 
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
 
@@ -187,7 +190,6 @@ class Tokenizer:
     @cached_property
     def word_edges(self) -> "WordEdges":
         """Which tokens go on with the word before them, and which end within a word."""
-        from transformer_cli.text.token_bytes import WordEdges
 
         layout = self._parts.layout
         pieces = [layout.bytes_of(piece) for piece in self._pieces]
@@ -505,3 +507,236 @@ class _WordsAtSpaces(dict[str, bytes]):
             self[""] = b""
         ids = self[word] = as_bytes(self._encode_text(word))
         return ids
+
+
+# What the bytes of tokens mean: which token may follow which, and where words begin and end.
+
+
+BETWEEN_CHARACTERS = 0
+FORBIDDEN = -1
+
+
+class _Range(NamedTuple):
+    """Bytes that a state allows, both ends included, and the state after them."""
+
+    first: int
+    last: int
+    next_state: int
+
+
+# States 1 to 3 require 1 to 3 continuation bytes. In states 4 to 7 the first of them has a narrower range, which
+# rules out overlong forms, surrogates, and code points above U+10FFFF.
+_STATES: tuple[tuple[_Range, ...], ...] = (
+    (
+        _Range(0x00, 0x7F, 0),
+        _Range(0xC2, 0xDF, 1),
+        _Range(0xE0, 0xE0, 4),
+        _Range(0xE1, 0xEC, 2),
+        _Range(0xED, 0xED, 5),
+        _Range(0xEE, 0xEF, 2),
+        _Range(0xF0, 0xF0, 6),
+        _Range(0xF1, 0xF3, 3),
+        _Range(0xF4, 0xF4, 7),
+    ),
+    (_Range(0x80, 0xBF, 0),),
+    (_Range(0x80, 0xBF, 1),),
+    (_Range(0x80, 0xBF, 2),),
+    (_Range(0xA0, 0xBF, 1),),
+    (_Range(0x80, 0x9F, 1),),
+    (_Range(0x90, 0xBF, 2),),
+    (_Range(0x80, 0x8F, 2),),
+)
+_NEVER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class BytePieces:
+    """The tokens of a vocabulary as steps between states.
+
+    The bytes of all tokens together are UTF-8. A state is what the bytes so far require of the next byte (RFC 3629, section 4):
+    nothing, because a character has just ended, or one of several ranges of continuation bytes. Each token leads from a state
+    to another, or is not allowed in it.
+    """
+
+    next_states: NDArray[np.int64]
+    """(states, V): the state after a token, or -1 if the token is not allowed."""
+    is_allowed: NDArray[np.bool_]
+    """(states, limits, V): whether a token is allowed if at most `limit` tokens may follow it. The last limit stands
+    for all larger ones."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[bytes]) -> "BytePieces | None":
+        """The steps of the tokens, or None if each token consists of whole characters.
+
+        Args:
+            pieces: the bytes of each token; empty for a special token, which may stand between characters only.
+        """
+        first_row = [_after(piece, BETWEEN_CHARACTERS) for piece in pieces]
+        if not any(first_row):
+            return None
+        others = [[_after(piece, state) for piece in pieces] for state in range(1, len(_STATES))]
+        next_states = np.array([first_row, *others], dtype=np.int64)
+        to_end = _tokens_to_end(next_states)
+        limits = np.arange(1 + to_end[to_end < _NEVER].max())
+        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
+        return cls(next_states, after[:, None, :] <= limits[:, None])
+
+
+def _after(piece: bytes, state: int) -> int:
+    """The state after the bytes of a token."""
+    if not piece or piece.isascii():
+        return state if state == BETWEEN_CHARACTERS else FORBIDDEN
+    for byte in piece:
+        fitting = (entry for entry in _STATES[state] if entry.first <= byte <= entry.last)
+        entry = next(fitting, None)
+        if entry is None:
+            return FORBIDDEN
+        state = entry.next_state
+    return state
+
+
+def _tokens_to_end(next_states: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(states,): the smallest number of tokens that end the character in each state."""
+    lengths = np.full(len(_STATES), _NEVER, dtype=np.int64)
+    lengths[BETWEEN_CHARACTERS] = 0
+    for _ in _STATES:  # a shortest path visits no state twice
+        after = np.where(next_states == FORBIDDEN, _NEVER, lengths[next_states])
+        lengths[1:] = np.minimum(lengths, after.min(axis=1) + 1)[1:]
+    return lengths
+
+
+# The first or last character of a token that has only some bytes of it.
+_INCOMPLETE = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class WordEdges:
+    """Whether the first and the last character of each token belong to a word that other tokens may go on with."""
+
+    goes_on: NDArray[np.bool_]
+    """(V,): whether the token begins inside a word: with a letter, a digit or a combining mark, without a space."""
+    ends_in_word: NDArray[np.bool_]
+    """(V,): whether the token ends with such a character, so that the next token can go on with the word."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[bytes], *, has_spaced_words: bool = False) -> "WordEdges":
+        """The edges of the tokens.
+
+        Args:
+            pieces: the bytes of each token; empty for a special token, which never belongs to a word. An incomplete
+                character counts as a letter.
+            has_spaced_words: as in `SplitPatterns.of`.
+        """
+        texts = [piece.decode("utf-8", errors="replace") for piece in pieces]
+        edges = [
+            [
+                character == _INCOMPLETE
+                or continues_word(character, has_spaced_words=has_spaced_words)
+                for character in (text[:1], text[-1:])
+            ]
+            for text in texts
+        ]
+        both = np.array(edges, dtype=np.bool_).reshape(-1, 2)
+        return cls(both[:, 0].copy(), both[:, 1].copy())
+
+    @classmethod
+    def none(cls, vocab_size: int) -> "WordEdges":
+        """For a vocabulary in which every token is a whole word or a mark."""
+        return cls(np.zeros(vocab_size, dtype=np.bool_), np.zeros(vocab_size, dtype=np.bool_))
+
+
+# Known spellings: a word that is not in the vocabulary, read as one that differs only in case, accents or marks.
+
+
+# Typographic marks, and how they are typed on a keyboard.
+_TYPED_MARKS = {
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u201e": '"',
+    "\u00ab": '"',
+    "\u00bb": '"',
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+    "\u2014": "-",
+    "\u2026": "...",
+}
+_APOSTROPHES = str.maketrans({"'": "\u2019", "\u2019": "'"})
+_SEVERAL_SPACES = re.compile(r"(?<=\S)\s{2,}(?=\S)")
+
+
+class KnownSpellings:
+    """The spellings of a vocabulary of words."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """
+        Args:
+            tokenizer: of the source. One of subwords knows every spelling, so its texts do not change.
+        """
+        self._tokenizer = tokenizer
+        self._is_of_words = tokenizer.parts.layout.kind == "WordLevel"
+
+    def respelled(self, text: str) -> str:
+        """The text with several spaces as one, and with unknown words in a spelling that the vocabulary has.
+
+        Words that are known, or that are unknown in every spelling, do not change.
+        """
+        text = _SEVERAL_SPACES.sub(" ", text)
+        if not self._is_of_words or self._knows(text):
+            return text
+        pieces: list[str] = []
+        place, is_first = 0, True
+        for spelled in self._tokenizer.words(text):
+            word = spelled.strip()
+            start = text.find(word, place)
+            if not word or start < 0:
+                continue
+            pieces += [text[place:start], self._known(word, is_first=is_first)]
+            place = start + len(word)
+            is_first = is_first and not word[0].isalnum()
+        return "".join([*pieces, text[place:]])
+
+    def _known(self, word: str, *, is_first: bool) -> str:
+        if self._knows_word(word):
+            return word
+        return next(filter(self._knows_word, self._spellings(word, is_first=is_first)), word)
+
+    def _spellings(self, word: str, *, is_first: bool) -> Iterator[str]:
+        """Other spellings of a word or mark, the most similar first."""
+        capitalised, small = word.capitalize(), word.lower()
+        in_other_cases = [capitalised, small] if is_first else [small, capitalised]
+        for spelling in [word, *in_other_cases]:
+            yield spelling
+            yield spelling.translate(_APOSTROPHES)
+        if word in _TYPED_MARKS:
+            yield _TYPED_MARKS[word]
+        for spelling in [word, *in_other_cases]:
+            yield self._with_accents.get(_without_accents(spelling), spelling)
+
+    def _knows(self, text: str) -> bool:
+        return self._tokenizer.unk_id not in self._tokenizer.encode(text)
+
+    def _knows_word(self, word: str) -> bool:
+        # An elided word such as dov' is one word only in a text where a letter follows, so it is looked up.
+        return word in self._words or self._knows(word)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(map(str.strip, self._tokenizer.entries))
+
+    @cached_property
+    def _with_accents(self) -> dict[str, str]:
+        """For each word of the vocabulary without its accents, the word; of several, the most frequent one."""
+        words: dict[str, str] = {}
+        for entry in self._tokenizer.entries[len(self._tokenizer.special_tokens) :]:
+            word = entry.strip()
+            words.setdefault(_without_accents(word), word)
+        return words
+
+
+def _without_accents(word: str) -> str:
+    decomposed = unicodedata.normalize("NFD", word)
+    letters = (sign for sign in decomposed if not unicodedata.combining(sign))
+    return unicodedata.normalize("NFC", "".join(letters)).translate(_APOSTROPHES)

@@ -35,7 +35,7 @@ from transformer_cli.process.device import Machine, num_usable_cpus
 from transformer_cli.process.errors import TrainingStoppedError, TryAgainError
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
 from transformer_cli.training.callbacks import Callback, TrainingReport
-from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.optimizers import learning_rate
 from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)

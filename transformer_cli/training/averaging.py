@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer_cli.checkpoint.stored import (
+from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
     Checkpoint,
     list_averages,

@@ -25,15 +25,14 @@ from transformer_cli.data.order import EpochOrder
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.updates import Batch, training_pairs
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import Machine
+from transformer_cli.process.device import Machine, free_bytes, require_memory
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
-from transformer_cli.process.memory import free_bytes, require_memory
 from transformer_cli.process.torchrun import read_launch
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.words import SPECIALS
-from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.processes.process_group import ALONE, Processes
+from transformer_cli.training.process_group import ALONE, Processes
+from transformer_cli.training.step import build_objective
 
 # A model whose training cannot fit into memory is refused before anything is allocated.
 

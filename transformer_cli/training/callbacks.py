@@ -1,20 +1,35 @@
 """Callbacks: what a caller adds to a training run, such as a progress bar or a log; and the reports that they get."""
 
+import io
+import logging
 import math
+import re
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from transformer_cli.checkpoint.stored import StateValues
+from transformer_cli.checkpoint.run_folder import RunFolder, StateValues
+from transformer_cli.config import Config
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
+from transformer_cli.evaluation.attention_picture import attention_picture
+from transformer_cli.evaluation.validation import Sample
+from transformer_cli.process.errors import TfmError
+from transformer_cli.process.imports import imported
+from transformer_cli.storage import KnownFolder, append_json_line, cut_json_lines, keep_json_lines
 from transformer_cli.training.step import StepReport
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 # What is measured between two reports: sums of losses and tokens, and the speed.
 
@@ -209,3 +224,258 @@ class Callbacks(Callback):
 
     def should_save(self) -> bool:
         return any([callback.should_save() for callback in self._callbacks])
+
+
+# What a run records in its folder: log lines, metrics.jsonl, and event files for TensorBoard.
+
+
+logger = logging.getLogger(__name__)
+
+PARTS = ("train", "validation")
+LOSS = "loss"
+NUM_PICTURES = 3
+"""Of how many samples a validation draws the attention."""
+# What extensions record, by the setting that asks for it: the module and the class of a callback that is made of the
+# `Recorder`. It is imported when a training begins whose config asks for it.
+RECORDED_BY_EXTENSIONS = {
+    "validation.num_samples": "transformer_cli.extensions.lessons.explaining.learning:LearningRecorder",
+}
+_EVENTS = "events.out.tfevents."
+
+
+def recorders(config: Config, folder: RunFolder) -> list[Callback]:
+    """What records a run: the recorder of the core, then those of extensions that its config asks for."""
+    recorder = Recorder(folder)
+    found: list[Callback] = [recorder]
+    for setting, place in RECORDED_BY_EXTENSIONS.items():
+        if attrgetter(setting)(config):
+            found.append(imported(place)(recorder))
+    return found
+
+
+class Recorder(Callback):
+    """Records one run; if a file cannot be written, it warns once and the run continues."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.first_step = 0
+        self.num_steps: int | None = None
+        self.boards: dict[str, _EventFile] = {}
+        self.known: KnownFolder | None = None
+        self.is_recording = True
+        self.is_warned = False
+        self.is_lost = False
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        self.first_step, self.num_steps = first_step, num_steps
+        self.known = KnownFolder(self.folder.path)
+        try:
+            # Steps after the checkpoint are trained again, and recorded again.
+            for file in (self.folder.metrics_file, self.folder.learning_file):
+                cut_json_lines(file, after_step=first_step)
+        except TfmError as error:
+            self.is_recording = False  # otherwise steps would be recorded twice
+            self._warn(error)
+        try:
+            self.boards = _open_boards(self.folder.tensorboard_folder, first_step)
+        except OSError as error:
+            self._warn(error)
+
+    def on_report(self, report: TrainingReport) -> None:
+        steps = f"{report.step}/{self.num_steps}" if self.num_steps else f"{report.step}"
+        speed = f"{report.target_tokens_per_second:,.0f} tok/s"
+        scale = report.gradient_scale
+        scaled = "" if scale is None else f"  gradients x {scale:,.6g}"
+        logger.info(
+            "step %s  epoch %d  loss %.4f  lr %.2e  %s%s",
+            steps, report.epoch, report.loss, report.learning_rate, speed, scaled,
+            extra={"is_on_the_bar": sys.stderr.isatty()},
+        )  # fmt: skip
+        figures = {name: value for name, value in asdict(report).items() if value is not None}
+        self.record({"kind": "train"} | figures, self.folder.metrics_file)
+        self.draw(
+            "train",
+            report.step,
+            {
+                LOSS: report.loss,
+                "training/objective": report.objective,
+                "training/learning_rate": report.learning_rate,
+                "training/gradient_norm": report.gradient_norm,
+                "training/target_tokens_per_second": report.target_tokens_per_second,
+                "training/source_tokens_per_second": report.source_tokens_per_second,
+                "training/skipped_updates": report.num_skipped,
+                "training/epoch": report.epoch,
+                **({} if scale is None else {"training/gradient_scale": scale}),
+            },
+        )
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """Losses and scores, sample translations, and the attention of the first few samples."""
+        scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
+        logger.info(
+            "step %d  validation: loss %.4f  perplexity %.2f%s",
+            step, report.loss, report.perplexity, scores,
+        )  # fmt: skip
+        line = {"kind": "validation", "step": step}
+        for of_direction in report.directions:
+            scores = "".join(f"  {score.name} {score.value:.2f}" for score in of_direction.scores)
+            logger.info("    %s: loss %.4f%s", of_direction.direction, of_direction.loss, scores)
+        self.record(line | report.as_json(), self.folder.metrics_file, replaced=line)
+        curves = {LOSS: report.loss, "perplexity": report.perplexity}
+        scored = {f"scores/{score.name}": score.value for score in report.scores}
+        for one in report.directions:
+            curves[f"losses/{one.direction}"] = one.loss
+            scored |= {f"scores/{score.name}_{one.direction}": score.value for score in one.scores}
+        self.draw("validation", step, curves | scored)
+        for number, sample in enumerate(report.samples):
+            shown = "\n".join(f"    {line}" for line in sample.lines())
+            logger.info("%s", shown)
+            self._on_board("validation", step, "text", f"samples/{number}", shown)
+        for number, sample in enumerate(report.samples[:NUM_PICTURES]):
+            of_sample = translator_of(sample, translator)
+            if figure := attention_picture(of_sample, sample.source, sample.predicted):
+                self._on_board("validation", step, "figure", f"attention/{number}", figure)
+
+    def should_stop(self) -> bool:
+        """True after the run folder was renamed or removed: then the training saves its state elsewhere and ends."""
+        return self.is_lost
+
+    def on_end(self) -> None:
+        for board in self.boards.values():
+            board.close()
+
+    def draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
+        """Add a point to curves of TensorBoard.
+
+        Args:
+            part: one of `PARTS`.
+        """
+        for name, value in curves.items():
+            self._on_board(part, step, "scalar", name, value)
+
+    def record(
+        self, line: Mapping[str, Any], file: Path, *, replaced: Mapping[str, Any] | None = None
+    ) -> None:
+        """Append a line to a file of the run.
+
+        Args:
+            replaced: of a validation: its earlier lines have these values. A resumed run repeats the validation of its
+                first step, so these lines are removed there.
+        """
+        if replaced is not None and replaced["step"] == self.first_step:
+            self._forget(replaced, file)
+        if self.known is not None and not self.known.is_in_place():
+            self._leave(self.known)
+        if not self.is_recording:
+            return
+        try:
+            append_json_line(self.folder.path / file.name, line)
+        except TfmError as error:
+            self._warn(error)
+
+    def _forget(self, line: Mapping[str, Any], file: Path) -> None:
+        try:
+            keep_json_lines(file, lambda record: not line.items() <= record.items())
+        except TfmError as error:
+            self._warn(error)
+
+    def _leave(self, known: KnownFolder) -> None:
+        """The folder was renamed or removed: ask to stop, and until then record in the renamed folder."""
+        if not self.is_lost:
+            logger.warning("%s was renamed or removed: saving and stopping", known.path)
+        self.is_lost = True
+        renamed = known.find_nearby()
+        if renamed is None:
+            self.is_recording = False
+        else:
+            self.folder, self.known = RunFolder(renamed), KnownFolder(renamed)
+
+    def _on_board(self, part: str, step: int, kind: str, *content: Any) -> None:
+        if part not in self.boards:
+            return
+        try:
+            self.boards[part].add(step, kind, *content)
+        except OSError as error:
+            self.on_end()
+            self.boards = {}
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if not self.is_warned:
+            reason = error.message if isinstance(error, TfmError) else error
+            logger.warning("metrics cannot be written any more (%s); the run goes on", reason)
+        self.is_warned = True
+
+
+def translator_of(sample: Sample, translator: Translator) -> Translator:
+    """The translator in the direction of a sample."""
+    if sample.direction is None:
+        return translator
+    return translator.towards(sample.direction.target, sample.direction.source)
+
+
+def _open_boards(folder: Path, first_step: int) -> dict[str, "_EventFile"]:
+    """An event file for the training, and one for the validations: TensorBoard draws both into one chart.
+
+    TensorBoard puts curves of the same name into one chart, with one curve for each folder of event files.
+    """
+    if any(folder.glob(f"{_EVENTS}*")):
+        # Earlier versions wrote here; their curves lose the steps that are trained again.
+        _EventFile(folder, first_step=first_step).close()
+    return {name: _EventFile(folder / name, first_step=first_step) for name in PARTS}
+
+
+class _EventFile:
+    """A file for TensorBoard; each event is on the disk as soon as it is added.
+
+    PyTorch's SummaryWriter is not used: its thread ends with a traceback if the disk is full, and
+    it names files by the clock, which may jump. TensorBoard reads files in the order of their names.
+    """
+
+    def __init__(self, folder: Path, *, first_step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+
+        folder.mkdir(parents=True, exist_ok=True)
+        names = (
+            re.fullmatch(rf"{re.escape(_EVENTS)}(\d+)", path.name) for path in folder.iterdir()
+        )
+        number = max((int(name[1]) for name in names if name), default=-1) + 1
+        self._file = (folder / f"{_EVENTS}{number:06d}").open("xb", buffering=0)
+        # From this step on, TensorBoard ignores earlier files.
+        start = SessionLog(status=SessionLog.START)
+        try:
+            self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+            self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+        except OSError:
+            self.close()
+            raise
+
+    def add(self, step: int, kind: str, *content: Any) -> None:
+        """Add an event; `kind` is figure, or names a function of `torch.utils.tensorboard.summary`, such as text."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from torch.utils.tensorboard import summary
+
+        made = _picture(*content) if kind == "figure" else getattr(summary, kind)(*content)
+        self._write(Event(wall_time=time.time(), step=step, summary=made))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, event: Any) -> None:
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        RecordWriter(self._file).write(event.SerializeToString())
+
+
+def _picture(name: str, figure: "Figure") -> Any:
+    """A drawing for TensorBoard. PyTorch's `summary.image` would copy its pixels as float32, four times their size."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    canvas, png = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.print_png(png)  # type: ignore[no-untyped-call]
+    width, height = canvas.get_width_height()
+    image = Summary.Image(
+        width=width, height=height, colorspace=4, encoded_image_string=png.getvalue()
+    )
+    return Summary(value=[Summary.Value(tag=name, image=image)])

@@ -22,11 +22,10 @@ from transformer_cli.checkpoint import (
     load_trained,
     open_checkpoint,
 )
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RunFolder
-from transformer_cli.checkpoint.stored import MODEL_FILE
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, RunFolder
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.model import Transformer
-from transformer_cli.model.dropout import WordDropout
+from transformer_cli.model.layers import WordDropout
 from transformer_cli.process.device import derive_seed, seed_everything
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.text import SequenceFormat, Tokenizer

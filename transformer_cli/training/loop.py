@@ -39,10 +39,8 @@ from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.process.errors import TrainingStoppedError
 from transformer_cli.training.callbacks import Callbacks, Meter, TrainingReport
-from transformer_cli.training.moving_average import MovingAverage
-from transformer_cli.training.objectives import Objective
-from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.optimizers import MovingAverage, Optimizer, learning_rate
+from transformer_cli.training.process_group import Processes
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -50,9 +48,7 @@ from transformer_cli.training.progress import (
     is_validation_due,
     reaches_limit,
 )
-from transformer_cli.training.schedules import learning_rate
-from transformer_cli.training.step import StepReport, train_step
-from transformer_cli.training.worker import Worker
+from transformer_cli.training.step import Objective, StepReport, Worker, train_step
 
 
 @dataclass(frozen=True, slots=True)

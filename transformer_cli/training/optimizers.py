@@ -1,15 +1,82 @@
-"""Optimizers behind one adapter: build, step only on a finite gradient, save and restore the state; and the scale of gradients in float16."""
+"""Optimizers behind one adapter: build, step only on a finite gradient, save and restore; learning-rate schedules; the moving average of the weights."""
 
+import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from transformer_cli.acceleration.optimizers import MOMENTUM, BatchedMuon, step, without_tracer
-from transformer_cli.checkpoint.stored import StateValues
+from transformer_cli.checkpoint import Checkpoint
+from transformer_cli.checkpoint.run_folder import RAW, StateValues
 from transformer_cli.config import TrainingConfig
+from transformer_cli.config.schema import DEFAULT_PLATEAU_FACTOR
+from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError
+from transformer_cli.training.process_group import own_part, sharded_like
+
+# Learning-rate schedules: the learning rate is a pure function of the step and, for plateau, of the number of drops.
+
+
+def learning_rate(
+    step: int, training: TrainingConfig, *, d_model: int, num_drops: int = 0
+) -> float:
+    """The learning rate of update `step`, which counts from 1.
+
+    Args:
+        step: the number of the update.
+        training: schedule, peak and warm-up.
+        d_model: the width of the model, for noam.
+        num_drops: how often best_metric has stopped improving, for plateau (`Progress.plateau_drops`).
+
+    Source: Vaswani et al. 2017, equation 3 (noam); Loshchilov and Hutter 2017, equation 5 (cosine); Hu et al.
+    2024, section 4.2, and Hagele et al. 2024, section 3 (warmup_stable_decay, with a linear decay).
+    """
+    warmup_steps = training.warmup_steps
+    if training.schedule == "noam":
+        factor = 1.0 if training.noam_factor is None else training.noam_factor
+        return factor * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+    peak = training.peak_learning_rate
+    if step < warmup_steps:
+        return peak * step / warmup_steps
+    lowest = training.min_learning_rate or 0.0
+    match training.schedule:
+        case "inverse_sqrt":
+            return float(peak * (max(warmup_steps, 1) / step) ** 0.5)
+        case "cosine":
+            angle = _share_done(step, warmup_steps, training) * torch.pi
+            # Rounded to float32, so that runs of older versions can be resumed.
+            return float(
+                lowest + (peak - lowest) * 0.5 * (1 + torch.cos(torch.tensor(angle)).item())
+            )
+        case "linear":
+            return lowest + (peak - lowest) * (1 - _share_done(step, warmup_steps, training))
+        case "warmup_stable_decay":
+            first = last_stable_step(training)
+            return lowest + (peak - lowest) * (1 - _share_done(step, first, training))
+        case "plateau":
+            factor = training.plateau_factor or DEFAULT_PLATEAU_FACTOR
+            return max(lowest, peak * factor**num_drops)
+        case "constant":
+            return peak
+
+
+def last_stable_step(training: TrainingConfig) -> int:
+    """warmup_stable_decay: the last update at the peak; the steps after it depend on max_steps and decay_steps."""
+    assert training.max_steps is not None
+    assert training.decay_steps is not None
+    return training.max_steps - training.decay_steps
+
+
+def _share_done(step: int, first: int, training: TrainingConfig) -> float:
+    """0 up to step `first`, 1 from max_steps on, and linear between them."""
+    assert training.max_steps is not None
+    return min(max((step - first) / max(training.max_steps - first, 1), 0.0), 1.0)
+
+
+# Optimizers, and the scale of gradients in float16.
+
 
 GRADIENT_SCALE = "gradient_scale"
 """Its part of `state.json`."""
@@ -288,3 +355,89 @@ def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:
     Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon.
     """
     return parameter.ndim == 2 and name.startswith(("encoder.layers.", "decoder.layers."))
+
+
+# The exponential moving average of the weights: validation and translation use it; training uses the raw weights.
+
+
+class MovingAverage:
+    """A second model, whose weights follow those of the trained one: average += (1 - d) (weights - average).
+
+    The average begins as a copy of the first weights. The decay d of update t is min(`decay`, (1 + t) / (10 + t)), so
+    the first weights soon have little influence. d depends on the step only, so only the average itself is saved.
+
+    Args:
+        model: the model that is trained, on its device and not compiled yet.
+        decay: share of the average that each update keeps, such as 0.999.
+
+    Source: Polyak and Juditsky 1992 (averaging); the warm-up of d is that of TensorFlow's ExponentialMovingAverage
+    with `num_updates`.
+    """
+
+    def __init__(self, model: Transformer, decay: float) -> None:
+        self.decay = decay
+        self.model = copy.deepcopy(model).requires_grad_(False).eval()
+        self._trained = model
+
+    @classmethod
+    def of(cls, model: Transformer, training: TrainingConfig) -> Self | None:
+        """The average that a config asks for, or None."""
+        return None if training.ema_decay is None else cls(model, training.ema_decay)
+
+    @torch.no_grad()
+    def update(self, step: int, is_finite: Tensor) -> None:
+        """Move the average towards the weights after update `step`; a skipped update does not move it.
+
+        Args:
+            step: the number of the update, from 1 on.
+            is_finite: () bool, False if the update was skipped; on an accelerator the CPU does not wait for it.
+        """
+        share = 1 - min(self.decay, (1 + step) / (10 + step))
+        weights, averages = (
+            [own_part(parameter.detach()) for parameter in model.parameters()]
+            for model in (self._trained, self.model)
+        )
+        if is_finite.device.type != "cpu":
+            differences = torch._foreach_sub(weights, averages)
+            torch._foreach_mul_(differences, share * is_finite)
+            torch._foreach_add_(averages, list(differences))
+        elif bool(is_finite):
+            torch._foreach_lerp_(averages, weights, share)
+
+
+def tensors_to_save(
+    model: Transformer, optimizer: Optimizer, average: MovingAverage | None
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The tensors of model.safetensors, for translation, and those of optimizer.safetensors, for resuming.
+
+    With a moving average, the model's file holds the average, and the raw weights are part of the
+    optimizer's state.
+    """
+    if average is None:
+        return model.state_dict(), optimizer.state()
+    return average.model.state_dict(), optimizer.state() | _raw(model)
+
+
+def restore_tensors(
+    checkpoint: Checkpoint, model: Transformer, optimizer: Optimizer, average: MovingAverage | None
+) -> None:
+    """Load the tensors that `tensors_to_save` returned for a checkpoint.
+
+    Raises:
+        DataError: the tensors are not those of this model, optimizer and average.
+    """
+    weights, moments = model.state_dict(), optimizer.expected_state()
+    translating = sharded_like(checkpoint.model(weights), weights)
+    if average is None:
+        model.load_state_dict(translating)
+        optimizer.restore(sharded_like(checkpoint.optimizer(moments), moments))
+        return
+    average.model.load_state_dict(translating)
+    expected = moments | _raw(model)
+    state = sharded_like(checkpoint.optimizer(expected), expected)
+    model.load_state_dict({name: state.pop(name + RAW) for name in model.state_dict()})
+    optimizer.restore(state)
+
+
+def _raw(model: Transformer) -> dict[str, Tensor]:
+    return {name + RAW: tensor for name, tensor in model.state_dict().items()}

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
-from transformer_cli.checkpoint.stored import StateValues
+from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
 from transformer_cli.data.updates import AnyPosition, Position, StreamPosition
-from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.process_group import Processes
 
 
 class Validated(NamedTuple):

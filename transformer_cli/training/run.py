@@ -13,8 +13,7 @@ from typing import Any
 
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
-from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS, RunFolder
-from transformer_cli.checkpoint.stored import IMPORTED
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, IMPORTED, RUNS, RunFolder
 from transformer_cli.config import Config, load_stored_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
 from transformer_cli.data.sources.corpus import is_streaming
@@ -28,6 +27,7 @@ from transformer_cli.process.device import (
     prepare_machine,
     require_cuda_graphs,
     require_training_precision,
+    return_freed_memory,
 )
 from transformer_cli.process.errors import (
     ConfigError,
@@ -35,7 +35,6 @@ from transformer_cli.process.errors import (
     MissingInputError,
     TryAgainError,
 )
-from transformer_cli.process.memory import return_freed_memory
 from transformer_cli.process.messages import log_to_file
 from transformer_cli.process.signals import SignalRequests, signals_as_requests
 from transformer_cli.process.torchrun import Launch, read_launch
@@ -47,7 +46,7 @@ from transformer_cli.training.batch_size import (
     with_fitting_batches,
     with_recorded_batches,
 )
-from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.callbacks import Callback, Callbacks, recorders
 from transformer_cli.training.config_changes import (
     accept_changes,
     refuse_passed_limits,
@@ -59,15 +58,15 @@ from transformer_cli.training.initial_weights import (
     checked_origin,
     load_initial_model,
 )
-from transformer_cli.training.processes.joining import joined, place_on_device
-from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.processes.sharing import (
+from transformer_cli.training.joining import (
     data_of_main,
+    joined,
+    place_on_device,
     require_same_settings,
     with_accumulated,
 )
+from transformer_cli.training.process_group import Processes
 from transformer_cli.training.progress import Progress, is_finished, limits_reached
-from transformer_cli.training.recorders import recorders
 from transformer_cli.training.session import TrainingSession
 
 logger = logging.getLogger(__name__)

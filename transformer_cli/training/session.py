@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.acceleration.compiled_layers import (
+from transformer_cli.acceleration.accelerate import (
     compilation_errors_explained,
     compile_layers,
 )
@@ -31,28 +31,26 @@ from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import Machine
-from transformer_cli.process.memory import return_freed_memory
+from transformer_cli.process.device import Machine, return_freed_memory
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.seen_lengths import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.sentences import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.batch_size import require_memory_for_training, state_bytes
 from transformer_cli.training.callbacks import Callbacks, Meter
 from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, new_model
-from transformer_cli.training.loop import Experiment, run_loop
-from transformer_cli.training.moving_average import (
-    MovingAverage,
-    restore_tensors,
-    tensors_to_save,
-)
-from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimizers import GRADIENT_SCALE, Optimizer
-from transformer_cli.training.processes.gradients import gathered, shard, whole_copy
-from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.processes.sharing import (
+from transformer_cli.training.joining import (
     SharedEngine,
     StoppedError,
     micro_batches_of_an_update,
 )
+from transformer_cli.training.loop import Experiment, run_loop
+from transformer_cli.training.optimizers import (
+    GRADIENT_SCALE,
+    MovingAverage,
+    Optimizer,
+    restore_tensors,
+    tensors_to_save,
+)
+from transformer_cli.training.process_group import Processes, gathered, shard, whole_copy
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -60,7 +58,7 @@ from transformer_cli.training.progress import (
     goodness,
     is_finished,
 )
-from transformer_cli.training.worker import worker_of
+from transformer_cli.training.step import build_objective, worker_of
 
 logger = logging.getLogger(__name__)
 

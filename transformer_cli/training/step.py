@@ -1,17 +1,306 @@
-"""One update of the weights: micro-batches in, report out."""
+"""One update of the weights: micro-batches in, report out; the objectives; and what stands around an update in one process."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from transformer_cli.acceleration import accelerated_loss
+from transformer_cli.acceleration.recorded_passes import RecordedPasses, recorder_on
+from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.data.updates import Batch
-from transformer_cli.model import LossSums, Transformer
-from transformer_cli.training.objectives import Objective
+from transformer_cli.model import LossSums, SmoothedLabels, Transformer
+from transformer_cli.model.loss import likelihood_loss, r_drop_loss
+from transformer_cli.process.device import Machine, seed_everything
+from transformer_cli.process.errors import TryAgainError, is_out_of_memory
+from transformer_cli.text import Tokenizer
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.processes.gradients import whole
-from transformer_cli.training.worker import Worker
+from transformer_cli.training.process_group import ALONE, GradientSums, Processes, whole
+
+# Objectives: a model and a batch in, sums of losses out.
+
+
+class Objective(Protocol):
+    """What training minimises. It runs the model itself, once or as often as it needs to."""
+
+    def __call__(self, model: Transformer, batch: Batch) -> LossSums:
+        """Sums over the target tokens of a batch that lies on the model's device.
+
+        The sums are not divided: the caller divides by the target tokens of the whole update.
+        """
+
+
+def build_objective(
+    training: TrainingConfig,
+    vocab_size: int,
+    device: torch.device,
+    *,
+    is_compiled: bool = False,
+) -> Objective:
+    """The objective that a config asks for.
+
+    Args:
+        training: names the objective and its settings.
+        vocab_size: of the target.
+        device: of the model; its fastest form of the loss is used.
+        is_compiled: whether torch.compile makes kernels for the losses.
+    """
+    labels = SmoothedLabels.of(
+        vocab_size, Tokenizer.pad_id, training.label_smoothing, training.smoothed_over
+    )
+    if training.r_drop is not None:
+        loss = accelerated_loss(r_drop_loss, device, is_compiled=is_compiled)
+        return RDrop(labels, training.r_drop, loss)
+    loss = accelerated_loss(likelihood_loss, device, is_compiled=is_compiled)
+    return LabelSmoothedLikelihood(labels, loss)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSmoothedLikelihood:
+    """Cross-entropy with smoothed labels.
+
+    Source: Vaswani et al. 2017, section 5.4.
+    """
+
+    labels: SmoothedLabels
+    loss: Callable[..., LossSums] = likelihood_loss
+
+    def __call__(self, model: Transformer, batch: Batch) -> LossSums:
+        """See `Objective`."""
+        decoded = model.decoded(batch.source_ids, batch.padding_mask, batch.decoder_input_ids)
+        return self.loss(model.output, decoded, batch.target_ids, self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class RDrop:
+    """L(P) + L(Q) + alpha / 2 (KL(P || Q) + KL(Q || P)): a batch runs twice, with different dropout, and gives two predictions P and Q.
+
+    L is the cross-entropy with smoothed labels; the sum is computed by `r_drop_loss` of model/loss.py. Both runs are one
+    forward pass over a batch that holds each row twice: dropout draws another mask for the copy. The gradient is about
+    twice that of one run; the reported likelihood is the mean of both.
+
+    Source: Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", section 2.1.
+    """
+
+    labels: SmoothedLabels
+    alpha: float
+    loss: Callable[..., LossSums] = r_drop_loss
+
+    def __call__(self, model: Transformer, batch: Batch) -> LossSums:
+        """See `Objective`."""
+        mask = batch.padding_mask
+        decoded = model.decoded(
+            _twice(batch.source_ids),
+            None if mask is None else _twice(mask),
+            _twice(batch.decoder_input_ids),
+        )
+        return self.loss(model.output, decoded, batch.target_ids, self.labels, self.alpha)
+
+
+def _twice(rows: Tensor) -> Tensor:
+    return torch.cat([rows, rows])
+
+
+# What stands around an update in one process: its machine and memory, dropout's seeds, and the processes that train together.
+
+
+SumGradients = Callable[[Iterable[Batch]], list[LossSums]]
+"""Computes the gradients of batches from the beginning, and returns the losses of each batch, without a gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The machine of this process and its memory, the processes that train together with it, and its recordings."""
+
+    machine: Machine
+    memory: "DeviceMemory"
+    gradients: GradientSums
+    recorded: RecordedPasses | None = None
+    """With `runtime.cuda_graphs`."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Transformer,
+        machine: Machine,
+        processes: Processes = ALONE,
+        *,
+        may_cut: bool = True,
+        recorded: RecordedPasses | None = None,
+    ) -> "Worker":
+        """The worker for the training of one model, which lies on the device of the machine already.
+
+        Args:
+            model: is trained.
+            machine: that of this process.
+            processes: those that train together.
+            may_cut: see `DeviceMemory`.
+            recorded: see `Worker`.
+        """
+        gradients = GradientSums(model.parameters_by_gradient(), processes)
+        return cls(machine, DeviceMemory(may_cut), gradients, recorded)
+
+    @property
+    def processes(self) -> Processes:
+        """The processes that train together."""
+        return self.gradients.processes
+
+    def summed(
+        self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], num_target_tokens: int
+    ) -> tuple[LossSums, int]:
+        """Sum gradients and losses over the micro-batches of all processes.
+
+        Args:
+            sum_gradients: of this process; it is called again with halves of the batches if memory is too small, and not
+                at all if its passes are recorded: then the recordings are replayed.
+            micro_batches: of this process, on the CPU.
+            num_target_tokens: of the whole update.
+
+        Returns:
+            The sums of the losses, and how often the batches were cut in two.
+
+        Raises:
+            TryAgainError: memory cannot hold a single sentence; or a process has ended.
+        """
+        if self.recorded is not None:
+            sum_gradients = partial(
+                self.recorded.sum_gradients, num_target_tokens=num_target_tokens
+            )
+        seed_of_update = torch.initial_seed()
+
+        def attempt(batches: Sequence[Batch]) -> list[LossSums]:
+            self.gradients.begin(len(batches))
+            seeded = with_seeds_of_dropout(batches, seed_of_update)
+            return sum_gradients(batch.to(self.machine.device) for batch in seeded)
+
+        losses, num_halvings = self.memory.in_parts_that_fit(attempt, micro_batches)
+        of_process = [torch.stack(parts).sum() for parts in zip(*losses, strict=True)]
+        sums = LossSums(*self.gradients.finish(of_process))
+        return sums, self.processes.maxima(num_halvings)[0]
+
+
+def worker_of(
+    config: Config,
+    model: Transformer,
+    optimizer: Optimizer,
+    objective: Objective,
+    machine: Machine,
+    processes: Processes,
+) -> Worker:
+    """The worker that a config asks for; arguments as in `train_step` and `Worker.of`."""
+    recorded = None
+    if config.runtime.cuda_graphs:
+        record = recorder_on(machine.device)
+        recorded = RecordedPasses(model, objective, machine, record, scaled=optimizer.scale.scaled)
+    may_cut = config.runtime.sharding == "none"
+    return Worker.of(model, machine, processes, may_cut=may_cut, recorded=recorded)
+
+
+def with_seeds_of_dropout(batches: Iterable[Batch], seed_of_update: int) -> Iterator[Batch]:
+    """Each batch; before the first part of a micro-batch, dropout is seeded.
+
+    The seed depends on the update and the number of the micro-batch, so the number of processes does not matter.
+    """
+    number = None
+    for batch in batches:
+        if batch.number == number:
+            pass  # the second half goes on with the random numbers of the first
+        elif batch.number == 0:
+            torch.manual_seed(seed_of_update)
+        else:
+            seed_everything(seed_of_update, "micro-batch", batch.number)
+        number = batch.number
+        yield batch
+
+
+@dataclass(slots=True)
+class DeviceMemory:
+    """The memory of the device on which a session trains.
+
+    An update in parts has the tokens, the losses and the gradient of the whole update, except for rounding,
+    because sums are divided by the tokens of all parts. With dropout it is another update: each part draws
+    masks of its own.
+
+    The size that fits is remembered for one session and is not saved: a resumed run may have more memory. So a
+    run whose memory was too small cannot be repeated bit for bit.
+    """
+
+    may_cut: bool = True
+    """False if the processes exchange weights during an update: then all must run the same number of batches."""
+    max_cells: int | None = None
+    """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
+
+    def in_parts_that_fit(
+        self, work: Callable[[Sequence[Batch]], list[LossSums]], batches: Sequence[Batch]
+    ) -> tuple[list[LossSums], int]:
+        """Do the work; when memory is too small, start again with each batch cut in two halves.
+
+        Batches that are larger than `max_cells` are cut before the first attempt.
+
+        Returns:
+            The result of the work, and how often batches were cut in two.
+
+        Raises:
+            TryAgainError: memory cannot hold a single sentence.
+        """
+        batches, num_halvings = self._cut_beforehand(batches)
+        has_failed = False
+        while True:
+            try:
+                result = work(batches)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if not self.may_cut:
+                    raise _out_of_memory(
+                        "and with runtime.sharding: full, batches cannot be cut in halves"
+                    ) from error
+                batches = _halves_of_all(batches, error)
+                num_halvings += 1
+                has_failed = True
+            else:
+                if has_failed:
+                    self.max_cells = max(batch.num_cells for batch in batches)
+                return result, num_halvings
+            # After the `except` block the exception is gone, and with it the last reference to the tensors.
+            torch.cuda.empty_cache()
+
+    def _cut_beforehand(self, batches: Sequence[Batch]) -> tuple[Sequence[Batch], int]:
+        num_halvings = 0
+        while any(self._is_too_large(batch) for batch in batches):
+            batches = [
+                part
+                for batch in batches
+                for part in (batch.halves() if self._is_too_large(batch) else [batch])
+            ]
+            num_halvings += 1
+        return batches, num_halvings
+
+    def _is_too_large(self, batch: Batch) -> bool:
+        is_one_sentence = len(batch.target_ids) <= 1
+        return (
+            self.max_cells is not None and batch.num_cells > self.max_cells and not is_one_sentence
+        )
+
+
+def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
+    halves = [half for batch in batches for half in batch.halves()]
+    if len(halves) == len(batches):
+        raise _out_of_memory("even with a single sentence at a time") from error
+    return halves
+
+
+def _out_of_memory(when: str) -> TryAgainError:
+    return TryAgainError(
+        f"out of memory, {when}",
+        hint="lower training.batch_tokens or model.max_length, or close other programs",
+    )
+
+
+# The update.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 import pytest
 
-from transformer_cli.data.sources.fields import Fields, field_paths, kind_of, value_at
+from transformer_cli.data.sources.tables import Fields, field_paths, kind_of, value_at
 from transformer_cli.process.errors import DataError
 
 DEFAULTS = Fields(None, None, "en", "it", "data.corpora.0")

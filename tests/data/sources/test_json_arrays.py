@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair
 from transformer_cli.data.sources.records import array_items, is_json_array, read_jsonl
+from transformer_cli.data.sources.tables import Fields
 from transformer_cli.process.errors import DataError
 
 FIELDS = Fields(None, None, "en", "it", "data.corpora.0")

@@ -6,9 +6,9 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair
 from transformer_cli.data.sources.records import read_jsonl, read_parquet
+from transformer_cli.data.sources.tables import Fields
 from transformer_cli.process.errors import DataError
 
 

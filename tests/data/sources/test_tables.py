@@ -12,9 +12,8 @@ import zstandard as zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair
-from transformer_cli.data.sources.tables import read_table
+from transformer_cli.data.sources.tables import Fields, read_table
 from transformer_cli.process.errors import DataError
 
 ANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

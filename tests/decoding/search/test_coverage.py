@@ -10,8 +10,7 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.search import beam_search, greedy_search
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import CoveragePenalty
+from transformer_cli.decoding.search.beam import CoveragePenalty, Hypotheses
 
 from ..chains import (
     EOS,

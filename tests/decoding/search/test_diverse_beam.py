@@ -13,8 +13,7 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig, DiversityConfig
 from transformer_cli.decoding.search import diverse_beam_search
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import NoRepeatedNgrams, SearchHook
+from transformer_cli.decoding.search.beam import Hypotheses, NoRepeatedNgrams, SearchHook
 
 from ..chains import (
     EOS,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer_cli.decoding.search.scores import ForcedPrefix
+from transformer_cli.decoding.search.beam import ForcedPrefix
 
 from ..chains import (
     NO_START,

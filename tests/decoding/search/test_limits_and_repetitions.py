@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.search.scores import ForcedPrefix, MinimalLengths, NoRepeatedNgrams
+from transformer_cli.decoding.search.beam import ForcedPrefix, MinimalLengths, NoRepeatedNgrams
 
 from ..chains import (
     EOS,

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig, SamplingConfig
 from transformer_cli.decoding.search import sample_search
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import BannedTokens, SearchHook
+from transformer_cli.decoding.search.beam import BannedTokens, Hypotheses, SearchHook
 from transformer_cli.decoding.search.single_path import drawn, filtered, substream, uniform_numbers
 
 from ..chains import (

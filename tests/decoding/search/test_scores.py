@@ -8,9 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import BannedTokens, WholeCharacters
-from transformer_cli.text.token_bytes import BytePieces
+from transformer_cli.decoding.search.beam import BannedTokens, Hypotheses, WholeCharacters
+from transformer_cli.text.tokenizer import BytePieces
 
 from ..chains import (
     EOS,

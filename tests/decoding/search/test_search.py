@@ -7,8 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import BannedTokens
+from transformer_cli.decoding.search.beam import BannedTokens, Hypotheses
 
 from ..chains import (
     EOS,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from transformer_cli.decoding import Request
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 
 from ..small_translators import tokenizer_of_words, translator
 

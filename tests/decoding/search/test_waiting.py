@@ -13,10 +13,10 @@ from transformer_cli.decoding.search import (
     greedy_search,
     sample_search,
 )
-from transformer_cli.decoding.search.beam import Hypotheses
-from transformer_cli.decoding.search.scores import (
+from transformer_cli.decoding.search.beam import (
     BannedTokens,
     CoveragePenalty,
+    Hypotheses,
     MinimalLengths,
     NoRepeatedNgrams,
     Scorer,

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from transformer_cli.config import load_config
-from transformer_cli.config.training import ScheduleName
+from transformer_cli.config.schema import ScheduleName
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "quality_levers.py"
 

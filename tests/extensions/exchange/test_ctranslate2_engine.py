@@ -8,9 +8,9 @@ import torch
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Request, SpecialIds, Term, TokenIds
-from transformer_cli.decoding.engines.agreement import require_agreement
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.engine import require_agreement
 from transformer_cli.decoding.loading import OTHER_ENGINES
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.extensions.exchange.ctranslate2_engine import (
     CTranslate2Engine,
     ctranslate2_translator,

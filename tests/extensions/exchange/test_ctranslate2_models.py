@@ -5,7 +5,7 @@ import torch
 
 from transformer_cli.config import DecodingConfig, ModelConfig
 from transformer_cli.decoding import Request, SpecialIds
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.extensions.exchange.ctranslate2_engine import (
     CTranslate2Engine,
     ctranslate2_translator,

@@ -9,7 +9,7 @@ import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Hypothesis, Request
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.extensions.serving.batcher import DeadlinePassed, Job, JobCancelled
 
 from .served_translators import small_runs, small_translator

@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.training.processes import gradients as module
-from transformer_cli.training.processes.gradients import GradientSums
-from transformer_cli.training.processes.process_group import ALONE, Processes
+from transformer_cli.training import process_group as module
+from transformer_cli.training.process_group import ALONE, GradientSums, Processes
 
 WIDTH = 4
 

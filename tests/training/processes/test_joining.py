@@ -12,9 +12,9 @@ from transformer_cli.config import RuntimeConfig
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, InterruptedBySignal, TryAgainError
 from transformer_cli.process.torchrun import Launch
-from transformer_cli.training.processes import joining
-from transformer_cli.training.processes.joining import joined, place_on_device
-from transformer_cli.training.processes.process_group import ALONE, Processes
+from transformer_cli.training import joining
+from transformer_cli.training.joining import joined, place_on_device
+from transformer_cli.training.process_group import ALONE, Processes
 
 from ...ranks import free_port
 
@@ -103,7 +103,7 @@ def test_after_an_error_with_gpus_no_process_waits_for_the_others(
 
 @pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarm")
 def test_a_process_that_does_not_end_by_itself_is_ended() -> None:
-    code = "import time; from transformer_cli.training.processes import joining; joining._end_within(1); time.sleep(60)"
+    code = "import time; from transformer_cli.training import joining; joining._end_within(1); time.sleep(60)"
     ended = subprocess.run([sys.executable, "-c", code], timeout=50)
     assert ended.returncode == -signal.SIGALRM
 

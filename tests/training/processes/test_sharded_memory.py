@@ -15,13 +15,12 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, ModelConfig, load_config
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.model import Transformer
-from transformer_cli.process import memory
+from transformer_cli.process import device as memory
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import session
 from transformer_cli.training.batch_size import require_memory_for_training
-from transformer_cli.training.processes.gradients import whole_copy
-from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.process_group import Processes, whole_copy
 from transformer_cli.training.session import TrainingSession
 
 CONFIG = """\
@@ -215,7 +214,7 @@ def test_the_tensors_of_a_validation_are_put_together_one_after_the_other(
         alive.add(together)
         return together
 
-    monkeypatch.setattr("transformer_cli.training.processes.gradients.whole", put_together)
+    monkeypatch.setattr("transformer_cli.training.process_group.whole", put_together)
     copy = whole_copy(model, CPU)
     assert max(numbers) <= 1, "the one before may still have its name"
     expected = model.state_dict()

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import TrainingConfig, load_config
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.training.processes import sharing
-from transformer_cli.training.processes.process_group import ALONE, Processes
-from transformer_cli.training.processes.sharing import (
+from transformer_cli.training import joining
+from transformer_cli.training.joining import (
     data_of_main,
     micro_batches_of_an_update,
     require_same_settings,
 )
+from transformer_cli.training.process_group import ALONE, Processes
 from transformer_cli.training.progress import Progress
 
 CONFIG = load_config("multi30k-en-de.yaml", ["data.root=here"])
@@ -112,7 +112,7 @@ class OtherThanMain(Processes):
 def test_a_process_that_does_not_see_the_folder_of_rank_0_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "MAX_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(joining, "MAX_DELAY_SECONDS", 0.0)
     config = load_config("copy.yaml")
     with pytest.raises(ConfigError, match="rank 1 does not see the run folder") as refused:
         data_of_main(pytest.fail, config, RunFolder(tmp_path), OtherThanMain(rank=1, size=2))

@@ -14,7 +14,6 @@ from typing import Any
 
 from transformer_cli.config.data import HubCorpus, HubData
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, beginning_digest, decode_pairs, file_digest
 from transformer_cli.data.sources.local_files import (
     WHOLE,
@@ -31,6 +30,7 @@ from transformer_cli.data.sources.records import (
     saved_files,
     saved_splits,
 )
+from transformer_cli.data.sources.tables import Fields
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.storage.filesystem import size_in_words
 

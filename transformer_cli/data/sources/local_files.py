@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeVar
 
 from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import (
     COMPRESSIONS,
     RawPair,
@@ -27,7 +26,7 @@ from transformer_cli.data.sources.records import (
     saved_files,
     saved_splits,
 )
-from transformer_cli.data.sources.tables import read_table
+from transformer_cli.data.sources.tables import Fields, read_table
 from transformer_cli.process.errors import DataError, MissingInputError
 
 # The part of the training pairs that a process reads, where several processes share a corpus that is streamed.

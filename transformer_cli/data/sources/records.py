@@ -9,13 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.data.sources.fields import (
-    Fields,
-    field_paths,
-    kind_of,
-    unknown_field,
-    value_at,
-)
 from transformer_cli.data.sources.lines import (
     COMPRESSIONS,
     MAX_LINE_BYTES,
@@ -23,6 +16,13 @@ from transformer_cli.data.sources.lines import (
     open_file,
     read_lines,
     read_text_chunks,
+)
+from transformer_cli.data.sources.tables import (
+    Fields,
+    field_paths,
+    kind_of,
+    unknown_field,
+    value_at,
 )
 from transformer_cli.process.errors import DataError
 

@@ -23,15 +23,17 @@ from torch.nn.utils.rnn import pad_sequence
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Request, SpecialIds, Term, TokenIds
 from transformer_cli.decoding.glossary import needed_counts
-from transformer_cli.decoding.search.beam import Beams, Hypotheses, top_k
-from transformer_cli.decoding.search.scores import (
+from transformer_cli.decoding.search.beam import (
+    Beams,
+    Hypotheses,
     Scorer,
     SearchHook,
     length_penalties,
     next_scores,
     select,
+    top_k,
 )
-from transformer_cli.text.token_bytes import WordEdges
+from transformer_cli.text.tokenizer import WordEdges
 
 NO_TOKEN = -1
 # A character of UTF-8 that has begun may need this many further bytes, before a term can begin.

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import SpecialIds
-from transformer_cli.decoding.search.beam import Beams, Hypotheses
-from transformer_cli.decoding.search.scores import (
+from transformer_cli.decoding.search.beam import (
+    Beams,
+    Hypotheses,
     Scorer,
     SearchHook,
     length_penalties,

@@ -12,13 +12,16 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig, SamplingConfig
 from transformer_cli.decoding.engine import SpecialIds
-from transformer_cli.decoding.search.beam import Hypotheses, largest, rows_to_keep, top_k
-from transformer_cli.decoding.search.scores import (
+from transformer_cli.decoding.search.beam import (
+    Hypotheses,
     Scorer,
     SearchHook,
+    largest,
     length_penalties,
     next_scores,
+    rows_to_keep,
     select,
+    top_k,
 )
 
 

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from transformer_cli.process.device import Machine
-from transformer_cli.process.memory import free_bytes, return_freed_memory
+from transformer_cli.process.device import Machine, free_bytes, return_freed_memory
 
 Instant = Any
 """Seconds, or an event of a CUDA stream."""

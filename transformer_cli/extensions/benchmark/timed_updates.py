@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from transformer_cli.acceleration.compiled_layers import (
+from transformer_cli.acceleration.accelerate import (
     compilation_errors_explained,
     num_compiled_graphs,
 )
@@ -26,7 +26,7 @@ from transformer_cli.process.device import prepare_machine
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.loop import run_loop
-from transformer_cli.training.processes.process_group import ALONE
+from transformer_cli.training.process_group import ALONE
 from transformer_cli.training.session import TrainingSession
 from transformer_cli.training.step import StepReport
 

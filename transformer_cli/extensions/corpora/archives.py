@@ -12,7 +12,7 @@ from typing import IO
 from transformer_cli.data.sources.local_files import corpus_format, without_compression
 from transformer_cli.extensions.corpora.pairs import same_language
 from transformer_cli.process.errors import DataError
-from transformer_cli.storage.zip_damage import ZIP_DAMAGE, zip_damage_explained
+from transformer_cli.storage.filesystem import ZIP_DAMAGE, zip_damage_explained
 
 _COPIED_BYTES = 1 << 20
 _MAX_RATIO = 1000

@@ -32,7 +32,7 @@ from transformer_cli.extensions.corpora.translation_memories import (
     pairs_of_xliff,
 )
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import staged_file
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import is_blank

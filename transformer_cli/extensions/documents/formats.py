@@ -23,7 +23,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
 )
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 
 Part = TypeVar("Part")
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.commands.input_lines import input_status
-from transformer_cli.commands.open_descriptors import STANDARD
-from transformer_cli.commands.output import check_output, opened_output, output_status
+from transformer_cli.commands.output import STANDARD, check_output, opened_output, output_status
 from transformer_cli.commands.translate import TranslateOptions
 from transformer_cli.commands.translate_lines import open_translator
 from transformer_cli.config.data import known_encoding

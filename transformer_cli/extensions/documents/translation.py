@@ -30,8 +30,8 @@ from transformer_cli.extensions.documents.translator import (
     TextTranslator,
     links_by_position,
 )
+from transformer_cli.text.layout import find_spans
 from transformer_cli.text.sentences import Sentence, gap_between
-from transformer_cli.text.spans import find_spans
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"

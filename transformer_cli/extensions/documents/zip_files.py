@@ -15,7 +15,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.escaping import on_one_line
-from transformer_cli.storage.zip_damage import ZIP_DAMAGE
+from transformer_cli.storage.filesystem import ZIP_DAMAGE
 
 _ENCRYPTED = 0x1
 _BROKEN = (*ZIP_DAMAGE, OSError)

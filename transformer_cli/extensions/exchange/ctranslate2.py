@@ -40,7 +40,7 @@ from transformer_cli.extensions.exchange.tokenizer_json import (
     tokenizer_json_with_end,
 )
 from transformer_cli.process.errors import MissingInputError
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.tokenizer_file import SPACE
 from transformer_cli.text.words import EOS, PAD, SOS, TAG

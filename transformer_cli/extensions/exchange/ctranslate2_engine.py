@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.checkpoint import TrainedFiles
-from transformer_cli.checkpoint.converted import converted_files
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.trained_files import converted_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
     MAX_LOGITS,
@@ -22,8 +22,8 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
     length_batches,
+    require_agreement,
 )
-from transformer_cli.decoding.engines.agreement import require_agreement
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.extensions.exchange.ctranslate2_models import (
     LAYOUT,

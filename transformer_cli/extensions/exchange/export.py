@@ -27,7 +27,7 @@ from transformer_cli.extensions.exchange.own_folder import RECORD, own_files
 from transformer_cli.extensions.exchange.verification import Agreement, Reference, checked_texts
 from transformer_cli.process.device import prepare_machine
 from transformer_cli.process.errors import CannotCreateError, ConfigError, UsageError
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import require_name_in_utf8, staged_file, staged_folder
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from transformer_cli.process.errors import (
     TryAgainError,
     UsageError,
 )
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 _HOW_TO_LOG_IN = "log in: hf auth login; or set the environment variable HF_TOKEN"

@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, RUNS
-from transformer_cli.checkpoint.stored import MOST
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, MOST, RUNS
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.extensions.exchange.argos import ArgosFormat, unpack_own_files
 from transformer_cli.extensions.exchange.export import FORMATS

@@ -29,7 +29,7 @@ from transformer_cli.evaluation.report import (
 )
 from transformer_cli.evaluation.validation import DirectionReport, validate
 from transformer_cli.process.escaping import on_one_line
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 from transformer_cli.text.languages import name_of_language
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")

@@ -14,8 +14,8 @@ from torch import Tensor
 from transformer_cli.config import FileCorpus, FilesData
 from transformer_cli.config.data import CleaningConfig
 from transformer_cli.extensions.exchange.pickled_weights import read_pickled
+from transformer_cli.process.device import require_memory
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.memory import require_memory
 from transformer_cli.storage import DamagedError
 from transformer_cli.storage.manifest import is_bare_name, parse_json
 from transformer_cli.storage.tensors import read_all_tensors

@@ -42,10 +42,10 @@ from transformer_cli.extensions.exchange.position_tables import (
 from transformer_cli.extensions.exchange.tokenizer_json import tokenizer_config, tokenizer_json
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import KeysValues
+from transformer_cli.model.embeddings import Rotation, rotation_at
 from transformer_cli.model.layers import DecoderLayer
-from transformer_cli.model.positions import Rotation, rotation_at
 from transformer_cli.process.errors import DataError, MissingInputError
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 from transformer_cli.text import Tokenizer
 
 GRAPHS = "onnx"

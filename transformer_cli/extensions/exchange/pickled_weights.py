@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_cli.process.device import limit_memory
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
-from transformer_cli.process.memory import limit_memory
 from transformer_cli.storage.tensors import read_all_tensors, tensors_content
 
 MAX_SECONDS = 600.0

@@ -109,7 +109,7 @@ ATTENTION = (
         "in the source and how often. It also knows which of them it has written, because its own causal mask lets it count. "
         "What it cannot know is which symbol stood last. The later symbols of a target are therefore easier than the "
         "first: fewer remain to choose from.",
-        read_on="model/positions.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
+        read_on="model/embeddings.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
         cpu_seconds=25,
     ),
     Ablation(
@@ -394,7 +394,7 @@ TEXT = (
         right=2,
         came_out="Seed 1: after 300 updates the validation loss is 4.50 with Xavier's tables and 3.37 with PyTorch's; with the target given, 29 % and 45 % of the tokens are right. With seeds 2 and 3 the losses differ by 0.90 and 1.23. BLEU is 0.8 and 1.2 (seed 1), too low to compare. It is not always so: with whole words and a source table of its own, as in en-it.yaml, and d_model 128 it was the other way round after 500 updates, 2.16 with Xavier and 2.50 with PyTorch (seed 1).",
         why="The vector of a token is its row of the table, times sqrt(128) = 11.3, plus the sinusoids of its position, which are about 0.7. Xavier's rule gives a table of V rows and D columns the standard deviation sqrt(2 / (V + D)), here 0.018, and 0.2 after the product. So at first a vector says where a token stands, and hardly which token it is. PyTorch begins the table of the output with 0.051, which is 0.6 after the product: token and position have about equal weight. With fewer tokens the entries by Xavier are larger. `model.init` changes the other matrices too, so this experiment alone does not prove that the table is the reason. On Multi30k, PyTorch's defaults were 0.6 nats ahead after each of three epochs; at the end of a longer training both had the same BLEU.",
-        read_on="model/initialization.py; docs/experiments.md, the effect of each choice of the model on Multi30k; docs/from_the_tutorials.md",
+        read_on="model/embeddings.py; docs/experiments.md, the effect of each choice of the model on Multi30k; docs/from_the_tutorials.md",
         cpu_seconds=64,
     ),
 )

@@ -34,8 +34,8 @@ from transformer_cli.extensions.lessons.drawing.curve_figure import color_of, dr
 from transformer_cli.extensions.lessons.drawing.theme import LIGHT
 from transformer_cli.model import Transformer, layers
 from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.embeddings import Rotation
 from transformer_cli.model.layers import DecoderLayer, Function
-from transformer_cli.model.positions import Rotation
 from transformer_cli.process.errors import InterruptedBySignal
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import REAL, make_folders, read_json_lines, remove

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import (
+from transformer_cli.commands.command_line import (
     BeamOption,
     DebugOption,
     Overrides,
@@ -157,7 +157,7 @@ def serve(
 ) -> None:
     """Serve translations over HTTP. A page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
     from transformer_cli.checkpoint import find_run
-    from transformer_cli.process.extras import require_extra
+    from transformer_cli.process.imports import require_extra
     from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

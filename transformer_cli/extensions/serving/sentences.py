@@ -27,10 +27,9 @@ from transformer_cli.decoding.details import (
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import Link
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.text.layout import TextRange, text_ranges
+from transformer_cli.text.layout import TextRange, find_spans, masked, text_ranges
 from transformer_cli.text.normalization import with_plain_spaces
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
-from transformer_cli.text.spans import find_spans, masked
 
 # Han, kana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = re.compile(

@@ -24,7 +24,7 @@ from transformer_cli.extensions.documents.translation import UNTRANSLATED, Trans
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.limits import Limits, RefusedRequest, bad_request, too_large
 from transformer_cli.process.errors import TfmError, UsageError
-from transformer_cli.process.extras import require_extra
+from transformer_cli.process.imports import require_extra
 
 _MAX_DETECTED_CHARACTERS = 2000
 _NO_NAME = re.compile(r"[^\w.-]+")

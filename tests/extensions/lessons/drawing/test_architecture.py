@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transformer_cli.config import load_config, shipped_configs
-from transformer_cli.config.model import NormPlacement
+from transformer_cli.config.schema import NormPlacement
 from transformer_cli.extensions.lessons.drawing.diagrams import WIRINGS, Traced, wiring_of
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
 from transformer_cli.model import Transformer, layers

@@ -6,10 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from transformer_cli.config import load_config
-from transformer_cli.config.training import ScheduleName
+from transformer_cli.config.schema import ScheduleName
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
 from transformer_cli.extensions.lessons.drawing.theme import LIGHT
-from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.optimizers import learning_rate
 
 
 def value_at(figure: Figure, step: int, axes: int = 0) -> float:

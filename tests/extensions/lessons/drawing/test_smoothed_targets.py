@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from transformer_cli.config.training import SmoothedOver
+from transformer_cli.config.schema import SmoothedOver
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
 from transformer_cli.extensions.lessons.drawing.smoothed_targets import (
     SYMBOLS,

@@ -11,7 +11,7 @@ import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.engines.ensemble import combine_translators
+from transformer_cli.decoding.ensemble import combine_translators
 from transformer_cli.extensions.lessons.explaining import explainer as explainer_module
 from transformer_cli.extensions.lessons.explaining.explainer import TEMPERATURES, Explainer
 from transformer_cli.extensions.lessons.explaining.explanation import (

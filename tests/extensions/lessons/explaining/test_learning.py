@@ -26,7 +26,7 @@ from transformer_cli.extensions.lessons.explaining.learning import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage import append_json_line
-from transformer_cli.training.recorders import Recorder
+from transformer_cli.training.callbacks import Recorder
 
 from .varied_translators import varied_translator
 

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import JsonOption, OptionalConfigOption, Overrides, set_option
+from transformer_cli.commands.command_line import (
+    JsonOption,
+    OptionalConfigOption,
+    Overrides,
+    set_option,
+)
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import (
     FileEncodingOption,
@@ -43,7 +48,7 @@ def check_command(
     """Find what ruins a training in a corpus. The exit code is 65 if something does."""
     from transformer_cli.extensions.corpora.checks import inspect
     from transformer_cli.extensions.corpora.findings import KINDS, ruining
-    from transformer_cli.process.extras import require_extra
+    from transformer_cli.process.imports import require_extra
 
     languages = source_language, target_language
     corpus = given_corpus(

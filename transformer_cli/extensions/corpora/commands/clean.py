@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import JsonOption, OptionalConfigOption, Overrides
+from transformer_cli.commands.command_line import JsonOption, OptionalConfigOption, Overrides
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import (
     FileEncodingOption,
@@ -54,7 +54,7 @@ def clean_command(
     """Write a corpus without the pairs that harm a training. List what was removed and why."""
     from transformer_cli.extensions.corpora.cleaning import clean_corpus
     from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
-    from transformer_cli.process.extras import require_extra
+    from transformer_cli.process.imports import require_extra
 
     languages = source_language, target_language
     corpus = given_corpus(files or [], config, [], languages=languages, encoding=encoding)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transformer_cli.commands.options import JsonOption
+from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import DroppedShareOption
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
@@ -88,7 +88,7 @@ class CorporaRequest:
     def entries(self, words: Sequence[str] = ()) -> Iterator[CatalogueEntry]:
         """The entries of the catalogue with these words in their names, in these languages."""
         from transformer_cli.extensions.corpora.catalogues import read_catalogue
-        from transformer_cli.process.extras import require_extra
+        from transformer_cli.process.imports import require_extra
         from transformer_cli.storage import make_folders
 
         wanted = [word.casefold() for word in words]

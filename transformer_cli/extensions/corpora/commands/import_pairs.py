@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transformer_cli.commands.open_descriptors import STANDARD
-from transformer_cli.commands.options import JsonOption
-from transformer_cli.commands.output import fitting, show
+from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.commands.output import STANDARD, fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import (
     DroppedShareOption,
     FileEncodingOption,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from transformer_cli.commands.options import JsonOption, RunOption
+from transformer_cli.commands.command_line import JsonOption, RunOption
 from transformer_cli.extensions.exchange.commands.card import (
     BaseModelOption,
     DatasetsOption,

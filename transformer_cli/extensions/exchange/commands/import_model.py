@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.options import JsonOption
+from transformer_cli.commands.command_line import JsonOption
 
 
 def import_model_command(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.options import JsonOption
+from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.process.errors import UsageError
 
 

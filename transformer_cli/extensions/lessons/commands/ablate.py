@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import JsonOption, Overrides, set_option
+from transformer_cli.commands.command_line import JsonOption, Overrides, set_option
 from transformer_cli.extensions.lessons.ablations import ABLATIONS, Ablation, ablation_named
 from transformer_cli.process.errors import UsageError
 

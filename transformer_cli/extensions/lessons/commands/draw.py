@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import Overrides, set_option
+from transformer_cli.commands.command_line import Overrides, set_option
 from transformer_cli.extensions.lessons.drawing.pictures import (
     FORMATS,
     PICTURES,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import JsonOption
+from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.extensions.lessons.drawing.pictures import FORMATS, ThemeName, bytes_of
 from transformer_cli.process.errors import UsageError
 

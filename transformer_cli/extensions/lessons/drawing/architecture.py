@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from transformer_cli.config import Config, ModelConfig, SequencesData
-from transformer_cli.config.model import NormPlacement
+from transformer_cli.config.schema import NormPlacement
 from transformer_cli.extensions.lessons.drawing.diagrams import (
     BOX_WIDTH,
     MARGIN,

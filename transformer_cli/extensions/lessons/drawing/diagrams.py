@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from transformer_cli.config.model import NormPlacement
+from transformer_cli.config.schema import NormPlacement
 from transformer_cli.extensions.lessons.drawing.theme import SMALL, TEXT, WIDTH, Theme, new_figure
 from transformer_cli.model import layers
 

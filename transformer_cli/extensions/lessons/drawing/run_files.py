@@ -7,8 +7,15 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, RunFolder
-from transformer_cli.checkpoint.stored import AVERAGE, MODEL_FILE, OPTIMIZER_FILE, STATE_FILE
+from transformer_cli.checkpoint.run_folder import (
+    AVERAGE,
+    CHECKPOINTS,
+    CONFIG_FILE,
+    MODEL_FILE,
+    OPTIMIZER_FILE,
+    STATE_FILE,
+    RunFolder,
+)
 from transformer_cli.data.fingerprint import FILE_NAME as FINGERPRINT
 from transformer_cli.data.preparation import REPORT, TRAIN, VALIDATION
 from transformer_cli.extensions.lessons.drawing.diagrams import Diagram, Point

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from transformer_cli.config import Config, TrainingConfig
-from transformer_cli.config.training import DEFAULT_LEARNING_RATES, ScheduleName
+from transformer_cli.config.schema import DEFAULT_LEARNING_RATES, ScheduleName
 from transformer_cli.extensions.lessons.drawing.theme import (
     SMALL,
     TEXT,
@@ -19,7 +19,7 @@ from transformer_cli.extensions.lessons.drawing.theme import (
     style,
 )
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.optimizers import learning_rate
 
 NUM_POINTS = 400
 

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from transformer_cli.config import Config
-from transformer_cli.config.training import SmoothedOver
+from transformer_cli.config.schema import SmoothedOver
 from transformer_cli.extensions.lessons.drawing.theme import (
     MAX_NAME,
     SMALL,

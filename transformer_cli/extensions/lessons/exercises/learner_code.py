@@ -121,7 +121,7 @@ def check_in_child(
     # The parent imports this module too, and needs no PyTorch.
     import torch
 
-    from transformer_cli.process.memory import limit_memory
+    from transformer_cli.process.device import limit_memory
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     threading.Thread(target=_end_with_the_parent, daemon=True).start()

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import load_stored_config
-from transformer_cli.decoding.engines.pytorch import aligning_layer
+from transformer_cli.decoding.pytorch_engine import aligning_layer
 from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.extensions.lessons.explaining.explanation import (
     ExplainedSentence,

@@ -24,8 +24,8 @@ from transformer_cli.decoding.details import (
     word_spans,
     words_at,
 )
-from transformer_cli.decoding.engines.ensemble import EnsembleEngine
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.ensemble import EnsembleEngine
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.text_pipeline import LINE_BREAKS
 from transformer_cli.decoding.translation import PreparedLine
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
@@ -55,11 +55,11 @@ from transformer_cli.extensions.lessons.explaining.forward_trace import (
     trace_forward,
 )
 from transformer_cli.model import Transformer
+from transformer_cli.process.device import to_device
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
-from transformer_cli.process.memory import to_device
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.token_arrays import pad_ids
+from transformer_cli.text.token_ids import pad_ids
 
 _NOWHERE = (-2, -1)
 

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from transformer_cli.acceleration import plain_class
-from transformer_cli.acceleration.masks import Mask, visible_of
-from transformer_cli.decoding.engines.pytorch import aligning_layer
+from transformer_cli.acceleration.cpu_training import Mask, visible_of
+from transformer_cli.decoding.pytorch_engine import aligning_layer
 from transformer_cli.extensions.lessons.explaining.explanation import (
     AttentionWeights,
     Masks,
@@ -23,7 +23,7 @@ from transformer_cli.extensions.lessons.explaining.explanation import (
 )
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.norms import at_least_float32
 
 FORWARD = "forward"
 """The operation of a module that was called."""

@@ -14,8 +14,7 @@ from transformer_cli.evaluation import ValidationReport
 from transformer_cli.extensions.lessons.explaining.explanation import Numbers, unpacked_numbers
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage import read_json_lines
-from transformer_cli.training.callbacks import Callback
-from transformer_cli.training.recorders import Recorder, translator_of
+from transformer_cli.training.callbacks import Callback, Recorder, translator_of
 
 NUM_WATCHED = 3
 """How many sentences of the validation data are kept at each validation."""

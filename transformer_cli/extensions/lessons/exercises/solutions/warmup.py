@@ -1,6 +1,6 @@
 """The learning rate: it rises during the warm-up, and falls after it.
 
-Paper: section 5.3, equation 3. In tfm: `training/schedules.py`.
+Paper: section 5.3, equation 3. In tfm: `training/optimizers.py`.
 """
 
 

@@ -1,12 +1,150 @@
-"""Token ids of many sentences as arrays: lists in one array, padded rows, and the ids of a column of texts."""
+"""Token ids of sentences: where sequences begin and end; lists in one array, padded rows, and columns of Arrow."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.storage.arrow_columns import number_column, numbers_of
+from transformer_cli.config import DataConfig, FilesData, HubData, SequencesData
+from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text.words import tag_of
+
+# Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.
+#
+# In the ordinary format (Vaswani et al. 2017) source and target end with [EOS], and the decoder reads the
+# target shifted right by one position, behind [SOS]. Two exercises of tutorials differ from it:
+# `drop-first` has no [EOS], and in `memorise` the decoder reads the target without the shift, so its input
+# contains the token that it must predict. Both deviations are defined here and nowhere else.
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceFormat:
+    """The format of source, target and decoder input; the default is the ordinary format."""
+
+    has_end: bool = True
+    """Whether source and target end with [EOS]."""
+    is_shifted: bool = True
+    """Whether the decoder reads [SOS] and then the target; if not, it reads the target itself."""
+    length_change: int = 0
+    """Without [EOS]: the number of target tokens minus the number of source tokens."""
+    tags: tuple[str, ...] = ()
+    """For each of `data.directions`, the tag before its sources; empty if there is only one target language, and no `data.target_tag`."""
+    corpus_tags: tuple[str | None, ...] = ()
+    """In training, the tag before each source of the corpus of this number; empty: no corpus has one."""
+
+    @classmethod
+    def of(cls, data: DataConfig) -> "SequenceFormat":
+        """The format for the settings under `data`."""
+        if not isinstance(data, SequencesData):
+            tags = tuple(tag_of(direction.target) for direction in data.directions)
+            corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
+            of_corpora = tuple(corpus.tag for corpus in corpora)
+            return cls(
+                tags=tags if len(set(tags)) > 1 or data.target_tag else (),
+                corpus_tags=of_corpora if any(of_corpora) else (),
+            )
+        length_change = -1 if data.task == "drop-first" else 0
+        return cls(data.end_symbol, data.shift_target, length_change)
+
+    def with_end(self, ids: Sequence[int], eos_id: int) -> list[int]:
+        """The ids of a text, followed by [EOS] if the format has one."""
+        return [*ids, eos_id] if self.has_end else [*ids]
+
+    def source(self, ids: Sequence[int], tokenizer: Tokenizer, direction: int) -> list[int]:
+        """The ids of a source text, with the tag of the target language before them and [EOS] behind them.
+
+        Args:
+            direction: index into `data.directions`.
+
+        Source: Johnson et al. 2017, section 3.
+        """
+        ended = self.with_end(ids, tokenizer.eos_id)
+        return [tokenizer.tag_id(self.tags[direction]), *ended] if self.tags else ended
+
+    def tags_of(self, corpus: int, direction: int) -> list[str]:
+        """The tags before the source of a training pair, in their order.
+
+        Args:
+            corpus: index into `data.corpora`.
+            direction: index into `data.directions`.
+        """
+        of_corpus = self.corpus_tags[corpus] if self.corpus_tags else None
+        return [*([of_corpus] if of_corpus else []), *self.tags[direction : direction + 1]]
+
+    def fixed_length(self, source_length: int) -> int | None:
+        """The number of tokens of a translation if the format has no [EOS], else None."""
+        return None if self.has_end else source_length + self.length_change
+
+    def decoder_inputs(
+        self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int
+    ) -> "NDArray[Any]":
+        """The decoder input ids from which the decoder must predict `target_ids`.
+
+        Args:
+            target_ids: (B, T), padded at the end.
+            is_real: (B, T), True where there is a token.
+            sos_id: the id of [SOS].
+            pad_id: the id of [PAD].
+
+        Returns:
+            (B, T) ids, with padding at the same positions.
+        """
+        inputs = target_ids.copy()
+        if self.is_shifted:
+            inputs[:, :1] = sos_id
+            inputs[:, 1:] = target_ids[:, :-1]
+            inputs[~is_real] = pad_id
+        return inputs
+
+
+# Columns of pyarrow from and to texts and numpy arrays.
+#
+# pyarrow's own conversions import pandas, if it is installed, and with it 30 MB and 0.2 seconds: these do not.
+
+
+def text_column(texts: Sequence[str]) -> Any:
+    """The texts as an array of `pyarrow.string()`.
+
+    Args:
+        texts: without lone surrogates; at most 2 GiB of UTF-8 together.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    encoded = list(map(str.encode, texts))
+    data = b"".join(encoded)
+    if len(data) > np.iinfo(np.int32).max:
+        raise ValueError(f"{len(data):,} bytes of text do not fit in one column")
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+def number_column(numbers: "Sequence[int] | NDArray[Any]", number_type: Any) -> Any:
+    """The numbers as an array of a type of pyarrow, such as `pyarrow.uint16()`.
+
+    Args:
+        numbers: they fit in the type.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(numbers, dtype=number_type.to_pandas_dtype())
+    return pa.Array.from_buffers(number_type, len(values), [None, pa.py_buffer(values)])
+
+
+def numbers_of(column: Any) -> "NDArray[Any]":
+    """The numbers of an array of pyarrow without missing values, not copied."""
+    import numpy as np
+
+    return np.from_dlpack(column)
+
+
+# Arrays of token ids.
+
 
 Padded = tuple[NDArray[np.int64], NDArray[np.bool_]]
 """(B, L) ids, and (B, L) bool: True where there is a token, False where there is padding."""

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_cli.acceleration.losses_in_parts import sum_loss_in_parts
+from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import (
@@ -31,32 +31,33 @@ from transformer_cli.decoding.search import (
     greedy_search,
     sample_search,
 )
-from transformer_cli.decoding.search.beam import BeamObserver, Hypotheses, hypothesis_lists
+from transformer_cli.decoding.search.beam import (
+    BannedTokens,
+    BeamObserver,
+    CoveragePenalty,
+    ForcedPrefix,
+    Hypotheses,
+    MinimalLengths,
+    NoRepeatedNgrams,
+    SearchHook,
+    UnwantedSentences,
+    WholeCharacters,
+    hypothesis_lists,
+)
 from transformer_cli.decoding.search.constrained import (
     beam_groups,
     room_for_terms,
     term_states,
     without_bans_of_terms,
 )
-from transformer_cli.decoding.search.scores import (
-    BannedTokens,
-    CoveragePenalty,
-    ForcedPrefix,
-    MinimalLengths,
-    NoRepeatedNgrams,
-    SearchHook,
-    UnwantedSentences,
-    WholeCharacters,
-)
 from transformer_cli.model import SmoothedLabels
 from transformer_cli.model.layers import DecoderLayer
-from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.norms import at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
-from transformer_cli.process.device import Machine
-from transformer_cli.process.memory import to_device
+from transformer_cli.process.device import Machine, to_device
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.token_arrays import pad_ids
-from transformer_cli.text.token_bytes import BytePieces, WordEdges
+from transformer_cli.text.token_ids import pad_ids
+from transformer_cli.text.tokenizer import BytePieces, WordEdges
 
 
 @dataclass(frozen=True, slots=True)

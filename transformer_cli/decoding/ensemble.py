@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.decoding.engine import TokenIds
-from transformer_cli.decoding.engines.pytorch import (
+from transformer_cli.decoding.pytorch_engine import (
     PyTorchEngine,
     logits_and_attention,
     started_search,
@@ -19,12 +19,12 @@ from transformer_cli.decoding.search import AttendingScorer
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.model import Transformer
-from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.norms import at_least_float32
+from transformer_cli.process.device import to_device
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.memory import to_device
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.seen_lengths import SeenLengths
-from transformer_cli.text.token_arrays import pad_ids
+from transformer_cli.text.sentences import SeenLengths
+from transformer_cli.text.token_ids import pad_ids
 from transformer_cli.text.tokenizer_file import SentencePieceLayout
 
 

@@ -1,0 +1,547 @@
+"""Twins of the losses: in parts for any device, compiled for GPUs, and joined with the output layer for CPUs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_cli.acceleration.cpu_training import product_dtype
+from transformer_cli.acceleration.native_kernels import (
+    Labels,
+    can_read,
+    find_kernels,
+    native_loss,
+    native_twin_loss,
+)
+from transformer_cli.model.loss import LossSums, SmoothedLabels
+
+# Twins of `sum_loss` and `symmetric_divergence` that never hold the probabilities of a whole batch, for any device.
+
+
+# Number of probabilities computed at a time. On a CPU, 1 MiB in float32 for each thread: a part that stays
+# in the cache of the processor. Elsewhere 256 MiB, or 128 MiB of each of two predictions, so that a GPU gets few, large kernels.
+MAX_PER_THREAD = 2**18
+MAX_PER_PART = 2**26
+MAX_PER_PART_OF_BOTH = 2**25
+
+
+def sum_loss_in_parts(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> LossSums:
+    """The same as `sum_loss`."""
+    sum_over_tokens: Any = _SumOverTokens.apply
+    return LossSums(*sum_over_tokens(logits, target_ids, labels))
+
+
+def symmetric_divergence_in_parts(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+    """The same as `symmetric_divergence`."""
+    divergence: Any = _SymmetricDivergence
+    return divergence.apply(logits, other_logits, is_real)
+
+
+class _SumOverTokens(torch.autograd.Function):
+    """Both sums, with a gradient for the first one.
+
+    The probabilities, (B, T, V), would be the largest tensor of a training step. Here they exist for a part of
+    the positions at a time, in float32 at least, and are computed again in the backward pass. Only the gradient
+    has the size of the logits.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, target_ids: Tensor, labels: SmoothedLabels
+    ) -> tuple[Tensor, Tensor]:
+        """(B, T, V) and (B, T) int64 to two numbers: the objective and the negative log-likelihood."""
+        rows, ids = logits.flatten(0, 1), target_ids.flatten()
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        log_sums, of_truth, of_labels = (
+            torch.empty(len(rows), dtype=dtype, device=logits.device) for _ in range(3)
+        )
+        for part in parts(rows):
+            scores = rows[part].to(dtype, copy=True)
+            of_truth[part] = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
+            of_labels[part] = labels.mean_of(scores, of_truth[part])
+            log_sums[part] = _log_sum_exp(scores)
+        ctx.save_for_backward(logits, target_ids, log_sums)
+        ctx.labels = labels
+        is_padding = ids == labels.pad_id
+        objective, likelihood = (
+            (log_sums - one).masked_fill_(is_padding, 0.0).sum() for one in (of_labels, of_truth)
+        )
+        ctx.mark_non_differentiable(likelihood)
+        return objective, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        """The gradient of the objective, () to that of the logits, (B, T, V): probabilities minus labels."""
+        logits, target_ids, log_sums = ctx.saved_tensors
+        gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
+        rows, gradients, ids = logits.flatten(0, 1), gradient.flatten(0, 1), target_ids.flatten()
+        for part in parts(rows):
+            scores = rows[part].to(log_sums.dtype, copy=True)
+            probabilities = scores.sub_(log_sums[part].unsqueeze(-1)).exp_()
+            subtract_labels(ctx.labels, probabilities, ids[part])
+            gradients[part] = probabilities.mul_(of_objective)
+        _fill_rows_with_zeros(gradients, ids == ctx.labels.pad_id)
+        return gradient, None, None
+
+
+def _log_sum_exp(scores: Tensor) -> Tensor:
+    """(N, V) to (N,); `scores` is overwritten, which takes a third of the time of `logsumexp`."""
+    largest = scores.amax(-1, keepdim=True)
+    return (scores.sub_(largest).exp_().sum(-1, keepdim=True).log_() + largest).squeeze(-1)
+
+
+def _fill_rows_with_zeros(matrix: Tensor, is_chosen: Tensor) -> None:
+    if (
+        matrix.device.type == "cpu"
+    ):  # writes only these rows; elsewhere `nonzero` would wait for the device
+        matrix.index_fill_(0, is_chosen.nonzero().squeeze(-1), 0.0)
+    else:
+        matrix.masked_fill_(is_chosen.unsqueeze(-1), 0.0)
+
+
+def parts(rows: Tensor, share: int = 1) -> Iterator[slice]:
+    """Slices of the N rows of a matrix (N, V), each with as many numbers as the loss computes at a time, divided by `share`."""
+    is_on_cpu = rows.device.type == "cpu"
+    numbers = MAX_PER_THREAD * torch.get_num_threads() if is_on_cpu else MAX_PER_PART
+    num_parts = -(-rows.numel() * share // numbers)
+    size = -(-len(rows) // max(num_parts, 1))
+    for start in range(0, len(rows), max(size, 1)):
+        yield slice(start, start + size)
+
+
+def subtract_labels(labels: SmoothedLabels, probabilities: Tensor, ids: Tensor) -> None:
+    """Subtract the probabilities of labels from those of a model, (N, V), where `ids`, (N,), are true."""
+    probabilities.sub_(labels.of_each)
+    of_truth = torch.full_like(probabilities[:, :1], -labels.of_truth)
+    probabilities.scatter_add_(-1, ids.unsqueeze(-1), of_truth)
+    if labels.of_pad:
+        probabilities[:, labels.pad_id] -= labels.of_pad
+
+
+class _SymmetricDivergence(torch.autograd.Function):
+    """Computes a part of the positions at a time, also in the backward pass, so no (B, T, V) is kept in float32.
+
+    With d = log p - log q, the sum is that of (p - q) d over the vocabulary. Its gradient with respect to the
+    first logits is p (d - sum(p d)) + p - q, and with respect to the others q (sum(q d) - d) + q - p.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+        ctx.save_for_backward(logits, other_logits, is_real)
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        total = torch.zeros((), dtype=dtype, device=logits.device)
+        for part, log_p, log_q in _parts_of_both(logits, other_logits):
+            of_positions = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
+            total += of_positions.masked_fill(~is_real.flatten()[part], 0.0).sum()
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, None]:
+        logits, other_logits, is_real = ctx.saved_tensors
+        gradients = [
+            torch.empty_like(one, memory_format=torch.contiguous_format)
+            for one in (logits, other_logits)
+        ]
+        for part, log_p, log_q in _parts_of_both(logits, other_logits):
+            p, q, difference = log_p.exp(), log_q.exp(), log_p - log_q
+            scale = given * is_real.flatten()[part].unsqueeze(-1)
+            of_p = p * (difference - (p * difference).sum(-1, keepdim=True)) + p - q
+            of_q = q * ((q * difference).sum(-1, keepdim=True) - difference) + q - p
+            gradients[0].flatten(0, 1)[part] = scale * of_p
+            gradients[1].flatten(0, 1)[part] = scale * of_q
+        return gradients[0], gradients[1], None
+
+
+def _parts_of_both(logits: Tensor, other_logits: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Slices of the B T positions, each with both log-probabilities, (part, V)."""
+    rows, other_rows = logits.flatten(0, 1), other_logits.flatten(0, 1)
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    is_on_cpu = logits.device.type == "cpu"
+    numbers = MAX_PER_THREAD * torch.get_num_threads() if is_on_cpu else MAX_PER_PART_OF_BOTH
+    size = max(numbers // logits.size(-1), 1)
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        log_p, log_q = (one[part].to(dtype).log_softmax(-1) for one in (rows, other_rows))
+        yield part, log_p, log_q
+
+
+# Twins of `sum_loss` and `symmetric_divergence` for GPUs, compiled by torch.compile: two kernels for each (`runtime.compile`).
+#
+# One kernel reads the logits and makes the sums, one reads them again and writes their gradient. The plain forms have a
+# kernel for each operation, and each of them reads or writes all B T V logits.
+
+
+Function = Callable[..., Any]
+
+
+@cache
+def compiled(function: Function) -> Function:
+    """The same function, compiled once for any number N of rows.
+
+    Args:
+        function: its tensors have N as their first size, or no size at all.
+    """
+    made = torch.compile(function)
+
+    def call(*arguments: Any) -> Any:
+        for one in arguments:
+            if isinstance(one, Tensor) and one.ndim:
+                torch._dynamo.maybe_mark_dynamic(one, 0)
+        return made(*arguments)
+
+    return call
+
+
+def compiled_sum_loss(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> LossSums:
+    """The same as `sum_loss`."""
+    sum_over_tokens: Any = _CompiledSums.apply
+    return LossSums(*sum_over_tokens(logits.flatten(0, 1), target_ids.flatten(), labels))
+
+
+class _CompiledSums(torch.autograd.Function):
+    """Both sums of logits (N, V) and ids (N,), with a gradient for the first one."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, target_ids: Tensor, labels: SmoothedLabels
+    ) -> tuple[Tensor, Tensor]:
+        objective, likelihood, log_sums = compiled(_sums)(logits, target_ids, labels)
+        ctx.save_for_backward(logits, target_ids, log_sums)
+        ctx.labels = labels
+        ctx.mark_non_differentiable(likelihood)
+        return objective, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        return compiled(_gradient_of_sums)(*ctx.saved_tensors, of_objective, ctx.labels), None, None
+
+
+def _sums(
+    logits: Tensor, target_ids: Tensor, labels: SmoothedLabels
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Objective () and negative log-likelihood (), and for each position the log of its sum of exp(logits), (N,)."""
+    scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    of_truth = scores.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)
+    log_sums = scores.logsumexp(-1)
+    is_padding = target_ids == labels.pad_id
+    objective, likelihood = (
+        (log_sums - one).masked_fill(is_padding, 0.0).sum()
+        for one in (labels.mean_of(scores, of_truth), of_truth)
+    )
+    return objective, likelihood, log_sums
+
+
+def _gradient_of_sums(
+    logits: Tensor,
+    target_ids: Tensor,
+    log_sums: Tensor,
+    of_objective: Tensor,
+    labels: SmoothedLabels,
+) -> Tensor:
+    """The gradient of the objective, () to that of the logits, (N, V): probabilities minus labels."""
+    probabilities = (logits.to(log_sums.dtype) - log_sums.unsqueeze(-1)).exp()
+    symbols = torch.arange(logits.size(-1), device=logits.device)
+    # Each symbol is compared with the true one, because to write to the true ones would take a kernel more.
+    is_true, is_pad = (
+        (symbols == one).to(log_sums.dtype) for one in (target_ids.unsqueeze(-1), labels.pad_id)
+    )
+    label = labels.of_each + labels.of_truth * is_true + labels.of_pad * is_pad
+    is_padding = (target_ids == labels.pad_id).unsqueeze(-1)
+    gradient = ((probabilities - label) * of_objective).masked_fill(is_padding, 0.0)
+    return gradient.to(logits.dtype)
+
+
+def compiled_symmetric_divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+    """The same as `symmetric_divergence`."""
+    divergence: Any = _CompiledDivergence.apply
+    return divergence(logits.flatten(0, 1), other_logits.flatten(0, 1), is_real.flatten())
+
+
+class _CompiledDivergence(torch.autograd.Function):
+    """The divergence of logits (N, V) and (N, V), with a gradient for both.
+
+    With d = log p - log q, the sum is that of (p - q) d over the vocabulary. Its gradient with respect to the
+    first logits is p (d - sum(p d)) + p - q, and with respect to the others q (sum(q d) - d) + q - p.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+        total, of_positions = compiled(_divergence)(logits, other_logits, is_real)
+        ctx.save_for_backward(logits, other_logits, is_real, of_positions)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, None]:
+        return *compiled(_gradients_of_divergence)(*ctx.saved_tensors, given), None
+
+
+def _divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> tuple[Tensor, Tensor]:
+    """The sum (), and for each position: the log of both sums of exp(logits), sum(p d) and sum(q d), (N, 4)."""
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    scores, other_scores = logits.to(dtype), other_logits.to(dtype)
+    log_sums, other_log_sums = scores.logsumexp(-1), other_scores.logsumexp(-1)
+    log_p, log_q = scores - log_sums.unsqueeze(-1), other_scores - other_log_sums.unsqueeze(-1)
+    of_p = (log_p.exp() * (log_p - log_q)).sum(-1)
+    of_q = (log_q.exp() * (log_p - log_q)).sum(-1)
+    total = (of_p - of_q).masked_fill(~is_real, 0.0).sum()
+    return total, torch.stack([log_sums, other_log_sums, of_p, of_q], dim=-1)
+
+
+def _gradients_of_divergence(
+    logits: Tensor, other_logits: Tensor, is_real: Tensor, of_positions: Tensor, given: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of both logits, (N, V); `of_positions` is the second value of `_divergence`."""
+    log_sums, other_log_sums, of_p, of_q = of_positions.unsqueeze(-1).unbind(1)  # each (N, 1)
+    log_p, log_q = (
+        logits.to(log_sums.dtype) - log_sums,
+        other_logits.to(log_sums.dtype) - other_log_sums,
+    )
+    p, q, difference = log_p.exp(), log_q.exp(), log_p - log_q
+    scale = given * is_real.unsqueeze(-1)
+    gradient = scale * (p * (difference - of_p) + p - q)
+    other_gradient = scale * (q * (of_q - difference) + q - p)
+    return gradient.to(logits.dtype), other_gradient.to(other_logits.dtype)
+
+
+# Twins of `likelihood_loss` and `r_drop_loss` for training on a CPU.
+#
+# The output layer and the loss are one autograd function, for real target positions only, chunk by chunk.
+
+
+# The number of positions is rounded up to a multiple of this, because oneDNN compiles a product for each new shape.
+MULTIPLE = 64
+# The number of logits of a chunk. It has at least twice as many positions as the model has dimensions, because adding its gradient
+# of the weights takes as long as passing over as many logits as there are weights.
+_LOGITS_OF_CHUNK = 2**22
+
+_BecomeGradient = Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, Tensor]]
+"""Gets logits (N, V) without bias, the bias (V,), and the sum of its gradients (V,), the last two None without a bias.
+
+It replaces the logits by the gradient of an objective with respect to them, adds to the gradients of the bias, and returns
+two numbers: the objective and the negative log-likelihood.
+"""
+
+
+class _Chunk(NamedTuple):
+    """Positions whose logits are computed together."""
+
+    rows: Tensor  # (N,) int64: the numbers of the positions
+    become_gradient: _BecomeGradient
+
+
+def likelihood_loss_on_cpu(
+    output: nn.Linear, x: Tensor, target_ids: Tensor, labels: SmoothedLabels
+) -> LossSums:
+    """The same as `likelihood_loss`, for training.
+
+    Args:
+        output: the output layer, from D to V.
+        x: (B, T, D), what it reads.
+        target_ids: (B, T) int64, `labels.pad_id` where there is no token.
+        labels: the probabilities that the model shall learn.
+    """
+    chunks = [
+        _Chunk(rows, partial(_become_gradient_of_likelihood, ids=ids, labels=labels))
+        for rows, ids in _real_positions(target_ids, labels.pad_id, output)
+    ]
+    return _sum_over_chunks(output, x, chunks)
+
+
+def _real_positions(
+    target_ids: Tensor, pad_id: int, output: nn.Linear, num_copies: int = 1
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The positions of each chunk: those with a token, then as many others as the multiple needs; and the ids of these tokens.
+
+    Args:
+        target_ids: (B, T) int64.
+        pad_id: the id where there is no token.
+        output: the output layer.
+        num_copies: how often a chunk has each position.
+    """
+    ids = target_ids.flatten()
+    is_padding = ids == pad_id
+    num_real = len(ids) - int(is_padding.sum())
+    real_first = is_padding.to(torch.uint8).argsort(stable=True)
+    num_logits = max(_LOGITS_OF_CHUNK, 2 * output.in_features * output.out_features)
+    size = max(1, num_logits // (num_copies * output.out_features * MULTIPLE)) * MULTIPLE
+    for start in range(0, num_real, size):
+        end = min(start + size, num_real)
+        rounded = start + -(-(end - start) // MULTIPLE) * MULTIPLE
+        yield real_first[start:rounded], ids[real_first[start:end]]
+
+
+def _sum_over_chunks(output: nn.Linear, x: Tensor, chunks: Sequence[_Chunk]) -> LossSums:
+    """The sums of an objective over chunks of the positions of x (..., D), which the output layer reads."""
+    apply: Any = _SumOverChunks.apply
+    return LossSums(*apply(x, output.weight, output.bias, chunks))
+
+
+class _SumOverChunks(torch.autograd.Function):
+    """Both sums, with a gradient for the first one.
+
+    The forward pass computes the gradients too: it replaces the logits of a chunk by the gradient of the objective with respect
+    to them, part by part, while the probabilities are in the cache of the processor. So there are never all logits.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, chunks: Sequence[_Chunk]
+    ) -> tuple[Tensor, Tensor]:
+        """(..., D), (V, D) and (V,) to two numbers, as `become_gradient` returns them."""
+        dtype = product_dtype(x)
+        wide = torch.promote_types(dtype, torch.float32)
+        positions, columns = x.reshape(-1, x.size(-1)), _transposed(weight.to(dtype))
+        needs_x, needs_weight, *_ = ctx.needs_input_grad
+        of_x = torch.zeros_like(positions) if needs_x else None
+        of_columns = torch.zeros_like(columns, dtype=wide) if needs_weight else None
+        of_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
+        objective, likelihood = torch.zeros((), dtype=wide), torch.zeros((), dtype=wide)
+        for chunk in chunks:
+            rows = positions.index_select(0, chunk.rows).to(dtype)
+            logits = F.linear(rows, columns.T)  # (N, V)
+            sums = chunk.become_gradient(logits, bias, of_bias)
+            objective, likelihood = objective + sums[0], likelihood + sums[1]
+            if of_x is not None:
+                of_x.index_copy_(0, chunk.rows, (logits @ columns.T).to(of_x.dtype))
+            if of_columns is not None:
+                of_columns += _transposed(rows) @ logits
+        of_weight = None if of_columns is None else _transposed(of_columns)
+        ctx.save_for_backward(None if of_x is None else of_x.view_as(x), of_weight, of_bias)
+        ctx.mark_non_differentiable(likelihood)
+        return objective, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        *gradients, of_bias = ctx.saved_tensors
+        gradients.append(of_bias if ctx.needs_input_grad[2] else None)
+        return (*(None if one is None else one * of_objective for one in gradients), None)
+
+
+def _transposed(matrix: Tensor) -> Tensor:
+    """The transposed matrix, row by row in memory: oneDNN multiplies such matrices up to twice as fast."""
+    return matrix.T.contiguous()
+
+
+def _become_gradient_of_likelihood(
+    logits: Tensor,
+    bias: Tensor | None,
+    of_bias: Tensor | None,
+    *,
+    ids: Tensor,
+    labels: SmoothedLabels,
+) -> tuple[Tensor, Tensor]:
+    """See `_BecomeGradient`: the sums of `sum_loss`, where the first rows have these ids, and the others count nothing."""
+    kernels = find_kernels()
+    if kernels is not None and can_read(logits):
+        sums = native_loss(kernels, logits, bias, of_bias, Labels(ids, *labels))
+        logits[len(ids) :] = 0.0
+        return sums[0].sum(), sums[1].sum()
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
+    real = logits[: len(ids)]
+    for part in parts(real):
+        scores = _widened(real[part], bias)
+        of_truth = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
+        of_labels = labels.mean_of(scores, of_truth)
+        log_sums = _become_probabilities(scores)
+        objectives[part], likelihoods[part] = log_sums - of_labels, log_sums - of_truth
+        subtract_labels(labels, scores, ids[part])
+        if of_bias is not None:
+            of_bias += scores.sum(0)
+        real[part] = scores
+    logits[len(ids) :] = 0.0
+    return objectives.sum(), likelihoods.sum()
+
+
+def _widened(logits: Tensor, bias: Tensor | None) -> Tensor:
+    """A copy in float32 at least, with the bias."""
+    scores = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
+    return scores if bias is None else scores.add_(bias)
+
+
+def _become_probabilities(scores: Tensor) -> Tensor:
+    """Put the softmax of the scores, (N, V), in their place; return their log-sum-exp, (N,)."""
+    largest = scores.amax(-1, keepdim=True)
+    sums = scores.sub_(largest).exp_().sum(-1, keepdim=True)
+    scores.div_(sums)
+    return (sums.log_() + largest).squeeze(-1)
+
+
+# A part has four tensors in the cache of the processor, where that of one prediction has one.
+_SHARE = 4
+
+
+def r_drop_loss_on_cpu(
+    output: nn.Linear, x: Tensor, target_ids: Tensor, labels: SmoothedLabels, alpha: float
+) -> LossSums:
+    """The same as `r_drop_loss`, for training.
+
+    Args:
+        output: the output layer, from D to V.
+        x: (2 B, T, D), what it reads: the rows of the first prediction, then those of the second one.
+        target_ids: (B, T) int64, `labels.pad_id` where there is no token.
+        labels: the probabilities that the model shall learn.
+        alpha: of R-Drop.
+
+    Returns:
+        The objective, and the mean of both negative log-likelihoods.
+
+    Source: Liang et al. 2021, section 2.1; the gradient of the divergence: see `symmetric_divergence`.
+    """
+    chunks = [
+        _Chunk(
+            torch.cat([rows, rows + target_ids.numel()]),
+            partial(_become_gradient_of_twins, ids=ids, labels=labels, factor=0.5 * alpha),
+        )
+        for rows, ids in _real_positions(target_ids, labels.pad_id, output, num_copies=2)
+    ]
+    return _sum_over_chunks(output, x, chunks)
+
+
+def _become_gradient_of_twins(
+    logits: Tensor,
+    bias: Tensor | None,
+    of_bias: Tensor | None,
+    *,
+    ids: Tensor,
+    labels: SmoothedLabels,
+    factor: float,
+) -> tuple[Tensor, Tensor]:
+    """See `_BecomeGradient`: N rows of the first prediction, N of the second; the first of each have these ids."""
+    one, other = logits.chunk(2)
+    kernels = find_kernels()
+    if kernels is not None and can_read(logits):
+        twins = native_twin_loss(kernels, (one, other), bias, of_bias, Labels(ids, *labels), factor)
+        one[len(ids) :] = other[len(ids) :] = 0.0
+        return twins[0].sum(), twins[1].sum()
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
+    first, second = one[: len(ids)], other[: len(ids)]
+    for part in parts(first, share=_SHARE):
+        truth = ids[part].unsqueeze(-1)
+        p, q = _widened(first[part], bias), _widened(second[part], bias)
+        of_truth = (p.gather(-1, truth) + q.gather(-1, truth)).squeeze(-1)
+        of_labels = labels.mean_of(p, p.gather(-1, truth).squeeze(-1))
+        of_labels += labels.mean_of(q, q.gather(-1, truth).squeeze(-1))
+        difference = p - q  # of logits, then of log-probabilities
+        of_p, of_q = _become_probabilities(p), _become_probabilities(q)
+        difference -= (of_p - of_q).unsqueeze(-1)
+        from_p = (p * difference).sum(-1, keepdim=True)  # KL(P || Q)
+        from_q = (q * difference).sum(-1, keepdim=True)  # - KL(Q || P)
+        log_sums = of_p + of_q
+        objectives[part] = log_sums - of_labels + factor * (from_p - from_q).squeeze(-1)
+        likelihoods[part] = 0.5 * (log_sums - of_truth)
+        between = (p - q).mul_(factor)
+        # p (1 + factor (difference - from_p)) + between, and the same for q with the opposite signs
+        of_first = (difference - from_p).mul_(factor).add_(1.0).mul_(p).add_(between)
+        of_second = difference.sub_(from_q).mul_(-factor).add_(1.0).mul_(q).sub_(between)
+        for rows, gradient in ((first, of_first), (second, of_second)):
+            subtract_labels(labels, gradient, ids[part])
+            if of_bias is not None:
+                of_bias += gradient.sum(0)
+            rows[part] = gradient
+    one[len(ids) :] = other[len(ids) :] = 0.0
+    return objectives.sum(), likelihoods.sum()

@@ -1,0 +1,600 @@
+"""The settings of the architecture, of training, of decoding and of validations."""
+
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Field, model_validator
+
+from transformer_cli.config.data import NoiseConfig, SequenceLength, Text
+from transformer_cli.config.section import (
+    Contradiction,
+    Count,
+    Depth,
+    Positive,
+    Probability,
+    Section,
+    Share,
+    Switch,
+    Width,
+)
+
+Norm = Literal["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"]
+NormPlacement = Literal["pre", "post", "residual_of_normed"]
+
+
+def _sizes(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> dict[str, int | float]:
+    layers = {"encoder_layers": num_layers, "decoder_layers": num_layers}
+    return {"d_model": d_model, "num_heads": num_heads, "d_ff": d_ff, **layers}
+
+
+PRESETS = {
+    "tiny": _sizes(128, 4, 256, 4),
+    "small": _sizes(256, 4, 1024, 3),
+    "base": _sizes(512, 8, 2048, 6),
+    "big": _sizes(1024, 16, 4096, 6) | {"dropout": 0.3},
+}
+
+
+class ModelConfig(Section):
+    """The default sizes are those of the base model of Vaswani et al. 2017, table 3; pre-norm by default."""
+
+    preset: Literal["tiny", "small", "base", "big"] | None = None
+    """Defaults for d_model, num_heads, d_ff, encoder_layers and decoder_layers: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3)."""
+    d_model: Width = 512
+    """Width of the input and output of every layer (d_model of the paper)."""
+    num_heads: Width = 8
+    """Number of attention heads (h of the paper, section 3.2.2)."""
+    head_dim: Width | None = None
+    """Width of the queries, keys and values of one head; absent: d_model / num_heads."""
+    num_kv_heads: Width | None = None
+    """Number of heads of keys and values; groups of query heads share them (Ainslie et al. 2023); absent: num_heads."""
+    d_ff: Width = 2048
+    """Inner width of the feed-forward network (d_ff of the paper, section 3.3)."""
+    encoder_layers: Depth = 6
+    """Number of layers of the encoder (N of the paper)."""
+    decoder_layers: Depth = 6
+    """Number of layers of the decoder (N of the paper)."""
+    max_length: Width = 512
+    """Length of the longest sequence, in tokens; longer training pairs are dropped, longer lines cut. Translations may be longer unless positions are learned."""
+    dropout: Probability = 0.1
+    """Dropout rate of the output of each sub-layer (P_drop of the paper, section 5.4)."""
+    attention_dropout: Probability = 0.0
+    """Dropout rate of the attention weights."""
+    ff_dropout: Probability = 0.0
+    """Dropout rate of the inner activations of the feed-forward network."""
+    embedding_dropout: Probability | None = None
+    """Dropout rate of the sum of embedding and position; absent: the same as dropout."""
+    layer_dropout: Probability = 0.0
+    """LayerDrop: probability with which training skips a layer, drawn for each layer and batch; translation uses all layers (Fan et al. 2020)."""
+    norm: Norm = "layernorm"
+    """Normalisation. layernorm: g (x - mean) / sqrt(var + eps) + b (Ba et al. 2016); rmsnorm: g x / sqrt(mean(x^2) + eps) (Zhang and Sennrich 2019); std_layernorm: g (x - mean) / (std + eps) + b with the unbiased std; scalar_std_layernorm: the same with one number each for g and b."""
+    norm_eps: Positive = 1e-5
+    """Epsilon of the normalisation."""
+    norm_placement: NormPlacement = "pre"
+    """pre: x + f(norm(x)) (Xiong et al. 2020); post: norm(x + f(x)) (the paper); residual_of_normed: x + norm(f(x))."""
+    final_norm: Switch | None = None
+    """A norm after the last layer of the encoder and of the decoder; absent: true unless norm_placement is post."""
+    embedding_norm: Switch = False
+    """A norm of the sum of embedding and position, before the first layer of the encoder and of the decoder (BART, Lewis et al. 2020)."""
+    activation: Literal["relu", "gelu", "silu", "swiglu", "geglu", "reglu"] = "relu"
+    """Activation function of the feed-forward network; swiglu, geglu and reglu multiply it with a second projection, the gate (Shazeer 2020)."""
+    attention_bias: Switch = True
+    """Biases in the query, key, value and output projections."""
+    feed_forward_bias: Switch = True
+    """Biases in the feed-forward network."""
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"] = (
+        "sinusoidal"
+    )
+    """Position encoding. sinusoidal: sines and cosines interleaved (the paper); sinusoidal_halves: first all sines, then all cosines (Marian); learned: one vector per position; rotary (Su et al. 2021); none."""
+    scale_embeddings: Switch = True
+    """Multiply embeddings by sqrt(d_model) (the paper, section 3.4)."""
+    tie_embeddings: Literal["none", "target-output", "all"] = "target-output"
+    """Which tables share one set of weights (Press and Wolf 2017). target-output: the target embedding and the output projection; all: the source embedding too, which needs tokenizer.shared."""
+    qk_norm: Switch = False
+    """RMSNorm on the queries and keys of each head (Henry et al. 2020)."""
+    init: Literal["xavier", "pytorch", "small"] = "xavier"
+    """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
+    output_bias: Switch = True
+    """A bias in the output projection."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_preset(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("preset") in [*PRESETS]:
+            return {**PRESETS[values["preset"]], **values}
+        return values
+
+    @model_validator(mode="after")
+    def _numbers_fit_together(self) -> Self:
+        if self.head_dim is None and self.d_model % self.num_heads:
+            raise ValueError(
+                f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads}), or give head_dim"
+            )
+        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads ({self.num_heads}) must be a multiple of num_kv_heads ({self.num_kv_heads})"
+            )
+        if "std_layernorm" in self.norm and self.d_model < 2:
+            raise ValueError(
+                f"norm: {self.norm} needs a d_model of 2 or more, because it divides by d_model - 1"
+            )
+        if self.positions == "rotary" and self.head_width % 2:
+            raise ValueError(f"rotary positions need an even head width, not {self.head_width}")
+        if self.positions.startswith("sinusoidal") and self.d_model % 2:
+            raise ValueError(f"{self.positions} positions need an even d_model, not {self.d_model}")
+        return self
+
+    @property
+    def head_width(self) -> int:
+        """K: the width of one head."""
+        return self.head_dim or self.d_model // self.num_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Number of heads of keys and values."""
+        return self.num_kv_heads or self.num_heads
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the feed-forward network has a gate."""
+        return self.activation in ("swiglu", "geglu", "reglu")
+
+    @property
+    def has_final_norm(self) -> bool:
+        """Whether encoder and decoder end with a norm."""
+        return self.norm_placement != "post" if self.final_norm is None else self.final_norm
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether a dropout rate is above 0, so that two forward passes of a batch differ in training."""
+        shares = self.dropout, self.attention_dropout, self.ff_dropout, self.embedding_dropout_share
+        return any(share > 0.0 for share in shares)
+
+    @property
+    def embedding_dropout_share(self) -> float:
+        """Dropout rate of embeddings; that of sub-layers if it is not given."""
+        return self.dropout if self.embedding_dropout is None else self.embedding_dropout
+
+
+# The settings of training.
+
+
+OptimizerName = Literal["adam", "adamw", "adafactor", "muon"]
+ScheduleName = Literal[
+    "noam", "inverse_sqrt", "cosine", "linear", "constant", "warmup_stable_decay", "plateau"
+]
+Metric = Literal[
+    "loss",
+    "perplexity",
+    "bleu",
+    "chrf",
+    "chrf++",
+    "ter",
+    "cer",
+    "wer",
+    "exact_match",
+    "bleu_lc_moses",
+]
+SmoothedOver = Literal["vocabulary", "others"]
+
+DEFAULT_BETAS, DEFAULT_EPSILON = (0.9, 0.98), 1e-9
+# Adafactor's learning rate is a share of each parameter's size: its paper has 0.01 (section 9, table 2).
+DEFAULT_LEARNING_RATES: dict[OptimizerName, float] = {
+    "adam": 7e-4, "adamw": 7e-4, "adafactor": 1e-2, "muon": 7e-4,
+}  # fmt: skip
+DEFAULT_PLATEAU_FACTOR, DEFAULT_PLATEAU_PATIENCE = 0.5, 3
+PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_.]{0,199}$"
+ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
+
+LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
+
+# The schedules that use a setting; the others refuse it.
+_SETTINGS_OF_SCHEDULES: dict[str, tuple[ScheduleName, ...]] = {
+    "noam_factor": ("noam",),
+    "decay_steps": ("warmup_stable_decay",),
+    "plateau_factor": ("plateau",),
+    "plateau_patience": ("plateau",),
+    "min_learning_rate": ("cosine", "linear", "warmup_stable_decay", "plateau"),
+}
+ENDS_AT_MAX_STEPS = ("cosine", "linear", "warmup_stable_decay")
+
+
+class TrainingConfig(Section):
+    """How the model is trained. Every interval is a number of optimizer updates."""
+
+    init_from: Text | None = None
+    """Fine-tuning: start from the weights of another run, with its tokenizers; the name of a run, or the path of a run or checkpoint folder. Absent: start from random weights."""
+    frozen: Annotated[tuple[ParameterName, ...], Field(min_length=1, max_length=1000)] | None = None
+    """Parts that keep the weights of init_from: encoder, decoder, embeddings, output, or the beginning of the names of parameters, such as encoder.layers.0. A tied matrix belongs to both embeddings and output."""
+    add_words: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
+    """Largest number of entries that are added to each vocabulary of init_from. wordlevel: the most frequent unknown words of the training split; bpe: further merges, learned from it; unigram: its most frequent words that consist of several subwords."""
+    optimizer: OptimizerName = "adam"
+    """adam (Kingma and Ba 2015); adamw with decoupled weight decay (Loshchilov and Hutter 2019); adafactor, which stores a row and a column instead of a matrix of second moments (Shazeer and Stern 2018); muon for the matrices inside the layers, with adamw for all other parameters (Jordan et al. 2024)."""
+    betas: tuple[Probability, Probability] = DEFAULT_BETAS
+    """Decay rates of Adam's two moments (the paper, section 5.3); not for adafactor."""
+    epsilon: Positive = DEFAULT_EPSILON
+    """Adam's epsilon (the paper, section 5.3); not for adafactor."""
+    weight_decay: Share | None = None
+    """adamw, adafactor, muon: weight decay of matrices, multiplied by the learning rate at each update; absent: 0.01, but 0 for adafactor."""
+    max_steps: Count | None = None
+    """Stop after this many updates."""
+    max_epochs: Count | None = None
+    """Stop after this many passes over the training split; if max_steps is given too, the first limit that is reached stops the run."""
+    max_minutes: Positive | None = None
+    """Time limit: the training saves and stops this many minutes after the start of the command, and the same command continues it with a new limit. Preparing the data counts too. The limit is checked between updates: at least one update is made, and a validation or a save that has begun is finished first. Absent: no limit."""
+    batch_tokens: Count | Literal["auto"] | None = None
+    """Largest number of tokens of a batch, padding included, counted on its longer side. auto: before the first update, find a number and write it into config.yaml of the run. On a GPU it is the largest that fits into memory; on a CPU it is the one after which larger batches are not faster. It is never more than an update needs. auto needs update_tokens and runtime.sharding: none, and is not for data.streaming."""
+    batch_sentences: Count | None = None
+    """Number of sentence pairs of a batch; instead of batch_tokens."""
+    accumulate: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
+    """Number of batches that each process computes for one update; the gradients of all of them are added up."""
+    update_tokens: Count | None = None
+    """Size of an update in target tokens, padding excluded; instead of accumulate. An update takes as many batches as bring it closest to this number, so it has about the same size with any batch_tokens, and on any machine."""
+    word_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
+    """Probability with which the embedding of a token is set to zero in training, in the source and in the decoder's input; special tokens are kept (Sennrich and Zhang 2019, who use 0.1 to 0.3)."""
+    bpe_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
+    """BPE-dropout: probability with which a merge is left out when training pairs are cut into subwords; they are cut anew in each epoch (Provilkov et al. 2020, who use 0.1); for tokenizer.kind bpe."""
+    unigram_alpha: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
+    """Subword regularisation for tokenizer.kind unigram: in each epoch, the segmentation of each word of the training pairs is drawn anew. The probability of a segmentation is proportional to P^a, where P is its probability under the unigram model and a is this number: near 0 all are equally likely, and a large number always takes the best one (Kudo 2018, who uses 0.1 to 0.5)."""
+    noise: NoiseConfig | None = None
+    """Training noise: changes of the training pairs that make the model robust against typing; for tokenizers of subwords. Absent: no changes."""
+    schedule: ScheduleName = "inverse_sqrt"
+    """Learning rate after the linear warm-up: noam follows the paper (equation 3), inverse_sqrt falls from the peak as 1 / sqrt(step), cosine and linear fall to min_learning_rate at max_steps, constant stays at the peak, warmup_stable_decay stays there and falls linearly to min_learning_rate in the last decay_steps updates (Hu et al. 2024), plateau is multiplied by plateau_factor each time that best_metric stops improving."""
+    learning_rate: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
+    """Peak learning rate; not for noam. Absent: 7e-4, but 0.01 for adafactor, whose learning rate is relative to the size of the weights."""
+    min_learning_rate: Annotated[float, Field(strict=True, ge=0.0, le=100.0)] | None = None
+    """cosine, linear, warmup_stable_decay, plateau: the lowest learning rate after the warm-up. Absent: 0."""
+    decay_steps: Count | None = None
+    """warmup_stable_decay: number of updates at the end of the run in which the learning rate falls."""
+    plateau_factor: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
+    """plateau: what the learning rate is multiplied by. Absent: 0.5."""
+    plateau_patience: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
+    """plateau: number of validations in a row without a better best_metric after which the learning rate falls. Absent: 3."""
+    noam_factor: Annotated[float, Field(strict=True, gt=0.0, le=1000.0)] | None = None
+    """noam: factor in front of d_model^-0.5 min(step^-0.5, step warmup_steps^-1.5). Absent: 1."""
+    warmup_steps: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 4000
+    """Number of updates in which the learning rate rises linearly from 0."""
+    label_smoothing: Probability = 0.1
+    """Probability that is taken from the true token and spread evenly as smoothed_over says (the paper, section 5.4)."""
+    smoothed_over: SmoothedOver = "vocabulary"
+    """The tokens that get it. vocabulary: all V tokens, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 tokens that are neither the true one nor padding (The Annotated Transformer)."""
+    r_drop: Positive | None = None
+    """Weight alpha of R-Drop (Liang et al. 2021): each batch runs twice with different dropout, the losses of both runs are added up, and alpha / 2 times the symmetric KL divergence of both predictions is added to them; an update takes twice the time and memory. Absent: no R-Drop."""
+    clip_norm: Positive | None = 1.0
+    """Gradient clipping: the largest norm of the gradient over all parameters; null: no clipping."""
+    ema_decay: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
+    """Exponential moving average of the weights, such as 0.999: each update keeps this share of the average (less in the first updates). Validation, checkpoints and translation use the average; absent: none."""
+    max_skipped_in_a_row: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 10
+    """Updates whose gradient is NaN or infinite are skipped; stop after this many in a row. On a GPU the count is read only at steps that are a multiple of this number. In float16, updates that were skipped because the scale was too large do not count."""
+    log_every: Count = 50
+    """Updates between two reports of the loss."""
+    validate_every: Count = 1000
+    """Updates between validations; also at the end."""
+    save_every: Count = 1000
+    """Updates between checkpoints; also at the end."""
+    keep_last: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 2
+    """Number of newest checkpoints that are kept."""
+    keep_best: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1
+    """Number of best checkpoints that are kept, by best_metric."""
+    average_last: Annotated[int, Field(strict=True, ge=2, le=1000)] | None = None
+    """Number of checkpoints whose weights are averaged at the end of the run; until then the run keeps at least that many. The average and the best checkpoint are validated with decoding.beam_size, and tfm translate uses the better one. Absent: no average."""
+    average_of: Literal["last", "best"] = "last"
+    """The checkpoints that average_last counts: the last ones, at multiples of save_every and at the end, or the best ones by best_metric."""
+    best_metric: Metric = "bleu"
+    """The metric on the validation split that decides which checkpoint is the best; between equal values, the lower loss decides. With several directions of translation, a score is the mean of the scores of the directions, and the loss is that of all tokens."""
+    patience: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
+    """Stop after this many validations in a row without a better best_metric; absent: never."""
+
+    @model_validator(mode="after")
+    def _something_ends_the_run(self) -> Self:
+        if self.max_steps is None and self.max_epochs is None:
+            raise ValueError("give max_steps or max_epochs, or both")
+        if (self.batch_tokens is None) == (self.batch_sentences is None):
+            what = "batch_tokens and batch_sentences are both given"
+            if self.batch_tokens is None:
+                what = "neither batch_tokens nor batch_sentences is given"
+            raise Contradiction(
+                what,
+                hint="give one of them; --set training.batch_sentences=null removes the other one",
+            )
+        if self.update_tokens is not None and self.accumulate != 1:
+            raise ValueError("give either accumulate or update_tokens")
+        if self.batch_tokens == "auto" and self.update_tokens is None:
+            raise Contradiction(
+                "batch_tokens: auto needs update_tokens; without it, the memory of the machine would decide the size of an update",
+                hint="give training.update_tokens, the target tokens of an update, such as 25000",
+            )
+        return self
+
+    @property
+    def peak_learning_rate(self) -> float:
+        """The learning rate at the end of the warm-up; not for noam."""
+        default = DEFAULT_LEARNING_RATES[self.optimizer]
+        return default if self.learning_rate is None else self.learning_rate
+
+    @property
+    def num_kept_best(self) -> int:
+        """Number of best checkpoints that are kept: keep_best, or more for their average."""
+        return max(self.keep_best, (self.average_last or 0) if self.average_of == "best" else 0)
+
+    @property
+    def changes_pairs(self) -> bool:
+        """Whether the ids of a training pair are drawn anew in each epoch."""
+        settings = self.bpe_dropout, self.unigram_alpha, self.noise
+        return any(setting is not None for setting in settings)
+
+    @property
+    def patience_of_plateau(self) -> int | None:
+        """Validations without a better score after which the learning rate falls; None for other schedules."""
+        if self.schedule != "plateau":
+            return None
+        return DEFAULT_PLATEAU_PATIENCE if self.plateau_patience is None else self.plateau_patience
+
+    @model_validator(mode="after")
+    def _fine_tuning_has_a_start(self) -> Self:
+        for name in ("frozen", "add_words"):
+            if getattr(self, name) is not None and self.init_from is None:
+                raise ValueError(f"{name} is for fine-tuning; give init_from, or leave {name} out")
+        return self
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> Self:
+        if self.smoothed_over == "others" and self.label_smoothing == 0.0:
+            raise ValueError("smoothed_over: others has no effect with label_smoothing 0")
+        if self.average_of == "best" and self.average_last is None:
+            raise ValueError(
+                "average_of has no effect without average_last, a number of checkpoints"
+            )
+        if self.optimizer == "adam" and self.weight_decay is not None:
+            raise ValueError("weight_decay has no effect with optimizer adam; use adamw")
+        for name, default in (("betas", DEFAULT_BETAS), ("epsilon", DEFAULT_EPSILON)):
+            if self.optimizer == "adafactor" and getattr(self, name) != default:
+                raise ValueError(f"{name} has no effect with optimizer adafactor; remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _the_schedule_uses_its_settings(self) -> Self:
+        if self.schedule == "noam" and self.learning_rate is not None:
+            raise Contradiction(
+                "learning_rate has no effect with schedule noam, whose rate follows from model.d_model and warmup_steps",
+                hint="leave out training.learning_rate (--set training.learning_rate=null); training.noam_factor makes the rate larger or smaller",
+            )
+        for name, schedules in _SETTINGS_OF_SCHEDULES.items():
+            if getattr(self, name) is not None and self.schedule not in schedules:
+                raise ValueError(
+                    f"{name} has no effect with schedule {self.schedule}; "
+                    f"remove it, or set schedule: {' or '.join(schedules)}"
+                )
+        if self.schedule == "noam" and self.warmup_steps < 1:
+            raise ValueError("schedule noam needs warmup_steps of 1 or more")
+        if self.schedule in ENDS_AT_MAX_STEPS and self.max_steps is None:
+            raise ValueError(
+                f"schedule {self.schedule} needs max_steps, where it reaches "
+                + ("0" if self.min_learning_rate is None else "min_learning_rate")
+            )
+        if self.schedule == "warmup_stable_decay":
+            self._require_room_for_the_decay()
+        return self
+
+    @model_validator(mode="after")
+    def _the_learning_rate_can_fall(self) -> Self:
+        lowest, patience = self.min_learning_rate, self.patience_of_plateau
+        if lowest is not None and lowest >= self.peak_learning_rate:
+            raise ValueError(
+                f"min_learning_rate ({lowest:g}) must be below learning_rate ({self.peak_learning_rate:g})"
+            )
+        if patience is not None and self.patience is not None and self.patience <= patience:
+            raise ValueError(
+                f"patience ({self.patience}) ends the run before the learning rate falls for the first time, "
+                f"after {patience} validations (plateau_patience); raise patience or lower plateau_patience"
+            )
+        return self
+
+    def _require_room_for_the_decay(self) -> None:
+        if self.decay_steps is None:
+            raise ValueError(
+                "schedule warmup_stable_decay needs decay_steps, such as a tenth or a fifth of max_steps"
+            )
+        if self.warmup_steps + self.decay_steps > (self.max_steps or 0):
+            raise ValueError(
+                f"warmup_steps ({self.warmup_steps}) and decay_steps ({self.decay_steps}) are more than "
+                f"max_steps ({self.max_steps}); lower one of them, or raise max_steps"
+            )
+
+
+# The settings of decoding, and of the validations that use it.
+
+
+EngineName = Literal["torch", "ctranslate2"]
+ScoreName = Literal[
+    "bleu",
+    "chrf",
+    "chrf++",
+    "ter",
+    "cer",
+    "wer",
+    "exact_match",
+    "unknown",
+    "length_ratio",
+    "bleu_lc_moses",
+]
+SCORES_BY_DEFAULT: tuple[ScoreName, ...] = get_args(ScoreName)[:-1]
+"""What tfm validate and tfm score compute: every score that needs no further package."""
+LengthNormalization = Literal["gnmt", "average"]
+TokenLimit = Annotated[int, Field(strict=True, ge=1, le=65_536)]
+MBR_SAMPLES = 32
+LengthRatio = Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
+
+
+class ValidationConfig(Section):
+    """What is measured on held-out text during training."""
+
+    max_sentences: Count | None = None
+    """Number of validation pairs that are used, always the first ones; several directions share this number. Absent: all pairs of the corpora whose split is validation, and at most 3,000 pairs of a drawn split, evenly spread. tfm validate scores the whole split."""
+    scores: Annotated[tuple[ScoreName, ...], Field(max_length=len(get_args(ScoreName)))] = (
+        "bleu",
+        "chrf",
+        "cer",
+    )
+    """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated. docs/judging.md explains each; bleu_lc_moses, the lower-cased BLEU of papers on Multi30k, needs the package sacremoses."""
+    beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+    """Beam size of validations during training; tfm validate uses decoding.beam_size."""
+    num_samples: Annotated[int, Field(strict=True, ge=0, le=100)] = 4
+    """Number of sample translations in the log and in TensorBoard."""
+    sequence_lengths: (
+        Annotated[tuple[SequenceLength, ...], Field(min_length=1, max_length=1000)] | None
+    ) = None
+    """For data.source sequences: source lengths, in symbols, at which the exact match on 100 new sequences is measured (task memorise: on the training sequences); absent: all lengths of the data. Lengths beyond those of the training data are allowed."""
+
+
+class SamplingConfig(Section):
+    """How tokens are drawn. The filters act in the order of this table, on the probabilities at the temperature."""
+
+    temperature: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] = 1.0
+    """T: a token is drawn with the probability softmax(log-probabilities / T). 1 is the distribution of the model; towards 0, sampling becomes greedy search."""
+    top_k: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
+    """Draw among the k most probable tokens only (Fan et al. 2018); absent: among all."""
+    top_p: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
+    """Draw among the most probable tokens only: as few as have this probability together (nucleus sampling, Holtzman et al. 2020); absent: among all."""
+    min_p: Annotated[float, Field(strict=True, gt=0.0, le=1.0)] | None = None
+    """Draw only among tokens with at least this share of the probability of the most probable token (Nguyen et al. 2024); absent: among all."""
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 1
+    """Seed of the samples. The sample of a line depends on this number, on the line and on its place in the input, but not on the other lines."""
+
+
+class MbrConfig(Section):
+    """How a translation is chosen by minimum Bayes risk (MBR)."""
+
+    candidates: Annotated[int, Field(strict=True, ge=2, le=1000)] | None = None
+    """Number of candidates of each sentence: the best hypotheses of the beam, at most beam_size, or samples. Absent: the whole beam, or 32 samples."""
+
+
+class DiversityConfig(Section):
+    """Diverse beam search (Vijayakumar et al. 2016): the beam is cut into groups that avoid each other's tokens."""
+
+    groups: Annotated[int, Field(strict=True, ge=2, le=64)] = 2
+    """Number of groups; beam_size must be a multiple of it."""
+    strength: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] = 0.5
+    """lambda: what a token costs, in nats, for each hypothesis of an earlier group that has the token in the same place."""
+
+
+class DecodingConfig(Section):
+    """How translations are found."""
+
+    engine: EngineName = "torch"
+    """The library that computes translations. torch: PyTorch; ctranslate2: CTranslate2, which starts faster and is made for CPUs (pip install ".[ctranslate2]"). At its first use the model is converted, checked, and kept in the run folder; a likelihood, or a sentence with a constraint that CTranslate2 does not know, is computed by PyTorch. Validations during training use PyTorch."""
+    beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 4
+    """Number of hypotheses per sentence in beam search; 1 is greedy search."""
+    length_penalty: Annotated[float, Field(strict=True, ge=0.0, le=10.0)] = 0.6
+    """alpha: the log-probability of a hypothesis is divided by ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)."""
+    length_normalization: LengthNormalization = "gnmt"
+    """The divisor that length_penalty is the exponent of: gnmt as above; average: length^alpha, so that alpha 1 is the mean over the tokens."""
+    coverage_penalty: Annotated[float, Field(strict=True, ge=0.0, le=100.0)] = 0.0
+    """beta: to the score of a translation, beta times the sum over all source tokens of log(min(c, 1)) is added, where c is the attention that the token got from all target tokens (Wu et al. 2016, equation 14); 0: no such penalty."""
+    num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+    """Number of translations per sentence, best first; at most beam_size. With sampling: number of samples."""
+    max_length: TokenLimit | None = None
+    """Largest number of tokens of a translation, [EOS] included, its forced prefix not counted; absent: twice the tokens of the source, plus 20, unless max_length_ratio is given."""
+    max_length_ratio: LengthRatio | None = None
+    """Largest number of tokens of a translation for each token of the source, [EOS] included in both; if max_length is given too, the smaller limit holds."""
+    min_length: Annotated[int, Field(strict=True, ge=2, le=65_536)] | None = None
+    """Smallest number of tokens of a translation, [EOS] included, its forced prefix not counted; absent: 1."""
+    min_length_ratio: LengthRatio | None = None
+    """Smallest number of tokens of a translation for each token of the source, [EOS] included in both; if min_length is given too, the larger limit holds, but never more than the largest number of tokens."""
+    no_repeat_ngram_size: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = None
+    """n: no translation of a sentence contains the same n tokens in a row twice; absent: repetitions are allowed."""
+    sampling: SamplingConfig | None = None
+    """Draw tokens at random instead of searching for the most probable translation; absent: no sampling. It does not use beam_size."""
+    mbr: MbrConfig | None = None
+    """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
+    diversity: DiversityConfig | None = None
+    """Diverse beam search, for num_best translations that differ more; absent: plain beam search."""
+    split_sentences: Switch = True
+    """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
+    keep_layout: Switch = True
+    """Indentation, list marks, quote marks of e-mails, the columns of a table, and cells without a word stay as they are, and only the text between them is translated; false: the model reads the whole line. The sequences of data.source sequences are always read whole."""
+    known_spellings: Switch = True
+    """The model reads several spaces as one, and a word that is not in its vocabulary as one that differs only in capital letters, accents or typographic marks, such as "THE" or "citta"; false: such a word is unknown. Subwords know every word. The sequences of data.source sequences are never changed."""
+    keep_text: Switch = True
+    """No text disappears: a sentence with more tokens than 99 % of those of the training is translated clause by clause; one whose translation has no word, or is far shorter than all of the training, too; what still loses text stays as it is and is named. false: the translation is written as the model gives it. It has no effect on the sequences of data.source sequences."""
+    allow_unknown: Switch = True
+    """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
+    batch_tokens: Count = 4096
+    """Largest number of source tokens of a batch, padding included, hypotheses of the beam not counted."""
+
+    @property
+    def num_hypotheses(self) -> int:
+        """The number of hypotheses of a sentence that are extended at each step."""
+        return self.beam_size if self.sampling is None else self.num_best
+
+    @property
+    def num_candidates(self) -> int:
+        """The number of hypotheses of a sentence from which the `num_best` best are chosen."""
+        if self.mbr is None:
+            return self.num_best
+        return self.mbr.candidates or (self.beam_size if self.sampling is None else MBR_SAMPLES)
+
+    def best_of_beam(self, beam_size: int) -> Self:
+        """These settings for one translation per sentence, by plain beam search or greedy search."""
+        plain = {"num_best": 1, "sampling": None, "diversity": None, "mbr": None}
+        return self.model_copy(update={"beam_size": beam_size, **plain})
+
+    @model_validator(mode="after")
+    def _best_come_from_the_beam(self) -> Self:
+        if self.sampling is None and self.num_best > self.beam_size:
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {self.num_best}, or lower decoding.num_best",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _best_are_among_the_candidates(self) -> Self:
+        if self.mbr is None:
+            return self
+        found = self.num_candidates
+        if self.sampling is None and found > self.beam_size:
+            raise Contradiction(
+                f"mbr.candidates ({found}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {found}, or draw samples: decoding.sampling={{}}",
+            )
+        if self.num_best > found:
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above mbr.candidates ({found})",
+                hint=f"raise decoding.mbr.candidates to {self.num_best}, or lower decoding.num_best",
+            )
+        if found == 1:
+            raise Contradiction(
+                "mbr has nothing to choose from: beam_size is 1",
+                hint="raise decoding.beam_size, or draw samples: decoding.sampling={}",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _limits_leave_room(self) -> Self:
+        for name in ("length", "length_ratio"):
+            smallest, largest = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
+            if smallest is not None and largest is not None and smallest > largest:
+                raise Contradiction(
+                    f"min_{name} ({smallest}) is above max_{name} ({largest})",
+                    hint=f"lower decoding.min_{name}, or raise decoding.max_{name}",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_to_search(self) -> Self:
+        if self.sampling is not None and self.diversity is not None:
+            raise Contradiction(
+                "sampling and diversity are two searches",
+                hint="leave out decoding.sampling or decoding.diversity",
+            )
+        if self.sampling is not None and self.coverage_penalty > 0.0:
+            raise Contradiction(
+                "coverage_penalty changes which translation is the best, but sampling draws any",
+                hint="leave out decoding.coverage_penalty or decoding.sampling",
+            )
+        if self.diversity is not None and self.beam_size % self.diversity.groups:
+            raise Contradiction(
+                f"beam_size ({self.beam_size}) is not a multiple of diversity.groups ({self.diversity.groups})",
+                hint="all groups have the same size: change decoding.beam_size or decoding.diversity.groups",
+            )
+        return self
