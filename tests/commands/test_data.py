@@ -34,16 +34,16 @@ def _corpus_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The splits for which the corpus is read."""
-    found: list[str] = []
-    read_pairs = corpus._corpus_pairs
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the corpora that are read, one for each reading."""
+    found: list[int] = []
+    read_files = corpus.read_files
 
-    def counted(data: Any, index: int, split: Any, report: Any) -> Iterator[Any]:
-        found.append(split)
-        yield from read_pairs(data, index, split, report)
+    def counted(data: Any, index: int, report: Any) -> Iterator[Any]:
+        found.append(index)
+        yield from read_files(data, index, report)
 
-    monkeypatch.setattr(corpus, "_corpus_pairs", counted)
+    monkeypatch.setattr(corpus, "read_files", counted)
     return found
 
 
@@ -57,12 +57,12 @@ def contents() -> dict[str, bytes]:
 
 
 def test_training_uses_what_the_preview_has_prepared(
-    readings: list[str], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    readings: list[int], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
         report = shown(capsys)["report"]
     assert "runs/mine/data" in caplog.text
-    assert sorted(readings) == ["test", "train", "validation"], "each split is read once"
+    assert readings == [0], "the corpus is read once for all splits"
     readings.clear()
     prepared = prepare_data(load_config("mine.yaml"), DATA, has_begun=False)
     assert readings == []
@@ -71,7 +71,7 @@ def test_training_uses_what_the_preview_has_prepared(
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_a_second_look_reads_nothing_again_and_shows_the_same_pairs(
-    split: str, readings: list[str], capsys: pytest.CaptureFixture[str]
+    split: str, readings: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = shown(capsys, split)
     assert len(first["pairs"]) == 10
@@ -96,7 +96,7 @@ def test_a_changed_config_or_corpus_is_prepared_anew(capsys: pytest.CaptureFixtu
 
 
 def test_the_data_of_a_run_that_has_begun_stay_as_they_are(
-    readings: list[str], capsys: pytest.CaptureFixture[str]
+    readings: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = shown(capsys)
     Path("runs/mine/checkpoints/step-00000001").mkdir(parents=True)

@@ -3,8 +3,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
-from transformer_cli.config import Config
+from transformer_cli.config import Config, FilesData
 from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import (
@@ -17,6 +18,7 @@ from transformer_cli.data.selection import (
     held_out_pairs,
     pairs_to_validate,
 )
+from transformer_cli.data.sources.corpus import KeptPairs, read_held_out, read_pairs
 from transformer_cli.process.errors import DataError
 
 
@@ -55,6 +57,39 @@ def test_a_corpus_that_is_a_split_keeps_all_but_empty_pairs(tmp_path: Path) -> N
         SentencePair("uno", "one " * 300, 1),
     ]
     assert found.cleaning.dropped["drop_empty"].count == 1
+
+
+@pytest.mark.parametrize("max_bytes", [64 << 20, 9000, 0])
+def test_kept_pairs_are_those_of_a_second_reading(tmp_path: Path, max_bytes: int) -> None:
+    rows = [(f"one {n}", f"uno {n}") for n in range(300)]
+    corpora = [
+        write(tmp_path, "a", [*rows, ("\0", "nul")]),
+        write(tmp_path, "val", ROWS) | {"split": "validation"},
+        write(tmp_path, "more", rows[:7]) | {"split": "train"},
+        write(tmp_path, "b", rows[:90]),
+    ]
+    settings = {"root": str(tmp_path), "corpora": corpora, "both_directions": True}
+    shares = {"validation_share": 0.2, "test_share": 0.1}
+    languages = {"source_language": "en", "target_language": "it"}
+    data = TypeAdapter(FilesData).validate_python(
+        {"source": "files", **settings, **shares, **languages}
+    )
+    kept, expected, report = KeptPairs(max_bytes), ReadingReport(), ReadingReport()
+    held_out = read_held_out(data, ["validation", "test"], seed=1, kept=kept)
+    assert sorted(kept.readings) == {64 << 20: [0, 3], 9000: [3], 0: []}[max_bytes]
+    for split, found in held_out.items():
+        alone = ReadingReport()
+        assert found.pairs == list(read_pairs(data, split, seed=1, report=alone))
+        merged = ReadingReport(split)
+        merged.add(found.reading)
+        merged.add(found.drawn_reading)
+        assert sorted(merged.table()) == sorted(alone.table())
+    pairs = list(read_pairs(data, "train", seed=1, report=expected))
+    if max_bytes == 64 << 20:  # nothing is left to be read but what is training data alone
+        (tmp_path / "a.tsv").unlink()
+        (tmp_path / "b.tsv").unlink()
+    assert list(read_pairs(data, "train", seed=1, report=report, kept=kept)) == pairs
+    assert report.table() == expected.table()
 
 
 def test_a_drawn_share_of_a_large_corpus_is_not_validated_on_as_a_whole(tmp_path: Path) -> None:

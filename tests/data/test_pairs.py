@@ -44,11 +44,12 @@ def test_half_a_surrogate_pair_has_a_digest() -> None:
 
 
 def test_a_report_keeps_the_count_and_the_first_place_of_each_reason() -> None:
-    report = ReadingReport(num_rows=4, num_read=1)
+    report = ReadingReport(num_rows=4)
     report.skip("a NUL byte", "a.txt:3")
     report.skip("a NUL byte", "a.txt:9")
     report.notice("a carriage return inside a sentence", "b.txt:1")
-    report.count_other_split("validation")
+    report.count("train")
+    report.count("validation")
     assert report.num_skipped == 2
     assert report.table() == [
         ("rows read", 4, ""),

@@ -84,16 +84,21 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
 class ReadingReport:
     """Counts the pairs that are read; a corpus without `split` is read and counted as a whole."""
 
+    split: str = "train"
+    """The split whose pairs are returned."""
     num_rows: int = 0
     """Pairs in the files, of all splits together."""
-    num_read: int = 0
-    """Pairs returned: those of the requested split."""
-    drawn: dict[str, int] = field(default_factory=dict)
-    """Other split -> number of pairs that were drawn for it, and so not returned."""
+    num_usable: dict[str, int] = field(default_factory=dict)
+    """Split -> number of pairs that belong to it; only those of `split` are returned."""
     skipped: dict[str, Finding] = field(default_factory=dict)
     """Reason why pairs were not returned -> their number, and the place of the first."""
     unusual: dict[str, Finding] = field(default_factory=dict)
     """Unusual property of returned pairs -> their number, and the place of the first."""
+
+    @property
+    def num_read(self) -> int:
+        """Pairs that are returned: those of `split`."""
+        return self.num_usable.get(self.split, 0)
 
     @property
     def num_skipped(self) -> int:
@@ -105,9 +110,18 @@ class ReadingReport:
     def notice(self, what: str, place: str) -> None:
         self.unusual.setdefault(what, Finding(example=place)).count += 1
 
-    def count_other_split(self, split: str) -> None:
-        """Count a pair that was drawn for another split."""
-        self.drawn[split] = self.drawn.get(split, 0) + 1
+    def count(self, split: str) -> None:
+        """Count a pair of a split."""
+        self.num_usable[split] = self.num_usable.get(split, 0) + 1
+
+    def add(self, other: "ReadingReport") -> None:
+        """Add the counts of another corpus, which was read after those that are counted here."""
+        self.num_rows += other.num_rows
+        for split, count in other.num_usable.items():
+            self.num_usable[split] = self.num_usable.get(split, 0) + count
+        for mine, more in ((self.skipped, other.skipped), (self.unusual, other.unusual)):
+            for what, finding in more.items():
+                mine.setdefault(what, Finding(example=finding.example)).count += finding.count
 
     def table(self) -> list[Row]:
         """How many rows were read, skipped, drawn or kept; with the first place of each."""
@@ -116,7 +130,8 @@ class ReadingReport:
             *finding_rows("skipped", self.skipped),
             *(
                 (f"drawn for {split}", count, "")
-                for split, count in sorted(self.drawn.items(), reverse=True)
+                for split, count in sorted(self.num_usable.items(), reverse=True)
+                if split != self.split
             ),
             *finding_rows("kept", self.unusual),
         ]

@@ -38,7 +38,7 @@ from transformer_cli.data.selection import (
     clean,
     held_out_digests,
 )
-from transformer_cli.data.sources.corpus import first_pairs, is_streaming, read_pairs
+from transformer_cli.data.sources.corpus import KeptPairs, first_pairs, is_streaming, read_pairs
 from transformer_cli.data.sources.hub import streams_kept_in
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
@@ -220,14 +220,15 @@ def write_report(folder: Path, report: DataReport) -> None:
 
 def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_begun: bool) -> None:
     report = DataReport()
-    held_out = all_held_out_pairs(config)
+    kept = None if is_streaming(config.data) else KeptPairs()
+    held_out = all_held_out_pairs(config, kept)
     report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
     report.held_out = {split: found.table() for split, found in held_out.items()}
     text = folder / TEXT
     reading, cleaning = ReadingReport(), CleaningReport()
     report.examples = {split: found.pairs[:NUM_EXAMPLES] for split, found in held_out.items()}
     with closing(DigestSet(folder)) as seen:
-        pairs = _cleaned(config, held_out, reading, cleaning, seen)
+        pairs = _cleaned(config, held_out, reading, cleaning, seen, kept)
         first = list(islice(pairs, NUM_EXAMPLES))
         report.examples["train"] = first
         num_pairs = write_text(text, chain(first, pairs))
@@ -263,12 +264,13 @@ def _cleaned(
     reading: ReadingReport,
     cleaning: CleaningReport,
     seen: DigestSet | None = None,
+    kept: KeptPairs | None = None,
 ) -> Iterator[SentencePair]:
     if is_streaming(config.data):
         num_pairs = config.data.tokenizer_pairs or TOKENIZER_PAIRS
         pairs = first_pairs(config.data, num_pairs, reading)
     else:
-        pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
+        pairs = read_pairs(config.data, "train", seed=config.seed, report=reading, kept=kept)
     digests = held_out_digests(config, held_out)
     return clean(pairs, config.cleaning, cleaning, held_out=digests, seen=seen)
 

@@ -29,7 +29,13 @@ from transformer_cli.data.pairs import (
     pair_digest,
     table_lines,
 )
-from transformer_cli.data.sources.corpus import has_split, read_pairs
+from transformer_cli.data.sources.corpus import (
+    HeldOutPairs,
+    KeptPairs,
+    has_split,
+    read_held_out,
+    read_pairs,
+)
 from transformer_cli.data.sources.lines import TOO_LONG
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.escaping import shortened
@@ -377,7 +383,7 @@ def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
     Raises:
         DataError: the config has no such split, or the split has no pair.
     """
-    found = _read(config, split)
+    found = _read(config, [split])[split]
     _require_pairs(config, found, split)
     for reason, finding in found.reading.skipped.items():
         logger.warning(
@@ -386,34 +392,37 @@ def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
     return found.pairs
 
 
-def all_held_out_pairs(config: Config) -> HeldOutSplits:
+def all_held_out_pairs(config: Config, kept: KeptPairs | None = None) -> HeldOutSplits:
     """The validation split, and the test split if the config has one.
 
     The validation split has at least one pair; a test split that is drawn may have none.
 
+    Args:
+        kept: keeps the training pairs of the corpora that are read.
+
     Raises:
         DataError: the config has no validation split, or the split has no pair.
     """
-    found: HeldOutSplits = {"validation": _read(config, "validation")}
-    _require_pairs(config, found["validation"], "validation")
+    splits: list[SplitName] = ["validation"]
     if has_split(config.data, "test"):
-        found["test"] = _read(config, "test")
+        splits.append("test")
+    found = _read(config, splits, kept)
+    _require_pairs(config, found["validation"], "validation")
     return found
 
 
-def _read(config: Config, split: SplitName) -> HeldOutSplit:
-    found = HeldOutSplit([], ReadingReport(), ReadingReport(), CleaningReport())
-    if has_split(config.data, split):
-        rows = read_pairs(
-            config.data,
-            split,
-            seed=config.seed,
-            report=found.reading,
-            report_of_drawn=found.drawn_reading,
-        )
-        for is_drawn, group in groupby(rows, key=lambda pair: _is_drawn(config, pair)):
-            rules = config.cleaning if is_drawn else _normalized_only(config.cleaning)
-            found.pairs.extend(clean(group, rules, found.cleaning))
+def _read(
+    config: Config, splits: Sequence[SplitName], kept: KeptPairs | None = None
+) -> HeldOutSplits:
+    read = read_held_out(config.data, splits, seed=config.seed, kept=kept)
+    return {split: _cleaned(config, found) for split, found in read.items()}
+
+
+def _cleaned(config: Config, read: HeldOutPairs) -> HeldOutSplit:
+    found = HeldOutSplit([], read.reading, read.drawn_reading, CleaningReport())
+    for is_drawn, group in groupby(read.pairs, key=lambda pair: _is_drawn(config, pair)):
+        rules = config.cleaning if is_drawn else _normalized_only(config.cleaning)
+        found.pairs.extend(clean(group, rules, found.cleaning))
     return found
 
 

@@ -16,7 +16,15 @@ from transformer_cli.config import (
     SequencesData,
     SplitName,
 )
-from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
+from transformer_cli.data.pairs import (
+    PAIRS_AT_ONCE,
+    ReadingReport,
+    Rows,
+    SentencePair,
+    pair_digest,
+    pairs_of,
+    rows_of,
+)
 from transformer_cli.data.sources.built_in import (
     generate_sequences,
     phrasebook_fingerprint,
@@ -63,15 +71,14 @@ def read_pairs(
     *,
     seed: int,
     report: ReadingReport | None = None,
-    report_of_drawn: ReadingReport | None = None,
+    kept: "KeptPairs | None" = None,
 ) -> Iterator[SentencePair]:
     """Yield the pairs of one split in the order of the corpora, not cleaned.
 
     Args:
         seed: random seed of generated sequences; the other corpora do not use it.
         report: counts the pairs that are read, skipped or unusual.
-        report_of_drawn: the same for corpora without `split`, which are read for every split; None:
-            `report` counts them too.
+        kept: training pairs that `read_held_out` has kept; their corpora are not read again.
 
     Raises:
         MissingInputError: a file or data set does not exist, or the hub cannot be reached.
@@ -84,6 +91,7 @@ def read_pairs(
             hint += f", or set data.{split}_share above 0 to draw pairs from corpora without split"
         raise DataError(f"the config has no {split} split", hint=hint)
     report = ReadingReport() if report is None else report
+    report.split = split
     if isinstance(data, PhrasebookData | SequencesData):
         _, *reverse = range(len(data.directions))
         built_in = (
@@ -92,15 +100,109 @@ def read_pairs(
             else generate_sequences(data, split, seed=seed)
         )
         for pair in built_in:
-            report.num_read += 1
+            report.count(split)
             yield pair
             yield from _reversed(pair, reverse)
         return
     for index in range(len(data.corpora)):
-        if _is_read_for(data, index, split):
-            is_drawn = data.corpora[index].split is None
-            used = report_of_drawn if is_drawn and report_of_drawn is not None else report
-            yield from _corpus_pairs(data, index, split, used)
+        if split == "train" and kept is not None and index in kept.readings:
+            yield from kept.take(index, report)
+        elif _is_read_for(data, index, split):
+            for drawn, pair in _corpus_pairs(data, index, report):
+                if drawn == split:
+                    yield pair
+
+
+class KeptPairs:
+    """The training pairs of corpora without `split`, kept while their held-out pairs are read: their files are read once.
+
+    A corpus whose pairs do not fit into `max_bytes`, together with those before it, is not kept and is read again.
+    """
+
+    def __init__(self, max_bytes: int = 64 << 20) -> None:
+        self.readings: dict[int, ReadingReport] = {}
+        """Index into `data.corpora` -> the report on reading the whole corpus."""
+        self._rows: dict[int, list[Rows]] = {}
+        self._room = max_bytes
+
+    def passing(
+        self, index: int, pairs: Iterator[tuple[SplitName, SentencePair]], reading: ReadingReport
+    ) -> Iterator[tuple[SplitName, SentencePair]]:
+        """Yield all pairs of a corpus, and keep those of the training split."""
+        kept: list[Rows] | None = []
+        room, waiting = self._room, list[SentencePair]()
+        for split, pair in pairs:
+            if split == "train" and kept is not None:
+                waiting.append(pair)
+                if len(waiting) == PAIRS_AT_ONCE:
+                    kept, room = _with_rows(kept, waiting, room)
+            yield split, pair
+        if kept is not None:
+            kept, room = _with_rows(kept, waiting, room)
+        if kept is not None:
+            self._rows[index], self._room, self.readings[index] = kept, room, reading
+
+    def take(self, index: int, report: ReadingReport) -> Iterator[SentencePair]:
+        """Yield the training pairs of a corpus, and forget them."""
+        report.add(self.readings.pop(index))
+        for rows in self._rows.pop(index):
+            yield from pairs_of(rows)
+
+
+def _with_rows(
+    kept: list[Rows], waiting: list[SentencePair], room: int
+) -> tuple[list[Rows] | None, int]:
+    """The rows kept so far with those that wait, and the bytes that are left; None where there are too few."""
+    rows = rows_of(waiting)
+    waiting.clear()
+    if rows.nbytes > room:
+        return None, room
+    kept.append(rows)
+    return kept, room - rows.nbytes
+
+
+class HeldOutPairs(NamedTuple):
+    """The pairs of a held-out split, not cleaned, and two reports on reading them."""
+
+    pairs: list[SentencePair]
+    reading: ReadingReport
+    """For corpora whose `split` names this split."""
+    drawn_reading: ReadingReport
+    """For corpora without `split`, whose splits are drawn; it counts the rows of all splits."""
+
+
+def read_held_out(
+    data: DataConfig, splits: Sequence[SplitName], *, seed: int, kept: KeptPairs | None = None
+) -> dict[SplitName, HeldOutPairs]:
+    """The pairs of the given splits, in the order of the corpora; each corpus is read once for all of them.
+
+    Args:
+        kept: keeps the training pairs of the corpora that are read.
+
+    Raises: as `read_pairs`, but a split that the config does not have is empty.
+    """
+    found = {
+        split: HeldOutPairs([], ReadingReport(split), ReadingReport(split)) for split in splits
+    }
+    if isinstance(data, PhrasebookData | SequencesData):
+        for split, held_out in found.items():
+            held_out.pairs.extend(read_pairs(data, split, seed=seed, report=held_out.reading))
+        return found
+    for index, corpus in enumerate(data.corpora):
+        wanted = [split for split in splits if _is_read_for(data, index, split)]
+        if not wanted:
+            continue
+        reading = found[wanted[0]].reading if corpus.split else ReadingReport()
+        pairs = _corpus_pairs(data, index, reading)
+        if corpus.split is None and kept is not None:
+            pairs = kept.passing(index, pairs, reading)
+        for split, pair in pairs:
+            if split in wanted:
+                found[split].pairs.append(pair)
+        if corpus.split is None:
+            for split in wanted:
+                found[split].drawn_reading.add(reading)
+    return found
 
 
 def has_split(data: DataConfig, split: SplitName) -> bool:
@@ -160,8 +262,9 @@ def local_files(data: DataConfig) -> dict[str, Path]:
 
 
 def _corpus_pairs(
-    data: FilesData | HubData, index: int, split: SplitName, report: ReadingReport
-) -> Iterator[SentencePair]:
+    data: FilesData | HubData, index: int, report: ReadingReport
+) -> Iterator[tuple[SplitName, SentencePair]]:
+    """All pairs of a corpus with their splits; `report` counts the rows of each split when they have been read."""
     if isinstance(data, FilesData):
         rows = read_files(data, index, report)
     else:
@@ -172,17 +275,15 @@ def _corpus_pairs(
     is_turned = directions[direction].reverse in directions[:direction]
     for source, target in _watched_for_numbers(rows, data, index):
         pair = SentencePair(source, target, index, direction)
-        drawn = given or draw_split(
+        split = given or draw_split(
             SentencePair(target, source) if is_turned else pair,
             validation_share=data.validation_share,
             test_share=data.test_share,
         )
-        if drawn == split:
-            report.num_read += 1
-            yield pair
-            yield from _reversed(pair, reverse)
-        else:
-            report.count_other_split(drawn)
+        report.count(split)
+        yield split, pair
+        for turned in _reversed(pair, reverse):
+            yield split, turned
 
 
 def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
@@ -232,7 +333,7 @@ def _place_of(data: FilesData | HubData, index: int) -> str:
     return f"data.corpora.{index} ({corpus.path or corpus.source_path})"
 
 
-@cache  # one warning is enough, although a corpus is read once for each split
+@cache  # one warning is enough, although a large corpus is read twice
 def _warn_of_numbers(place: str, side: str, count: int, total: int, example: str) -> None:
     logger.warning(
         "%s: the %s is a number in %d of the first %d pairs, such as %r; if these are ids and no sentences, "
@@ -334,7 +435,7 @@ def first_pairs(
             rows = read_files(data, index, report)
         directions = direction_numbers(data, index)
         for row in islice(rows, -(-num_pairs // len(corpora))):
-            report.num_read += 1
+            report.count("train")
             yield from in_directions(row, index, directions)
 
 
