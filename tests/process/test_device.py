@@ -80,6 +80,8 @@ def test_auto_takes_the_best_device_that_there_is(
     monkeypatch: pytest.MonkeyPatch, has_cuda: bool, has_mps: bool, expected: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["sm_90"])
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
     machine = prepare_machine(RuntimeConfig(device="auto", precision="float32"))
     assert machine.device.type == expected
@@ -148,6 +150,7 @@ def test_auto_takes_the_low_precision_that_a_card_is_fast_at(
         torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bfloat16
     )
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    monkeypatch.setattr(torch.cuda, "get_arch_list", list)
     assert prepare_machine(RuntimeConfig(device="cuda")).precision == expected
 
 
@@ -158,11 +161,94 @@ def test_float16_is_chosen_by_the_config_on_any_device() -> None:
 
 
 def test_int8_is_float32_with_quantised_layers_and_for_cpus_only(
-    monkeypatch: pytest.MonkeyPatch,
+    cuda: pytest.MonkeyPatch,
 ) -> None:
     machine = prepare_machine(RuntimeConfig(device="cpu", precision="int8", threads=1))
     assert (machine.precision, machine.is_quantised) == (torch.float32, True)
     assert machine.describe() == "CPU, 1 thread, int8"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with pytest.raises(ConfigError, match=r"int8 is for CPUs, but runtime\.device is cuda"):
         prepare_machine(RuntimeConfig(device="cuda", precision="int8"))
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """PyTorch says that there is a V100, for which it has kernels."""
+    for name, value in {
+        "is_available": True,
+        "get_device_name": "Tesla V100",
+        "get_device_capability": (7, 0),
+        "get_arch_list": ["sm_70", "sm_80"],
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    return monkeypatch
+
+
+def test_attention_on_an_nvidia_gpu_never_asks_cudnn_for_a_plan(cuda: pytest.MonkeyPatch) -> None:
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    prepare_machine(RuntimeConfig(device="cuda"))
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.flash_sdp_enabled()
+
+
+@pytest.mark.parametrize(
+    ("capability", "architectures", "expected"),
+    [
+        ((7, 0), ["sm_70", "sm_80"], True),
+        ((8, 6), ["sm_75", "sm_80"], True),
+        ((9, 0), ["sm_80", "sm_90a"], True),
+        ((12, 0), ["sm_90", "compute_90"], True),
+        ((7, 0), ["sm_75", "sm_80", "compute_80"], False),
+        ((8, 0), ["sm_75", "sm_86"], False),
+        ((12, 0), ["sm_80", "sm_90"], False),
+        ((12, 0), [], True),
+    ],
+)
+def test_kernels_run_on_cards_of_their_generation(
+    capability: tuple[int, int], architectures: list[str], expected: bool
+) -> None:
+    assert runtime.has_kernels_for(capability, architectures) == expected
+
+
+def test_a_card_without_kernels_is_left_alone_and_the_right_wheel_is_named(
+    cuda: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cuda.setattr(torch.cuda, "get_arch_list", lambda: ["sm_75", "sm_90"])
+    assert prepare_machine(RuntimeConfig(device="auto")).device.type == "cpu"
+    assert "no kernels for the GPU Tesla V100 (compute capability 7.0)" in caplog.text
+    assert "index-url https://download.pytorch.org/whl/cu126" in caplog.text
+    with pytest.raises(ConfigError, match="no kernels for the GPU Tesla V100"):
+        prepare_machine(RuntimeConfig(device="cuda"))
+    cuda.setattr(torch.cuda, "get_device_capability", lambda: (12, 0))
+    assert "pip install --upgrade torch" in str(runtime.unused_gpu())
+
+
+@pytest.mark.parametrize(
+    ("of_wheel", "said"),
+    [
+        (None, "was built without CUDA: pip install"),
+        ("13.0", "is for CUDA 13.0, which needs a driver from 580 on, and cannot use it; update the driver"),
+    ],
+)  # fmt: skip
+def test_a_gpu_that_pytorch_cannot_use_is_named_instead_of_a_silent_training_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    of_wheel: str | None,
+    said: str,
+) -> None:
+    driver = tmp_path / "version"
+    driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19\n")
+    monkeypatch.setattr(runtime, "_NVIDIA_DRIVER", driver)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", of_wheel)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    prepare_machine(RuntimeConfig(device="auto"))
+    assert "an NVIDIA GPU with the driver 535.104.05" in caplog.text
+    assert said in caplog.text
+    caplog.clear()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # the user wants no GPU
+    prepare_machine(RuntimeConfig(device="auto"))
+    prepare_machine(RuntimeConfig(device="cpu"))
+    assert caplog.text == ""

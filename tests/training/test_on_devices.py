@@ -1,5 +1,6 @@
 """Whole updates on a GPU (`pytest -m gpu`); the same tests run on a CPU, so that they are known to work."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,8 +51,10 @@ def waiting_is_an_error(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings():  # PyTorch warns of a prototype, after it has set the mode
+            warnings.simplefilter("ignore")
+            torch.cuda.set_sync_debug_mode("error")
         yield
     finally:
         torch.cuda.set_sync_debug_mode("default")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from transformer_cli.config import Config, load_config, shipped_configs
 from transformer_cli.config.loading import check_settings
@@ -13,6 +14,7 @@ from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.order import epoch_order
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.updates import Updates
+from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import Announcer, Plan, Vocabulary, warnings
 from transformer_cli.training.callbacks import TrainingReport
 
@@ -237,8 +239,9 @@ def test_the_plan_counts_what_training_will_do(tmp_path: Path) -> None:
 class Told(Announcer):
     """An announcer without a corpus, for its estimate of time."""
 
-    def __init__(self, max_minutes: float | None = None) -> None:
-        super().__init__(config_with(max_minutes=max_minutes), None, None)  # type: ignore[arg-type]
+    def __init__(self, max_minutes: float | None = None, device: str = "cpu") -> None:
+        machine = Machine(torch.device(device), torch.float32)
+        super().__init__(config_with(max_minutes=max_minutes), None, machine)  # type: ignore[arg-type]
         self.num_steps = 1000
 
 
@@ -255,7 +258,7 @@ def test_a_limit_of_time_is_told_with_the_time_that_is_left(
         announcer.on_step(step, type("Report", (), {"num_target_tokens": 50})())
     announcer.on_report(report(20, 100.0))
     assert caplog.messages == [
-        "about 8 minutes left for 980 updates, at the speed of the first 20; validations take further time; "
+        "about 8 minutes left for 980 updates, at the speed of the last 20; validations take further time; "
         "training.max_minutes=5.5 may stop it before"
     ]
 
@@ -271,7 +274,22 @@ def test_the_time_left_is_told_once_from_the_speed_of_the_first_steps(
         if step % 10 == 0 and step != 10:
             announcer.on_report(report(step, 100.0))
     assert caplog.messages == [
-        "about 8 minutes left for 980 updates, at the speed of the first 20; validations take further time"
+        "about 8 minutes left for 980 updates, at the speed of the last 20; validations take further time"
+    ]
+
+
+def test_on_a_gpu_the_time_left_does_not_count_what_is_compiled_in_the_first_updates(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first 50 updates take 100 s, the next ones 0.5 s each: 900 updates take 450 s."""
+    announcer = Told(device="cuda")
+    caplog.set_level("INFO")
+    for step in range(1, 101):
+        announcer.on_step(step, type("Report", (), {"num_target_tokens": 50})())
+        if step % 50 == 0:
+            announcer.on_report(report(step, 25.0 if step == 50 else 100.0))
+    assert caplog.messages == [
+        "about 8 minutes left for 900 updates, at the speed of the last 50; validations take further time"
     ]
 
 

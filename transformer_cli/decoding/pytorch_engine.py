@@ -336,7 +336,11 @@ class PyTorchEngine:
             prefix_lengths = self._to_device([len(request.prefix) for request in requests])
             hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
         if self.byte_pieces is not None:
-            hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
+            hooks.append(
+                WholeCharacters(
+                    self.byte_pieces, max_lengths, looks_at_rows=max_lengths.device.type == "cpu"
+                )
+            )
         if any(request.prefix for request in requests):
             prefixes = [request.prefix for request in requests]
             device = self.machine.device

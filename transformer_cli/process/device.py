@@ -5,8 +5,9 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -218,6 +219,10 @@ def prepare_machine(config: "RuntimeConfig") -> Machine:
         torch.set_num_threads(config.threads)
     keep_freed_memory()
     device = _choose_device(config.device)
+    if device.type == "cuda":
+        # From torch 2.11 on, cuDNN would come first on some cards. It makes a plan for each new shape, which takes up to half a
+        # second, and nearly every batch and every step of a search has a new shape.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     is_quantised = config.precision == "int8"
     if is_quantised and device.type != "cpu":
         raise ConfigError(
@@ -247,14 +252,86 @@ def require_cuda_graphs(config: "RuntimeConfig", machine: Machine) -> None:
 
 def _choose_device(wanted: str) -> torch.device:
     has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    unused = unused_gpu() if wanted in ("auto", "cuda") else None
     if wanted == "auto":
-        return torch.device("cuda" if has_cuda else "mps" if has_mps else "cpu")
-    if (wanted == "cuda" and not has_cuda) or (wanted == "mps" and not has_mps):
+        if unused is not None:
+            logger.warning("%s; so the CPU computes", unused)
+        return torch.device("cuda" if has_cuda and not unused else "mps" if has_mps else "cpu")
+    if (wanted == "cuda" and (unused or not has_cuda)) or (wanted == "mps" and not has_mps):
         raise ConfigError(
-            f"runtime.device: {wanted}, but PyTorch {torch.__version__} finds no such device on this machine",
+            f"runtime.device: {wanted}, but PyTorch {torch.__version__} finds no such device on this machine"
+            + (f": {unused}" if unused else ""),
             hint="--set runtime.device=auto chooses a device that exists",
         )
     return torch.device(wanted)
+
+
+_NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+_WHEELS = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl"
+_OLDEST_DRIVERS = {"12": "525", "13": "580"}
+"""First number of the CUDA version -> the oldest driver. Source: CUDA Toolkit Release Notes, "CUDA Minor Version Compatibility"."""
+
+
+def unused_gpu() -> str | None:
+    """Why an NVIDIA GPU of this machine cannot be used, and what to do; None if there is none, or if it can be used."""
+    if torch.cuda.is_available():
+        capability, architectures = torch.cuda.get_device_capability(), torch.cuda.get_arch_list()
+        if has_kernels_for(capability, architectures):
+            return None
+        name, version = torch.cuda.get_device_name(), ".".join(map(str, capability))
+        is_newer = capability > max(map(_number_of, architectures))
+        return (
+            f"PyTorch {torch.__version__} has no kernels for the GPU {name} (compute capability {version}), only for "
+            f"{', '.join(architectures)}; "
+            + (
+                "a newer PyTorch may have them: pip install --upgrade torch"
+                if is_newer
+                else f"its wheels for CUDA 12.6 serve older cards: {_WHEELS}/cu126"
+            )
+        )
+    driver = _nvidia_driver()
+    if driver is None or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return None
+    found = f"there is an NVIDIA GPU with the driver {driver}, but PyTorch {torch.__version__}"
+    if torch.version.cuda is None:
+        return f"{found} was built without CUDA: {_WHEELS}/cu126"
+    oldest = _OLDEST_DRIVERS.get(torch.version.cuda.partition(".")[0])
+    needs = f", which needs a driver from {oldest} on," if oldest else ""
+    return f"{found} is for CUDA {torch.version.cuda}{needs} and cannot use it; update the driver, or {_WHEELS}/cu126"
+
+
+def _nvidia_driver() -> str | None:
+    """The version of the driver that the kernel has loaded; on Linux only."""
+    try:
+        found = re.search(
+            r"Module.*?\s(\d+(?:\.\d+)+)\s", _NVIDIA_DRIVER.read_text(errors="replace")
+        )
+    except OSError:
+        return None
+    return found.group(1) if found else "of an unknown version"
+
+
+def has_kernels_for(capability: tuple[int, int], architectures: Sequence[str]) -> bool:
+    """Whether kernels of one of these architectures run on a card.
+
+    Kernels for `sm_80` run on cards of the same first number and the same or a larger second one; `compute_90` is code that
+    the driver compiles for any newer card. Source: CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility".
+
+    Args:
+        capability: the compute capability of the card.
+        architectures: of `torch.cuda.get_arch_list()`; an empty list says nothing, so it counts as True.
+    """
+    numbers = [(one.startswith("compute_"), _number_of(one)) for one in architectures]
+    return not numbers or any(
+        number <= capability and (is_compiled_later or number[0] == capability[0])
+        for is_compiled_later, number in numbers
+    )
+
+
+def _number_of(architecture: str) -> tuple[int, int]:
+    """Of `sm_90a`: 9 and 0."""
+    digits = "".join(filter(str.isdecimal, architecture))
+    return int(digits[:-1] or 0), int(digits[-1:] or 0)
 
 
 def _choose_precision(wanted: str, device: torch.device) -> torch.dtype:

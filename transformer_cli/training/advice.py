@@ -365,6 +365,8 @@ class Announcer(Callback):
         self.num_updates = self.num_tokens = 0
         self.seconds = 0.0
         self.has_told_time = False
+        # The first updates on a GPU also compile, record and choose kernels, which takes longer than the updates.
+        self.is_warm = machine.device.type == "cpu" and not config.runtime.compile
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         if num_steps is None:
@@ -386,12 +388,15 @@ class Announcer(Callback):
         """The speed of a report leaves out validations and saves, and so does the time."""
         self.seconds += self.num_tokens / max(report.target_tokens_per_second, 1e-9)
         self.num_tokens = 0
+        if not self.is_warm:
+            self.is_warm, self.num_updates, self.seconds = True, 0, 0.0
+            return
         left = self.num_steps - report.step
         if self.has_told_time or left < 1 or self.num_updates < MIN_UPDATES_FOR_SPEED:
             return
         self.has_told_time = True
         logger.info(
-            "about %s left for %s updates, at the speed of the first %d; validations take further time%s",
+            "about %s left for %s updates, at the speed of the last %d; validations take further time%s",
             _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates, self._limit(),
         )  # fmt: skip
 

@@ -189,18 +189,36 @@ def test_every_hypothesis_is_whole_characters_and_none_of_those_is_lost(
     assert is_utf8(spelled(greedy))
 
 
+@pytest.mark.parametrize("looks_at_rows", [True, False])
 @given(seed=seeds, beam_size=st.integers(1, 4))
-def test_whole_characters_follow_the_rows_of_any_beam(seed: int, beam_size: int) -> None:
+def test_whole_characters_follow_the_rows_of_any_beam(
+    seed: int, beam_size: int, looks_at_rows: bool
+) -> None:
     tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=len(PIECES))
     pieces = BytePieces.of(PIECES)
     assert pieces is not None
-    hook = WholeCharacters(pieces, torch.tensor(LENGTHS))
+    hook = WholeCharacters(pieces, torch.tensor(LENGTHS), looks_at_rows=looks_at_rows)
     hypotheses = run_beam(
         MarkovChain(tables), LENGTHS, [*NO_START, hook], beam_size=beam_size, num_best=beam_size
     )
     for sentence in range(len(LENGTHS)):
         assert all(is_utf8(spelled(tokens)) for _, tokens in found(hypotheses, sentence))
         assert found(hypotheses, sentence)
+
+
+@given(seed=seeds)
+def test_both_forms_of_whole_characters_ban_the_same_tokens(seed: int) -> None:
+    pieces = BytePieces.of(PIECES)
+    assert pieces is not None
+    generator = torch.Generator().manual_seed(seed)
+    hooks = [
+        WholeCharacters(pieces, torch.tensor(LENGTHS), looks_at_rows=one) for one in (True, False)
+    ]
+    for _ in range(max(LENGTHS)):
+        scores = torch.rand(len(LENGTHS), len(PIECES), generator=generator)
+        last_ids = torch.randint(len(PIECES), (len(LENGTHS),), generator=generator)
+        changed = [hook.adjust(scores.clone(), last_ids) for hook in hooks]
+        assert torch.equal(*changed)
 
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=4).map(bytes))

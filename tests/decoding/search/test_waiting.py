@@ -21,15 +21,19 @@ from transformer_cli.decoding.search.beam import (
     NoRepeatedNgrams,
     Scorer,
     SearchHook,
+    WholeCharacters,
 )
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.text.tokenizer import BytePieces
 
 from ..chains import SPECIAL_IDS
 
 WAITING = {"aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"}
-# At the start, of a search and of the coverage penalty, to cut the result to its longest hypothesis, and, on a CPU only,
+# At the start, of a search, of the coverage penalty and of whole characters, to cut the result to its longest hypothesis, and, on a CPU only,
 # to make the mask of the source.
-NUM_WAITS_OF_A_SEARCH = 5
+NUM_WAITS_OF_A_SEARCH = 6
+PIECES = BytePieces.of([bytes([number % 256]) for number in range(300)])
+assert PIECES is not None
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {"beam_size": 1},
     "beam": {"beam_size": 4},
@@ -68,6 +72,7 @@ def waits(settings: dict[str, Any], num_steps: int) -> int:
             BannedTokens([0, 1, 2, 3]),  # so it never ends
             MinimalLengths(max_lengths, 2),
             NoRepeatedNgrams(2, torch.zeros_like(max_lengths)),
+            WholeCharacters(PIECES, max_lengths, looks_at_rows=False),
         ]
         if options.coverage_penalty:
             hooks.append(CoveragePenalty(scorer.attention, mask, max_lengths, 2, options))

@@ -156,12 +156,17 @@ class WholeCharacters:
     character.
     """
 
-    def __init__(self, pieces: BytePieces, max_lengths: Tensor) -> None:
+    def __init__(
+        self, pieces: BytePieces, max_lengths: Tensor, *, looks_at_rows: bool = True
+    ) -> None:
         """
         Args:
             pieces: the bytes of the vocabulary.
             max_lengths: (B,) int64, on the device of the search: the largest number of tokens.
+            looks_at_rows: whether only the rows inside a character are looked up, which is faster on a CPU; on a GPU, the CPU
+                would wait for the list of them in each step.
         """
+        self._looks_at_rows = looks_at_rows
         self._next_states = torch.from_numpy(pieces.next_states).to(max_lengths.device)
         self._is_banned = torch.from_numpy(~pieces.is_allowed).to(max_lengths.device)
         self._last_limit = self._is_banned.shape[1] - 1
@@ -174,7 +179,9 @@ class WholeCharacters:
         self._states = self._next_states[self._states, last_ids].clamp(min=0)
         self._num_left = (self._num_left - 1).clamp(min=0)
         limits = self._num_left.clamp(max=self._last_limit)
-        # Nearly all rows are between characters, where only few tokens are banned. Here the CPU waits for the device.
+        if not self._looks_at_rows:
+            return scores.masked_fill_(self._is_banned[self._states, limits], -torch.inf)
+        # Nearly all rows are between characters, where only few tokens are banned.
         [others] = torch.nonzero(
             (self._states != BETWEEN_CHARACTERS) | (limits < self._last_limit), as_tuple=True
         )
