@@ -1,13 +1,15 @@
 """The seam: twins stand in for plain modules and losses, and everything else stays as it is."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.acceleration import accelerate, accelerated_loss, plain_class
-from transformer_cli.acceleration.accelerate import TWINS_ON_CPU, TWINS_ON_GPU
+from transformer_cli.acceleration.accelerate import TWINS_ON_CPU, TWINS_ON_GPU, with_cast_layers
 from transformer_cli.model.loss import SmoothedLabels, likelihood_loss, r_drop_loss
 
 from ..model.samples import results, sample, small_model
@@ -66,3 +68,47 @@ def test_the_loss_of_each_device_is_the_plain_one(
     labels = SmoothedLabels.of(9, 1, 0.1, "others")
     given = (output, decoded, ids, labels, *([] if r_drop is None else [r_drop]))
     torch.testing.assert_close(loss(*given), plain(*given), rtol=1e-12, atol=0)
+
+
+class CastsOfMatrices(TorchDispatchMode):
+    """Counts the matrices of weights that are cast to another precision."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.weights = {one.data_ptr() for one in model.parameters() if one.dim() == 2}
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.name() in ("aten::_to_copy", "aten::to.dtype", "aten::to.dtype_layout"):
+            self.count += args[0].data_ptr() in self.weights
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_cast_layers_give_the_results_of_autocast_without_a_cast_of_weights(
+    settings: dict[str, object], precision: torch.dtype
+) -> None:
+    torch.manual_seed(1)
+    model = accelerate(small_model(**settings).float().eval(), OTHER)
+    cast = with_cast_layers(model, precision)
+    source, mask, *_ = batch = sample()[:3]
+    found, counts = [], []
+    for one in (model, cast):
+        with (
+            torch.inference_mode(),
+            torch.autocast("cpu", precision),
+            CastsOfMatrices(one) as casts,
+        ):
+            logits = one(*batch)
+            state = one.start_decoding(one.encode(source, mask), mask)
+            steps = [state.advance(torch.full((len(source),), 5)) for _ in range(3)]
+        found.append((logits, *steps))
+        counts.append(casts.count)
+    assert all(map(torch.equal, *found))
+    assert counts[0] > 3 * len(model.decoder.layers)
+    assert counts[1] == 0
+    shared = [one for one in cast.parameters() if one.dtype == torch.float32]
+    assert shared
+    assert all(any(one is other for other in model.parameters()) for one in shared)
+    assert {one.dtype for one in model.parameters()} == {torch.float32}, "the model stays as it is"

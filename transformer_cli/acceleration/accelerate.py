@@ -4,6 +4,7 @@ A twin is a subclass with the same parameters and another `forward`, so a module
 parameters, their names and hooks stay. The plain form is the oracle of the tests of its twin.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -33,7 +34,7 @@ from transformer_cli.acceleration.losses import (
     symmetric_divergence_in_parts,
 )
 from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.embeddings import Rotation
+from transformer_cli.model.embeddings import Embedding, Rotation
 from transformer_cli.model.loss import LossSums, likelihood_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
@@ -174,6 +175,27 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
 def plain_class(module: nn.Module) -> type[nn.Module]:
     """The class of which a module is the twin, or its own class."""
     return _PLAIN.get(type(module), type(module))
+
+
+def with_cast_layers(model: Transformer, precision: torch.dtype) -> Transformer:
+    """A copy for translation under autocast: its linear layers hold their weights in the precision of the products.
+
+    Its results are those of the model. Autocast would cast all of these weights again in every step of a search, because it
+    keeps no cast in inference mode. All other parameters are those of the model.
+    """
+    copied = copy.deepcopy(model, {id(one): one for one in model.parameters()})
+    table = model.output.weight
+    for name in ("source_embedding", "target_embedding"):
+        if getattr(copied, name) is None:  # tied: rows are looked up in the table of the output
+            with torch.device("meta"):
+                embedding = Embedding(*table.shape)
+            embedding.weight = table
+            setattr(copied, name, embedding)
+    for module in copied.modules():
+        if isinstance(module, nn.Linear):
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                setattr(module, name, nn.Parameter(parameter.to(precision), requires_grad=False))
+    return copied
 
 
 def accelerated_loss(

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer_cli.acceleration.accelerate import with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.config import DecodingConfig
@@ -88,10 +89,14 @@ class PyTorchEngine:
     """See `interruptible`; None: all requests are searched to their end."""
 
     def prepared(self) -> "PyTorchEngine":
-        """This engine for a model whose weights will not change: on a CPU, it translates faster."""
+        """This engine for a model whose weights will not change: it translates faster."""
         precision = self.machine.precision
         is_float32 = all(one.dtype == torch.float32 for one in self.model.parameters())
-        if self.machine.device.type != "cpu" or not is_float32 or precision == torch.float16:
+        if self.machine.device.type != "cpu" or precision == torch.float16:
+            if not is_float32 or precision == torch.float32:
+                return self
+            return replace(self, model=with_cast_layers(self.model, precision))
+        if not is_float32:
             return self
         quantised = self.machine.is_quantised
         translating = PreparedTransformer(self.model, precision, is_quantised=quantised)
