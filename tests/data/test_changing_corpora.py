@@ -10,6 +10,7 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.data import preparation
 from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.sources.corpus import KeptPairs
 from transformer_cli.process.errors import TryAgainError
 
 from ..experiments import write_tiny
@@ -42,24 +43,31 @@ CHANGES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def between_splits(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
-    """Do something after the held-out pairs were read, and before the training pairs are."""
+def between_splits(
+    monkeypatch: pytest.MonkeyPatch, act: Callable[[], None], *, keeps: bool = False
+) -> None:
+    """Do something after the held-out pairs were read, and before the training pairs are.
+
+    Args:
+        keeps: whether the training pairs of the first reading are kept, as those of a small corpus are.
+    """
     original = preparation.all_held_out_pairs
 
-    def read(config: Config) -> Any:
-        found = original(config)
+    def read(config: Config, *kept: Any) -> Any:
+        found = original(config, *(kept if keeps else (KeptPairs(0),)))
         act()
         return found
 
     monkeypatch.setattr(preparation, "all_held_out_pairs", read)
 
 
+@pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize("how", CHANGES)
 def test_a_corpus_that_changes_between_two_splits_is_noticed(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    how: str, keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = config_of(tmp_path)
-    between_splits(monkeypatch, lambda: CHANGES[how](tmp_path / "a.tsv"))
+    between_splits(monkeypatch, lambda: CHANGES[how](tmp_path / "a.tsv"), keeps=keeps)
     with pytest.raises(TryAgainError, match=r"a\.tsv: .* was read|corpus changed .*a\.tsv") as caught:  # fmt: skip
         prepare_data(config, tmp_path / "run" / "data")
     assert "run the command again" in str(caught.value.hint)
