@@ -80,6 +80,11 @@ COMMANDS = {
         "Show a run or a config.",
         "tfm info --run en-it",
     ),
+    "doctor": Entry(
+        "transformer_cli.commands.doctor:doctor_command",
+        "Show what this installation has and can use.",
+        "tfm doctor",
+    ),
     "init": Entry(
         "transformer_cli.commands.init:init_command",
         "Write a config for a corpus of your own.",

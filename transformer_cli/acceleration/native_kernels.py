@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 SWITCH = "TFM_NATIVE"
 """An environment variable: 0, false, no or off turns the kernels off, so that PyTorch computes everything."""
+_LIBRARY = Path(__file__).parent / "kernels" / "kernels.bin"
 _OFF = {"0", "false", "no", "off"}
 
 _VERSION = 3  # of the functions; the same as tfm_version in processor.c
@@ -98,9 +99,19 @@ class Kernels:
 
 def find_kernels() -> Kernels | None:
     """The kernels for this processor; None: there are none, or the environment variable TFM_NATIVE turns them off."""
-    if os.environ.get(SWITCH, "").lower() in _OFF:
-        return None
-    return load_kernels(Path(__file__).parent / "kernels" / "kernels.bin")
+    return None if _are_turned_off() else load_kernels(_LIBRARY)
+
+
+def why_no_kernels() -> str | None:
+    """Why `find_kernels` finds none; None if it finds some."""
+    if _are_turned_off():
+        return f"the environment variable {SWITCH} turns them off"
+    found = _loaded(_LIBRARY)
+    return found if isinstance(found, str) else None
+
+
+def _are_turned_off() -> bool:
+    return os.environ.get(SWITCH, "").lower() in _OFF
 
 
 def kernel_level() -> str | None:
@@ -109,27 +120,34 @@ def kernel_level() -> str | None:
     return kernels.level if kernels else None
 
 
-@functools.cache
 def load_kernels(path: Path) -> Kernels | None:
     """The kernels of a library; None if this processor or this version cannot use it: the log says why."""
+    found = _loaded(path)
+    return None if isinstance(found, str) else found
+
+
+@functools.cache
+def _loaded(path: Path) -> Kernels | str:
+    """The kernels of a library, or why there are none."""
+    found = _read(path)
+    if isinstance(found, str):
+        logger.debug("no compiled kernels: %s", found)
+    else:
+        logger.debug("compiled kernels: %s", found.level)
+    return found
+
+
+def _read(path: Path) -> Kernels | str:
     if not path.exists():
-        logger.debug("no compiled kernels: no C compiler was found when the package was installed")
-        return None
+        return "no C compiler was found when the package was installed"
     try:
         library = ctypes.CDLL(str(path))
         if library.tfm_version() != _VERSION:
-            logger.debug("no compiled kernels: %s is of another version; install again", path)
-            return None
+            return f"{path} is of another version; install again"
         level = _LEVELS.get(library.tfm_level())
-        if level is None:
-            logger.debug("no compiled kernels: this processor has no AVX2")
-            return None
-        kernels = kernels_of(library, level)
+        return "this processor has no AVX2" if level is None else kernels_of(library, level)
     except (OSError, AttributeError) as error:  # built for another system, or damaged
-        logger.debug("no compiled kernels: %s cannot be used: %s", path, error)
-        return None
-    logger.debug("compiled kernels: %s", level)
-    return kernels
+        return f"{path} cannot be used: {error}"
 
 
 def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:

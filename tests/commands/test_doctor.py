@@ -1,0 +1,58 @@
+"""What `tfm doctor` says of an installation."""
+
+import getpass
+import json
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_cli.commands.doctor import doctor_command, found_facts, lines_of
+from transformer_cli.process import device
+
+
+def test_one_screen_names_versions_device_and_extras_and_nobody(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    doctor_command()
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) <= 24
+    for package in ("torch", "datasets", "tokenizers"):
+        assert f"{package} {metadata.version(package)}" in shown
+    for heading in ("processor", "kernels in C", "device", "free memory", "free disk", "extras"):
+        assert f"\n{heading}" in shown
+    for private in (str(Path.home()), str(Path.cwd()), f" {getpass.getuser()} "):
+        assert private not in shown
+    doctor_command(as_json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["packages"]["torch"] == torch.__version__
+    assert facts["processor"]["threads"] == torch.get_num_threads()
+
+
+def test_it_says_why_the_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFM_NATIVE", "0")
+    shown = "\n".join(lines_of(found_facts()))
+    assert "none: the environment variable TFM_NATIVE turns them off" in shown
+
+
+def test_it_says_why_a_gpu_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        pytest.skip("this machine has a GPU that is used")
+    assert "no GPU        PyTorch sees none" in "\n".join(lines_of(found_facts()))
+    monkeypatch.setattr(device, "unused_gpu", lambda: "the driver is too old")
+    assert "no GPU        the driver is too old" in "\n".join(lines_of(found_facts()))
+
+
+def test_an_extra_names_the_packages_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = metadata.version
+
+    def version(package: str) -> str:
+        if package == "polib":
+            raise metadata.PackageNotFoundError(package)
+        return real(package)
+
+    monkeypatch.setattr(metadata, "version", version)
+    facts = found_facts()
+    assert facts["extras"]["documents"] == ["polib"]
+    assert "[documents] lacks polib" in "\n".join(lines_of(facts))
