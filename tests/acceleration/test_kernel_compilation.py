@@ -14,6 +14,8 @@ from transformer_cli.acceleration.native_kernels import load_kernels
 ROOT = Path(__file__).resolve().parents[2]
 HAS_COMPILER = shutil.which("cc") is not None
 
+pytestmark = pytest.mark.compiler
+
 
 @pytest.fixture
 def hook_file() -> ModuleType:

@@ -226,6 +226,7 @@ def test_threads_share_the_work_and_change_nothing(
         assert same_bits(ours, theirs)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     first = native_kernels._threads(1)

@@ -96,6 +96,7 @@ def test_a_manifest_that_points_outside_is_refused(tfm: Tfm, tmp_path: Path, nam
     assert_refused(tfm, folder, 65, MANIFEST_NAME)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 @pytest.mark.parametrize(
     "name",

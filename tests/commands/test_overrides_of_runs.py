@@ -217,15 +217,14 @@ def test_an_accepted_override_has_an_effect(
     run = "task" if setting == "validation.sequence_lengths" else "text"
     for command in commands_to_try(number):
         fewer = ["validation.scores=[chrf]"] if command.startswith("validate") else []
+        changes = [*fewer, f"{setting}={VALUES[setting]}"]
+        if setting == "runtime.device" and not torch.cuda.is_available():  # its value is looked at
+            with pytest.raises(ConfigError, match="cuda"):
+                observed(command, run, *changes)
+            continue
         if (command, run) not in unchanged:
             unchanged[command, run] = observed(command, run, *fewer)
-        try:
-            changed = observed(command, run, *fewer, f"{setting}={VALUES[setting]}")
-        except ConfigError as error:
-            assert setting == "runtime.device", f"{command}: {error.message}"
-            assert "cuda" in error.message, "its value was looked at: there is no such device"
-        else:
-            assert changed != unchanged[command, run], command
+        assert observed(command, run, *changes) != unchanged[command, run], command
 
 
 def test_every_other_override_is_refused_with_what_the_command_takes() -> None:
@@ -233,7 +232,9 @@ def test_every_other_override_is_refused_with_what_the_command_takes() -> None:
         for command in {*COMMANDS} - {*commands_that_take(setting)}:
             with pytest.raises(ConfigError) as refused:
                 overridable_setting(f"{setting}={VALUES[setting]}", command)
-            assert refused.value.message.startswith(f"--set {setting}={VALUES[setting]}: this setting ")
+            assert refused.value.message.startswith(
+                f"--set {setting}={VALUES[setting]}: this setting "
+            )
             assert f"tfm {command} takes" in str(refused.value.hint)
 
 
@@ -241,7 +242,7 @@ def test_every_other_override_is_refused_with_what_the_command_takes() -> None:
 def test_each_command_refuses_what_it_does_not_take(
     observed: Callable[..., Any], command: Command
 ) -> None:
-    with pytest.raises(ConfigError, match="--set runtime.workers=2: this setting ") as refused:
+    with pytest.raises(ConfigError, match=r"--set runtime\.workers=2: this setting ") as refused:
         observed(command, "text", "runtime.workers=2")
     assert f"tfm {command} takes" in str(refused.value.hint)
 

@@ -113,6 +113,7 @@ VALUES = st.text(max_size=30) | st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @given(st.sampled_from(["multi30k-en-de.yaml", "copy.yaml", "en-it.yaml"]), KEYS, VALUES)
 def test_any_override_is_taken_or_refused_cleanly(config: str, key: str, value: str) -> None:
     with contextlib.suppress(ConfigError):

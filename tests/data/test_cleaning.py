@@ -176,6 +176,7 @@ def test_cleaning_clean_pairs_changes_nothing(pairs: list[SentencePair]) -> None
     assert not any(finding.count for finding in report.altered.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text", ["x" * 1_000_000, "a " * 500_000, "e\u0301\u0316" * 300_000, " " * 1_000_000]
 )

@@ -78,6 +78,7 @@ def prepared_by(folder: Path, workers: int, **data: Any) -> PreparedData:
     return prepare_data(config_of(folder, workers, **data), folder / f"by-{workers}" / "data")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("data", [{}, {"target_tag": True, "target_language": "it"}])
 def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, data: dict[str, Any]) -> None:  # fmt: skip
     by = {workers: prepared_by(tmp_path, workers, **data) for workers in (1, 2, 3)}
@@ -148,6 +149,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_no_process_outlives_the_main_process(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ENDLESS, str(tmp_path / "text.arrow")]

@@ -125,6 +125,7 @@ def test_a_shared_vocabulary_is_one_file_and_knows_both_languages(
     assert texts(data) == [(pair.source, pair.target) for pair in CLEAN]
 
 
+@pytest.mark.long
 def test_sequences_without_an_end_symbol_have_none(folder: Path) -> None:
     task = {"source": "sequences", "task": "drop-first", "num_pairs": 20, "end_symbol": False}
     training = {"max_steps": 1, "batch_sentences": 2}
@@ -373,6 +374,7 @@ preparation.prepare_data(load_config(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("step", ["_train_tokenizers", "_write_tokenizers"])
 def test_a_build_killed_midway_leaves_nothing_that_counts(
     step: str, corpus: Path, folder: Path

@@ -74,6 +74,7 @@ def run_elsewhere(folder: Path, configs: list[Config], program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.process
 def test_two_processes_that_make_the_same_data_leave_one_valid_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: Prepared
     assert num_kept
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_kept", [0, 50, 10_000])
 def test_a_stream_resumes_anywhere(
     prepared: PreparedData, max_kept: int, monkeypatch: pytest.MonkeyPatch

@@ -59,7 +59,8 @@ def seen_pairs(update: list[Batch]) -> list[int]:
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
     yield
-    gc.collect()
+    if any(thread.name == "batches" for thread in threading.enumerate()):
+        gc.collect()  # an iterator that is garbage stops its thread; this takes long beside all imported modules
     for thread in threading.enumerate():
         if thread.name == "batches":
             thread.join(timeout=5)
@@ -92,6 +93,7 @@ def test_a_batch_is_what_the_pairs_say() -> None:
 IDS = st.lists(st.integers(3, 60_000), min_size=1, max_size=9)
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.builds(TokenPair, IDS, IDS), min_size=1, max_size=6), st.booleans())
 def test_a_batch_equals_the_one_that_a_loop_over_tokens_makes(

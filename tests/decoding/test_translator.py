@@ -321,6 +321,7 @@ def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
             assert math.isfinite(translation.score)
 
 
+@pytest.mark.process
 def test_a_translator_with_another_engine_needs_no_pytorch() -> None:
     script = "import sys, transformer_cli.decoding; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -62,6 +62,7 @@ def paired_by_sacrebleu(folder: Path, option: str) -> tuple[str, list[float]]:
     return of_system, [float(one) for one in re.findall(r"p = (\S+)\)", p_values)]
 
 
+@pytest.mark.process
 def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -> None:
     of_system, expected = paired_by_sacrebleu(folder, "--paired-bs")
     intervals = re.findall(r"\((\S+) ± (\S+)\)", of_system)
@@ -74,6 +75,8 @@ def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -
         assert p_value == pytest.approx(expected[place], abs=5e-5)
 
 
+@pytest.mark.long
+@pytest.mark.process
 @pytest.mark.parametrize("at_once", [1, 5000, 10**9])
 def test_p_values_are_those_of_the_approximate_randomization_of_sacrebleu(
     folder: Path, at_once: int, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float) -> None:
@@ -39,6 +40,7 @@ def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float
             torch.testing.assert_close(found, layer(*inputs))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # a warning inside PyTorch
 def test_compiled_layers_leave_logits_gradients_and_names_as_they_are() -> None:
     torch.manual_seed(1)

@@ -37,6 +37,7 @@ def start_holder(run: Path) -> subprocess.Popen[str]:
     return holder
 
 
+@pytest.mark.process
 def test_a_second_process_is_told_the_first_ones_pid_and_may_start_once_that_was_killed(
     tmp_path: Path,
 ) -> None:

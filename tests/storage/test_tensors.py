@@ -182,6 +182,7 @@ def test_a_file_with_a_true_header_is_read(tmp_path: Path) -> None:
     assert load(path, {"a": torch.zeros(1)})["a"].tolist() == [1.5]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_false_header_needs_memory(tmp_path: Path) -> None:
     for number, lie in enumerate(LIES.values()):

@@ -119,6 +119,7 @@ def test_characters_that_are_never_shown_are_blank_alone_and_together(kind: str)
     assert not is_blank(f"{INVISIBLE[kind]}a")
 
 
+@pytest.mark.long
 def test_every_character_that_unicode_calls_ignorable_is_blank() -> None:
     for code in range(sys.maxunicode + 1):
         if regex.match(r"\p{Default_Ignorable_Code_Point}", chr(code)):

@@ -105,6 +105,7 @@ def test_the_density_is_target_tokens_by_positions() -> None:
 # --- in a run ---
 
 
+@pytest.mark.long
 def test_the_number_is_recorded_and_the_run_is_the_one_that_the_number_gives(
     config_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,6 +122,7 @@ def test_the_number_is_recorded_and_the_run_is_the_one_that_the_number_gives(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.long
 def test_a_resumed_run_keeps_the_number_although_the_machine_is_another(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +143,7 @@ def found_where(config_file: Path, name: str) -> int:
     return number
 
 
+@pytest.mark.long
 def test_a_cpu_with_little_memory_gets_a_smaller_number(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +164,7 @@ def test_a_cpu_with_little_memory_gets_a_smaller_number(
     assert small <= 300 < large
 
 
+@pytest.mark.long
 def test_an_error_out_of_memory_ends_the_search(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +179,7 @@ def test_an_error_out_of_memory_ends_the_search(
     assert 80 <= found_where(config_file, "a") <= 180
 
 
+@pytest.mark.long
 def test_another_error_is_no_lack_of_memory(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +198,7 @@ class OneOfTwo(Processes):
         return [max(number, -320) for number in numbers]
 
 
+@pytest.mark.long
 def test_two_processes_take_the_smaller_number_and_share_out_evenly(
     config_file: Path, tmp_path: Path
 ) -> None:

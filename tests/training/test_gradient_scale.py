@@ -37,6 +37,7 @@ def with_scale(training: TrainingConfig, **values: Any) -> Experiment:
     return one
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changes",
     [{}, {"r_drop": 1.0}, {"optimizer": "muon"}, {"optimizer": "adafactor", "ema_decay": 0.9}],
@@ -69,6 +70,7 @@ def test_a_small_gradient_survives_float16_only_if_it_is_scaled(scale: float) ->
     torch.testing.assert_close(layer.weight.grad, expected, rtol=1e-2, atol=0.0)
 
 
+@pytest.mark.long
 def test_an_overflow_halves_the_scale_until_an_update_succeeds_and_does_not_end_the_run() -> None:
     """More updates are skipped in a row than `max_skipped_in_a_row` allows for other reasons."""
     one = with_scale(settings(log_every=1, max_steps=40, max_skipped_in_a_row=3), scale=2.0**40)

@@ -84,6 +84,7 @@ def weights(run: str) -> dict[str, torch.Tensor]:
     return dict(load_trained(Path("runs") / run, which="last").model.state_dict())
 
 
+@pytest.mark.long
 def test_a_run_starts_with_the_weights_and_tokenizers_of_the_other_run() -> None:
     initial = load_initial_model(fine_tuned("new", {}), Path("runs/new"))
     assert initial is not None
@@ -284,6 +285,7 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_refusal(
         train(fine_tuned("stuck", {"init_from": "stuck"}))
 
 
+@pytest.mark.long
 def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None:
     overrides = ["data.num_pairs=50", "training.max_steps=2", "model.d_model=16", "runtime.threads=1"]  # fmt: skip
     plain = load_config("drop-first.yaml", [*overrides, "name=without-end"])
@@ -293,6 +295,7 @@ def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None
         train(other)
 
 
+@pytest.mark.long
 def test_the_directions_may_stand_in_another_order(caplog: pytest.LogCaptureFixture) -> None:
     shared = {"kind": "bpe", "vocab_size": 300, "shared": True}
     there = settings("both", "old.tsv", tokenizer=shared)

@@ -108,6 +108,7 @@ def trained_with_spike(
     return world, run(one, world), states
 
 
+@pytest.mark.long
 def test_a_loss_spike_is_clipped_told_and_its_batch_not_repeated(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

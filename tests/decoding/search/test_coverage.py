@@ -92,6 +92,7 @@ alphas = st.sampled_from([0.0, 0.6, 1.0])
 betas = st.sampled_from([0.0, 0.2, 1.0, 5.0])
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds, num_best=st.integers(1, 4))
 @pytest.mark.parametrize("has_end", [True, False])

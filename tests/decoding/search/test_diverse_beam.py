@@ -112,6 +112,7 @@ def best_by_plain_groups(
     )
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=9),
@@ -159,6 +160,7 @@ def test_one_group_is_beam_search_exactly(
     assert diverse.num_rows == beam.num_rows
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, alpha=alphas, groups=st.integers(2, 4), size=st.integers(1, 4))
 def test_groups_of_strength_zero_all_find_what_one_small_beam_finds(
@@ -185,6 +187,7 @@ def test_great_strength_makes_the_first_tokens_of_groups_differ() -> None:
             assert len(set(firsts)) == len(firsts) == groups
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, lengths=st.lists(st.integers(0, 6), min_size=1, max_size=9), data=st.data())
 def test_a_sentence_does_not_depend_on_its_batch_and_hooks_follow_their_rows(

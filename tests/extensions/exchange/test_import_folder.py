@@ -34,6 +34,7 @@ def run_with_small_weights(folder: Path, **changes: Any) -> TrainedModel:
     return trained
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
 def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
     trained = run_with_small_weights(tmp_path / "run", **changes)
@@ -132,10 +133,24 @@ def assert_same(found: TrainedModel, expected: TrainedModel) -> None:
         assert getattr(found.config, section) == getattr(expected.config, section)
 
 
-@pytest.mark.parametrize("wanted", [CTranslate2Format(), OnnxFormat()], ids=lambda one: one.name)
-@pytest.mark.parametrize("changes", SHAPES.values(), ids=SHAPES)
+# PyTorch takes seconds to trace a model for ONNX: one that has what the others have together.
+ALL_AT_ONCE: dict[str, Any] = {
+    **SHAPES["gated, rms, rotary, no biases"],
+    "tokenizer": BPE.model_copy(update={"shared": True}),
+    "tie_embeddings": "all",
+}
+EXPORTS = [
+    *((CTranslate2Format(), changes) for changes in SHAPES.values()),
+    (OnnxFormat(), SHAPES["learned positions"]),
+    (OnnxFormat(), ALL_AT_ONCE),
+]
+EXPORT_NAMES = [*SHAPES, "onnx, learned positions", "onnx, gated and one table for all"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("wanted", "changes"), EXPORTS, ids=EXPORT_NAMES)
 def test_an_export_for_another_program_comes_back_bit_for_bit(
-    changes: dict[str, Any], wanted: ExportFormat, tmp_path: Path
+    wanted: ExportFormat, changes: dict[str, Any], tmp_path: Path
 ) -> None:
     trained = random_run(tmp_path / "run", **changes)
     export = export_run(trained, wanted, tmp_path / "out", lines=ENGLISH).path
@@ -144,6 +159,7 @@ def test_an_export_for_another_program_comes_back_bit_for_bit(
     assert compared == ["the weights are those of the exported run (their SHA-256 is equal)"]
 
 
+@pytest.mark.long
 def test_an_argos_package_comes_back_with_the_bias_that_the_package_does_not_have(
     tmp_path: Path,
 ) -> None:

@@ -65,6 +65,7 @@ def exported(folder: Path, changes: dict[str, Any]) -> tuple[TrainedModel, Path]
     return trained, folder / "out"
 
 
+@pytest.mark.long
 def test_onnxruntime_translates_as_the_run_does(tmp_path: Path) -> None:
     exported(tmp_path, RUNS["two vocabularies"])
 

@@ -145,6 +145,7 @@ def test_equal_models_give_one_tokenizer() -> None:
     assert both.source is both.target
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

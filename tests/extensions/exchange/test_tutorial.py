@@ -139,6 +139,7 @@ def write_tutorial(
     return folder, state, both
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_of_video", [True, False])
 def test_logits_and_ids_are_those_of_the_tutorial(is_of_video: bool, tmp_path: Path) -> None:
     folder, state, (source, target) = write_tutorial(tmp_path, is_of_video=is_of_video)

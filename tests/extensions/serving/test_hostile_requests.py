@@ -48,6 +48,7 @@ def test_a_body_that_announces_more_than_the_limit_is_refused_unread(
     assert answer.status_code == 413
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     "content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"]
@@ -109,6 +110,7 @@ BAD_VALUES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("case", BAD_BODIES)
 def test_a_bad_body_is_an_error_of_the_client(client: TestClient, path: str, case: str) -> None:
@@ -154,6 +156,7 @@ _VALUES = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(
     st.sampled_from(PATHS),

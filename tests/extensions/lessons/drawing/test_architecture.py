@@ -25,6 +25,7 @@ def heights_of(*overrides: str) -> dict[str, float]:
     return {text.get_text(): text.get_position()[1] for text in axes.texts}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", shipped_configs())
 def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(name: str) -> None:
     texts, config = texts_of(config=name), load_config(name)
@@ -42,6 +43,7 @@ def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(n
     assert ("encoder.norm" in texts) == config.model.has_final_norm
 
 
+@pytest.mark.long
 def test_the_norm_stands_below_or_above_its_sub_layer_as_in_the_wiring() -> None:
     pre = heights_of("model.norm_placement=pre")
     post = heights_of("model.norm_placement=post")

@@ -46,6 +46,7 @@ def shown_texts(figure: Any) -> list[tuple[str, Any, float]]:
         ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "overrides"), SUBJECTS)
 def test_texts_are_large_enough_inside_the_picture_and_apart(
     name: str, overrides: tuple[str, ...]
@@ -66,6 +67,7 @@ def test_texts_are_large_enough_inside_the_picture_and_apart(
         assert both_x < 2 or both_y < 8, f"{text!r} and {other!r} overlap"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "overrides",
     [(), ("model.num_kv_heads=2", "model.qk_norm=true", "model.positions=rotary")],

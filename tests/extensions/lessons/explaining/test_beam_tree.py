@@ -149,6 +149,7 @@ def test_each_step_keeps_drops_and_finishes_what_a_plain_beam_search_does(
     assert best == winner
 
 
+@pytest.mark.long
 @given(seeds, alphas, st.integers(1, 5))
 def test_an_observer_changes_nothing(seed: int, alpha: float, beam_size: int) -> None:
     chains = random_chain(seed, num_sentences=1, vocabulary=8)

@@ -111,6 +111,7 @@ def test_no_text_can_end_the_script_or_fill_a_place_of_the_template() -> None:
     assert page.encode("utf-8", "replace")
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_a_browser_draws_the_page_and_answers_clicks(page: str, tmp_path: Path) -> None:
     assert CHROMIUM is not None
