@@ -25,7 +25,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A busy machine must not fail a test: no limit of time, and the same examples each time.
 settings.register_profile(
-    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "steady",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
 

@@ -19,13 +19,9 @@ SIZES: dict[str, Any] = {
 }  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "gated": {"activation": "swiglu"},
-    "grouped queries": {"num_kv_heads": 2},
     "one head of keys and values": {"num_kv_heads": 1},
     "tied": {"tie_embeddings": "target-output"},
     "not tied": {"tie_embeddings": "none"},
-    "rotary": {"positions": "rotary"},
-    "wide heads": {"head_dim": 10},
     "all": {"activation": "geglu", "num_kv_heads": 2, "head_dim": 8, "positions": "rotary"},
 }
 FROZEN: list[tuple[str, ...]] = [
