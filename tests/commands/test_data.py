@@ -35,15 +35,15 @@ def _corpus_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The splits for which the corpus is read."""
+    """The files of the corpus, each as often as it is read."""
     found: list[str] = []
-    read_pairs = corpus._corpus_pairs
+    read_files = corpus.read_files
 
-    def counted(data: Any, index: int, split: Any, report: Any) -> Iterator[Any]:
-        found.append(split)
-        yield from read_pairs(data, index, split, report)
+    def counted(data: Any, index: int, report: Any) -> Iterator[Any]:
+        found.append(data.corpora[index].path)
+        yield from read_files(data, index, report)
 
-    monkeypatch.setattr(corpus, "_corpus_pairs", counted)
+    monkeypatch.setattr(corpus, "read_files", counted)
     return found
 
 
@@ -62,7 +62,7 @@ def test_training_uses_what_the_preview_has_prepared(
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
         report = shown(capsys)["report"]
     assert "runs/mine/data" in caplog.text
-    assert sorted(readings) == ["test", "train", "validation"], "each split is read once"
+    assert readings == ["a.tsv"] * 3, "once for each split"
     readings.clear()
     prepared = prepare_data(load_config("mine.yaml"), DATA, has_begun=False)
     assert readings == []

@@ -375,7 +375,7 @@ preparation.prepare_data(load_config(sys.argv[1]), Path(sys.argv[2]))
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("step", ["_train_tokenizers", "_write_tokenizers"])
+@pytest.mark.parametrize("step", ["train_tokenizer", "tokenizer_files"])
 def test_a_build_killed_midway_leaves_nothing_that_counts(
     step: str, corpus: Path, folder: Path
 ) -> None:
@@ -394,7 +394,7 @@ def test_a_failed_build_leaves_no_file(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(preparation, "_write_tokenizers", fail)
+    monkeypatch.setattr(preparation, "tokenizer_files", fail)
     with pytest.raises(KeyboardInterrupt):
         prepare_data(config_of(corpus), folder)
     assert list(folder.parent.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,39 +144,41 @@ def found_where(config_file: Path, name: str) -> int:
     return number
 
 
+def tried_sizes(
+    monkeypatch: pytest.MonkeyPatch, first: Callable[[int], None] = lambda size: None
+) -> list[int]:
+    """The sizes for which a batch will be made, after a call of `first`."""
+    sizes: list[int] = []
+
+    def noted(size: int, *others: Any) -> Any:
+        sizes.append(size)
+        first(size)
+        return longest_batch(size, *others)
+
+    monkeypatch.setattr(batch_size, "longest_batch", noted)
+    return sizes
+
+
 @pytest.mark.long
 def test_a_cpu_with_little_memory_gets_a_smaller_number(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = found_where(config_file, "large")
-    sizes: list[int] = []
-    timed = batch_size._Trial._timed_update
-
-    def noted(trial: Any, size: int) -> float:
-        seconds = timed(trial, size)
-        sizes.append(size)
-        needed = trial.kept_bytes_per_token * batch_size.ROOM
-        monkeypatch.setattr(batch_size, "free_bytes", lambda device: int(300 * needed))
-        return seconds
-
-    monkeypatch.setattr(batch_size._Trial, "_timed_update", noted)
+    sizes = tried_sizes(monkeypatch)
+    monkeypatch.setattr(batch_size, "free_bytes", lambda device: 2**21)
     small = found_where(config_file, "small")
-    assert max(sizes) <= 300, "a size that may not fit is not even tried"
-    assert small <= 300 < large
+    assert small <= max(sizes) < large, "a size that may not fit is not even tried"
 
 
 @pytest.mark.long
 def test_an_error_out_of_memory_ends_the_search(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timed = batch_size._Trial._timed_update
-
-    def limited(trial: Any, size: int) -> float:
+    def limited(size: int) -> None:
         if size > 200:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return timed(trial, size)
 
-    monkeypatch.setattr(batch_size._Trial, "_timed_update", limited)
+    tried_sizes(monkeypatch, limited)
     assert 80 <= found_where(config_file, "a") <= 180
 
 
@@ -183,10 +186,10 @@ def test_an_error_out_of_memory_ends_the_search(
 def test_another_error_is_no_lack_of_memory(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(trial: Any, size: int) -> float:
+    def broken(size: int) -> None:
         raise RuntimeError("a mistake in a formula")
 
-    monkeypatch.setattr(batch_size._Trial, "_timed_update", broken)
+    tried_sizes(monkeypatch, broken)
     with pytest.raises(RuntimeError, match="a mistake in a formula"):
         found_where(config_file, "a")
 
