@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,16 @@ def _refuse_processes(event: str, arguments: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(_refuse_processes)
+
+
+def _start(process: BaseProcess) -> None:
+    """Without an audit event of Python, `multiprocessing` starts new interpreters."""
+    _refuse_processes("subprocess.Popen", ())
+    _start_of_python(process)
+
+
+_start_of_python = BaseProcess.start
+BaseProcess.start = _start  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,7 @@ def same_bits(found: Tensor, expected: Tensor) -> bool:
     return torch.equal(found.view(torch.int32), expected.view(torch.int32))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "num_outputs"), [(8, 8), (64, 64), (104, 136), (512, 72), (520, 8)]
 )

@@ -39,6 +39,7 @@ from .models import Parts, logits, parts
 METRIC = Retention(keep_last=9, metric="bleu")
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=4, max_size=4), min_size=1, max_size=9))  # fmt: skip
 def test_the_mean_is_summed_in_float64_and_rounded_once(values: list[list[float]]) -> None:
     found = mean_weights({"w": torch.tensor(one, dtype=torch.float32)} for one in values)

@@ -56,6 +56,7 @@ def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
     return forged
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tie", ["none", "target-output", "all"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_a_loaded_model_computes_what_the_saved_one_did(

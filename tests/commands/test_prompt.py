@@ -150,6 +150,7 @@ def test_why_of_a_blank_line_has_nothing_to_tell(typed: Typed, of_words: Transla
     assert "there is nothing to explain" in err
 
 
+@pytest.mark.long
 def test_the_target_language_can_be_changed(typed: Typed) -> None:
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
     both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)

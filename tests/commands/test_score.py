@@ -54,6 +54,7 @@ def test_the_scores_are_those_of_the_command_of_sacrebleu(
         assert found["references"] == references
 
 
+@pytest.mark.long
 def test_all_scores_that_need_no_further_package_come_with_intervals(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

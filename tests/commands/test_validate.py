@@ -216,6 +216,7 @@ def test_a_comparison_without_a_score_is_refused() -> None:
         validate_command("saved", "test", breakdown=True, overrides=none)
 
 
+@pytest.mark.long
 def test_the_heading_names_every_setting_of_decoding_that_is_not_as_by_default(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

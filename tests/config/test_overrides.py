@@ -120,6 +120,7 @@ def test_any_override_is_taken_or_refused_cleanly(config: str, key: str, value: 
         load_config(config, [f"{key}={value}"])
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

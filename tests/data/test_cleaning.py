@@ -168,6 +168,7 @@ def test_every_pair_is_either_kept_or_counted_as_dropped(pairs: list[SentencePai
     assert report.num_kept == len(kept)
 
 
+@pytest.mark.long
 @given(st.lists(st.builds(SentencePair, st.text(max_size=5), st.text(max_size=5))))
 def test_cleaning_clean_pairs_changes_nothing(pairs: list[SentencePair]) -> None:
     kept, _ = _clean(pairs, CleaningConfig())

@@ -77,6 +77,7 @@ def epoch_of(
     return found
 
 
+@pytest.mark.long
 def test_each_pair_keeps_its_text_and_gets_other_subwords_in_each_epoch(
     prepared: PreparedData,
 ) -> None:

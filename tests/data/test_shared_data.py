@@ -87,6 +87,7 @@ TAGGED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "other",
     [

@@ -240,6 +240,7 @@ def test_a_closed_iterator_continues_at_its_position() -> None:
     assert found == expected
 
 
+@pytest.mark.long
 def test_a_garbage_collected_iterator_stops_its_thread() -> None:
     before = threading.active_count()
     stream = updates()
@@ -254,6 +255,7 @@ def test_a_garbage_collected_iterator_stops_its_thread() -> None:
     pytest.fail("the thread is still there")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("num_processes", "accumulate"), [(2, 2), (3, 3), (11, 11), (2, 3), (3, 5)]
 )

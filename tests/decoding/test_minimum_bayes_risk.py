@@ -20,6 +20,7 @@ words = st.sampled_from(["il", "gatto", "dorme", "dorme.", "x", "ö", "gattone",
 texts = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_size=7)
 
 
+@pytest.mark.long
 @given(texts=texts)
 def test_the_matrix_holds_the_scores_of_sacrebleu(texts: list[str]) -> None:
     metric = CHRF()

@@ -114,6 +114,7 @@ def matches(words: list[str], wanted: list[str], place: int) -> bool:
     )
 
 
+@pytest.mark.long
 @each_tokenizer
 def test_lines_without_terms_are_translated_as_without_a_glossary(kind: str) -> None:
     plain = TRANSLATORS[kind]

@@ -39,6 +39,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_intervals_are_those_of_the_command_of_sacrebleu(folder: Path) -> None:
     options = ["-m", *NAMES, "--confidence"]
     said = by_sacrebleu(folder, ["reference"], "system", options=options)

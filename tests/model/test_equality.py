@@ -107,6 +107,7 @@ def test_any_combination_of_settings_equals_its_formulas(
     assert_same(results(model, batch), naive_results(model, batch), 1e-9)
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(config=model_configs(), seed=st.integers(0, 2**31), position=st.integers(1, 5))
 def test_a_target_token_does_not_change_the_logits_before_it(

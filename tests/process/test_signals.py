@@ -234,6 +234,7 @@ def test_a_closed_stderr_does_not_turn_a_request_into_an_error() -> None:
     assert run_in_child(work) == signal.SIGTERM
 
 
+@pytest.mark.process
 def test_signals_that_this_system_does_not_have_are_left_out() -> None:
     """Windows has neither SIGHUP nor SIGUSR1."""
     script = (

@@ -149,6 +149,7 @@ def test_a_place_that_cannot_be_written_to_cannot_be_locked(tmp_path: Path) -> N
         pytest.fail("held")
 
 
+@pytest.mark.process
 def test_a_read_only_disk_cannot_be_locked(tmp_path: Path) -> None:
     place = tmp_path / "disk"
     place.mkdir()

@@ -60,6 +60,7 @@ tables = st.dictionaries(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(table=tables)
 def test_we_write_what_the_safetensors_library_reads_and_read_what_it_writes(

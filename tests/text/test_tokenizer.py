@@ -234,6 +234,7 @@ def test_a_panic_for_lack_of_memory_is_an_error_to_try_again() -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(alphabet="ab'(è😀本. \t", max_size=15))
 def test_each_token_has_a_place_in_the_text_and_in_the_decoded_text(kind: str, text: str) -> None:

@@ -95,6 +95,7 @@ def test_at_a_scale_of_one_bad_updates_count_and_end_the_run() -> None:
         run(one, World())
 
 
+@pytest.mark.long
 def test_after_2000_good_updates_the_scale_is_doubled_also_across_a_resume() -> None:
     """The count of good updates is saved, so a resumed run doubles the scale at the same update."""
     training = settings(log_every=1)

@@ -101,6 +101,7 @@ def test_no_objective_and_no_optimizer_but_adafactor_makes_the_cpu_wait(
     update(monkeypatch, precision=precision, **TRAININGS[training])
 
 
+@pytest.mark.long
 def test_adafactor_waits_as_its_documentation_says(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="meta tensors"):
         update(monkeypatch, optimizer="adafactor")

@@ -58,6 +58,7 @@ def test_a_resumed_streamed_run_has_the_weights_of_the_uninterrupted_one(
     assert last_weights(run.folder) == last_weights(folder / "runs/whole")
 
 
+@pytest.mark.long
 def test_a_run_cannot_change_to_streaming(folder: Path) -> None:
     train(config_of("stored", max_steps=2, streaming=False))
     with pytest.raises(ConfigError, match=r"data\.streaming: was false, now true"):

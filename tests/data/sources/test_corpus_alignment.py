@@ -103,6 +103,7 @@ def test_noise_in_plain_text_never_shifts_a_pair(
     _assert_aligned(*_read(tmp_path, paths, policy), len(noise))
 
 
+@pytest.mark.long
 @ANY
 @given(
     noise=NOISY_PAIRS,
@@ -121,6 +122,7 @@ def test_noise_in_tsv_never_shifts_a_pair(
     _assert_aligned(*_read(tmp_path, {"path": path.name}, policy), len(noise))
 
 
+@pytest.mark.long
 @ANY
 @given(
     noise=NOISY_PAIRS,

@@ -114,6 +114,7 @@ def test_a_wide_beam_finds_the_best_scores_of_the_formula(
             assert found_score == pytest.approx(score(*of_sentence, tokens, options), abs=1e-9)
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds, beam_size=st.integers(2, 5))
 def test_the_early_stop_loses_nothing(
@@ -127,6 +128,7 @@ def test_the_early_stop_loses_nothing(
         assert found(first, sentence) == found(all_best, sentence)[:1]
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds)
 def test_greedy_search_has_the_score_of_the_formula(
     seed: int, alpha: float, beta: float, kind: str

@@ -142,6 +142,7 @@ def test_it_finds_what_plain_groups_find(
         assert_scores_are_of_the_tokens(actual, table, alpha)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, alpha=alphas, size=st.integers(1, 5), strength=st.sampled_from([0.0, 2.0]))
 def test_one_group_is_beam_search_exactly(
@@ -208,6 +209,7 @@ def test_a_sentence_does_not_depend_on_its_batch_and_hooks_follow_their_rows(
         assert all(len(set(tokens)) == len(tokens) for _, tokens in of_sentence)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, num_best=st.integers(1, 6))
 def test_fewer_hypotheses_are_the_first_of_more(seed: int, num_best: int) -> None:

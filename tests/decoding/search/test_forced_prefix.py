@@ -66,6 +66,7 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses_that_begin_with_the_prefix
         assert_scores_are_of_the_tokens(actual, tables[sentence], alpha)
 
 
+@pytest.mark.long
 @given(seed=seeds, of_sentences=prefixes)
 def test_greedy_search_goes_on_from_the_prefix(
     seed: int, of_sentences: list[tuple[int, ...]]

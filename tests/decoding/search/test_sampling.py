@@ -169,6 +169,7 @@ def test_samples_of_a_sentence_are_different_draws() -> None:
     assert len({tuple(tokens) for tokens in samples.ids[0].tolist()}) > 20
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas)
 def test_the_score_of_a_sample_is_its_log_probability_at_temperature_one(
     seed: int, alpha: float

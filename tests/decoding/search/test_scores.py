@@ -53,6 +53,7 @@ class NoTokenTwice:
 LENGTHS = [1, 4, 2, 3, 1, 4, 4, 1, 2, 3, 4, 4]
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas)
 def test_greedy_search_takes_the_best_token_that_the_hook_allows(seed: int, alpha: float) -> None:
     tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=7)
@@ -193,6 +194,7 @@ def test_every_hypothesis_is_whole_characters_and_none_of_those_is_lost(
     assert is_utf8(spelled(greedy))
 
 
+@pytest.mark.long
 @given(seed=seeds, beam_size=st.integers(1, 4))
 def test_whole_characters_follow_the_rows_of_any_beam(seed: int, beam_size: int) -> None:
     tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=len(PIECES))

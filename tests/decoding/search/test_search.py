@@ -31,6 +31,7 @@ from ..chains import (
 )
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     vocabulary=st.integers(3, 6),
@@ -57,6 +58,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(
         assert_scores_are_of_the_tokens(actual, tables[sentence], alpha)
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     lengths=max_lengths_of_three,

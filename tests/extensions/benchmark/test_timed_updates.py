@@ -40,6 +40,7 @@ def _threads_stay_as_they_are() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.long
 def test_the_phases_of_each_update_sum_up_to_its_time(trainee: Trainee) -> None:
     updates = trainee.train(0.0, at_least=4, phases=True)
     assert len(updates) == 4

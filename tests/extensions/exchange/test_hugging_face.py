@@ -142,6 +142,7 @@ def test_quantised_weights_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_the_settings_of_decoding_are_those_of_the_run(tmp_path: Path) -> None:
     from transformers import GenerationConfig
 

@@ -54,6 +54,7 @@ def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_pat
         assert getattr(back.config, section) == getattr(trained.config, section)
 
 
+@pytest.mark.long
 def test_what_transformers_has_trained_further_comes_back(tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 

@@ -20,6 +20,7 @@ from transformer_cli.text import SequenceFormat
 
 from .marian_folders import sentences
 
+pytestmark = pytest.mark.process  # weights that are pickled are read in a process
 WIDTH, NUM_HEADS, LENGTH, D_FF = 16, 8, 24, 20
 SPECIALS = ["[UNK]", "[PAD]", "[SOS]", "[EOS]"]
 

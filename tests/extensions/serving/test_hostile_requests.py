@@ -249,6 +249,7 @@ def test_a_server_that_still_loads_lives_but_is_not_ready() -> None:
     service.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("error", "status"),
     [

@@ -51,6 +51,7 @@ def test_the_norm_stands_below_or_above_its_sub_layer_as_in_the_wiring() -> None
     assert post["feed_forward_norm"] > post["feed_forward"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tied", "num_tables", "num_links"), [("none", 0, 0), ("target-output", 1, 1), ("all", 2, 2)]
 )
@@ -72,6 +73,7 @@ def test_a_shared_vocabulary_is_one_box_and_two_vocabularies_are_two() -> None:
     ]
 
 
+@pytest.mark.long
 def test_kinds_of_positions_are_shown() -> None:
     assert texts_of().count("adds SinusoidalPositions") == 2
     assert texts_of("model.positions=learned").count("adds LearnedPositions") == 2

@@ -115,6 +115,7 @@ def test_curves_stand_out_from_the_background(theme: Theme) -> None:
         assert contrast(color, theme.background) >= 3.0
 
 
+@pytest.mark.long
 def test_the_name_of_a_config_is_not_read_as_a_formula() -> None:
     [axes] = draw_picture("architecture").get_axes()
     assert not any(text.get_parse_math() for text in axes.texts)

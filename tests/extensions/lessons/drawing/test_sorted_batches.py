@@ -31,6 +31,7 @@ def orders(prepared: PreparedData) -> tuple[BatchesInOrder, BatchesInOrder]:
     return orders_of(prepared)
 
 
+@pytest.mark.long
 def test_the_share_of_sorted_batches_is_that_of_the_report(
     prepared: PreparedData, orders: tuple[BatchesInOrder, BatchesInOrder]
 ) -> None:

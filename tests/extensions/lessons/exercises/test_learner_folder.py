@@ -27,6 +27,7 @@ from transformer_cli.process.errors import CannotCreateError, MissingInputError,
 
 from .solved import solve
 
+pytestmark = pytest.mark.process
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.name)
 
 

@@ -96,6 +96,7 @@ def plain_states(table: Tensor, max_length: int, alpha: float, beam_size: int) -
     return fates
 
 
+@pytest.mark.long
 @given(seeds, alphas, st.integers(1, 3))
 def test_with_a_wide_beam_the_tree_holds_every_sequence_with_its_log_probability(
     seed: int, alpha: float, max_length: int

@@ -178,6 +178,7 @@ def test_alignment_names_the_source_token_that_is_read_most(explained: LineExpla
         assert weight == pytest.approx(mean[target, source], abs=1e-6)
 
 
+@pytest.mark.long
 def test_a_branch_goes_on_as_a_translation_with_this_beginning(
     small: Translator, explained: LineExplanation
 ) -> None:

@@ -78,6 +78,7 @@ class Addresses(HTMLParser):
         self.found += [f"{tag} {name}" for name, _ in attrs if name in ("src", "href", "action")]
 
 
+@pytest.mark.long
 def test_the_page_names_no_address(page: str) -> None:
     parser = Addresses()
     parser.feed(page)
