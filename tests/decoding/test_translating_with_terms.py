@@ -57,7 +57,7 @@ sources = st.lists(source_words, min_size=1, max_size=4).map(" ".join)
 
 @pytest.mark.long
 @each_tokenizer
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     terms=glossaries,
     lines=st.lists(sources, min_size=1, max_size=3),

@@ -95,7 +95,7 @@ def test_the_base_model_of_the_paper_has_two_million_parameters_less_here() -> N
 
 
 @pytest.mark.long
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(config=model_configs(), seed=st.integers(0, 2**31), lengths=st.permutations([0, 2, 3, 5]))
 def test_any_combination_of_settings_equals_its_formulas(
     config: ModelConfig, seed: int, lengths: list[int]

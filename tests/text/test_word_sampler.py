@@ -49,7 +49,7 @@ def test_each_layout_is_among_the_cases(key: tuple[str, str]) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(ANY_TEXT, EACH)
 @example("l' acqua", ("bpe", "bytes"))
 @example("l'acqua po' di' 's x", ("bpe", "bytes"))
@@ -64,7 +64,7 @@ def test_without_sampling_the_ids_stay(text: str, key: tuple[str, str]) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(ANY_TEXT, EACH, st.integers(0, 2**32))
 def test_sampled_ids_are_the_same_text(text: str, key: tuple[str, str], seed: int) -> None:
     tokenizer = TOKENIZERS[key]
@@ -94,7 +94,7 @@ class Recorder(MergeDropout):
 
 
 @pytest.mark.long
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(ANY_TEXT, st.sampled_from(sorted(CORPORA)))
 @example("L'acqua dell'isola po' di John's l' isola, 10:30", "bytes")
 def test_the_words_are_those_of_the_tokenizer(text: str, corpus: str) -> None:

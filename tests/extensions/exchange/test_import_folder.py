@@ -142,10 +142,9 @@ ALL_AT_ONCE: dict[str, Any] = {
 }
 EXPORTS = [
     *((CTranslate2Format(), changes) for changes in SHAPES.values()),
-    (OnnxFormat(), SHAPES["learned positions"]),
     (OnnxFormat(), ALL_AT_ONCE),
 ]
-EXPORT_NAMES = [*SHAPES, "onnx, learned positions", "onnx, gated and one table for all"]
+EXPORT_NAMES = [*SHAPES, "onnx, gated and one table for all"]
 
 
 @pytest.mark.long
