@@ -51,7 +51,7 @@ TIER_OF_FIXTURE = {
     "browser": "browser",
     "site": "pages",
 }
-HEAVY = {"kills", "browser", "imitated_gpu"}
+HEAVY = {"system", "kills", "browser", "imitated_gpu", "heavy"}
 NOT_OF_EVERY_DAY = {"slow", "gpu", "network"}
 NOT_FAST = {*TIER_OF_FIXTURE.values(), *HEAVY, *NOT_OF_EVERY_DAY, "compiler", "long"}
 # What starts a process, by its name in Python's audit events.
@@ -92,6 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(TIER_OF_FIXTURE[fixture])
         if item.path.is_relative_to(TESTS / "system"):
             item.add_marker("process")
+            item.add_marker("system")
         names = {marker.name for marker in item.iter_markers()}
         if not names & NOT_FAST:
             item.add_marker("fast")

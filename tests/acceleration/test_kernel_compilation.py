@@ -55,6 +55,7 @@ def install(root: Path, hook_file: ModuleType) -> tuple[dict[str, Any], list[str
     return build_data, talk.warnings
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
 def test_an_installation_compiles_the_kernels(tmp_path: Path, hook_file: ModuleType) -> None:
     root = sources_in(tmp_path, hook_file)

@@ -134,7 +134,7 @@ def step_found(tree: Tree, folder: Path) -> int | None:
         shutil.rmtree(folder)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is_found(
     tmp_path: Path,
 ) -> None:
@@ -148,7 +148,7 @@ def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is
     assert count > 300
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("forgotten", ["files", "folders"])
 def test_without_a_flush_some_power_failure_loses_a_checkpoint(
     tmp_path: Path, forgotten: str
@@ -180,7 +180,7 @@ def test_without_a_flush_some_power_failure_loses_a_checkpoint(
     pytest.fail("no state lost anything")
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("lasting", [False, True])
 def test_a_failing_operation_is_reported_and_older_checkpoints_stay(
     tmp_path: Path, lasting: bool

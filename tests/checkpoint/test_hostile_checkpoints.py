@@ -53,6 +53,7 @@ HOSTILE_TOKENIZERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", HOSTILE_TOKENIZERS)
 def test_a_hostile_tokenizer_is_refused_by_one_message(tfm: Tfm, tmp_path: Path, case: str) -> None:
     """H5."""

@@ -263,6 +263,7 @@ def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> No
     assert held_out < 2001
 
 
+@pytest.mark.heavy
 def test_init_data_train_and_translate_follow_each_other(tfm: Tfm) -> None:
     (tfm.folder / "phrases.csv").write_text(csv([("English", "Italian"), *phrases(200)]))
     made = tfm("init", "phrases.csv")

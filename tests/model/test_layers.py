@@ -18,7 +18,7 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("settings", "share"), [*((each, 0.0) for each in VARIANTS), (VARIANTS[-1], 0.2)], ids=str
 )
@@ -41,7 +41,7 @@ def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float
             torch.testing.assert_close(found, layer(*inputs))
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # a warning inside PyTorch
 def test_compiled_layers_leave_logits_gradients_and_names_as_they_are() -> None:
     torch.manual_seed(1)

@@ -104,7 +104,7 @@ def test_no_subword_reaches_over_the_edge_of_a_word(kind: str) -> None:
         assert len(name) == 1 or name.isalpha() or "\ufffd" in name, name
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["wordlevel", "bpe", "unigram"])
 def test_an_endless_word_is_no_entry_and_the_tokenizer_can_be_read_again(kind: str) -> None:
     """A file with such a long entry would be refused, and the run of the file with it."""

@@ -123,7 +123,7 @@ def test_the_number_is_recorded_and_the_run_is_the_one_that_the_number_gives(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_resumed_run_keeps_the_number_although_the_machine_is_another(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +170,7 @@ def test_a_cpu_with_little_memory_gets_a_smaller_number(
     assert small <= max(sizes) < large, "a size that may not fit is not even tried"
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_an_error_out_of_memory_ends_the_search(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ def with_scale(training: TrainingConfig, **values: Any) -> Experiment:
     return one
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "changes",
     [{}, {"r_drop": 1.0}, {"optimizer": "muon"}, {"optimizer": "adafactor", "ema_decay": 0.9}],

@@ -123,7 +123,7 @@ def test_decoding_by_random_weights(tmp_path: Path) -> None:
     assert files(tmp_path) == {}
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_finished_run_lends_its_data_and_its_weights_and_does_not_change(tmp_path: Path) -> None:
     config = load_config("copy.yaml", [*TINY, "training.max_steps=2"])
     train(config)

@@ -54,7 +54,7 @@ def test_the_phases_of_each_update_sum_up_to_its_time(trainee: Trainee) -> None:
     assert set(without[0].phases.values()) == {0.0, without[0].phases["other"]}
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_beforehand(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

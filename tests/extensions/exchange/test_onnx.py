@@ -66,6 +66,7 @@ def exported(folder: Path, changes: dict[str, Any]) -> tuple[TrainedModel, Path]
     return trained, folder / "out"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "name",
     [

@@ -132,6 +132,7 @@ def test_variants_that_differ_in_decoding_share_one_training(here: Path) -> None
     assert len(outcomes) == len(ablation.variants) > 1
 
 
+@pytest.mark.heavy
 def test_checkpoints_of_a_model_with_a_replaced_part_are_removed(here: Path) -> None:
     ablation = ablation_named("no-scaling")
     usual, changed = outcomes = try_variants(ablation, Path("x"), TWO_STEPS)
