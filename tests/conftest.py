@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A busy machine must not fail a test: no limit of time, and the same examples each time.
 settings.register_profile(
-    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "steady",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
 
@@ -36,49 +41,102 @@ if hasattr(signal, "SIGHUP"):  # `nohup` ignores it
 
 MEMORY = Path("/dev/shm")
 
+TESTS = Path(__file__).parent
+
 # The tiers of tests. A test is in that of what it uses: of its fixtures, or of a marker of its file.
 TIER_OF_FIXTURE = {
     "launcher": "process",
-    "library": "compiler",
+    "library": "imitated_gpu",
     "driver": "browser",
     "browser": "browser",
     "site": "pages",
 }
-NOT_FAST = {*TIER_OF_FIXTURE.values(), "kills", "long", "slow", "gpu", "network"}
+HEAVY = {"system", "kills", "browser", "imitated_gpu", "heavy"}
+NOT_OF_EVERY_DAY = {"slow", "gpu", "network"}
+NOT_FAST = {*TIER_OF_FIXTURE.values(), *HEAVY, *NOT_OF_EVERY_DAY, "compiler", "long"}
 # What starts a process, by its name in Python's audit events.
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Without `-m`, all tests of the given paths run but `slow`, `gpu` and `network`; of the whole, `heavy` ones do not."""
+    left_out = sorted(NOT_OF_EVERY_DAY) + ["heavy"] * _is_whole(config)
+    config.option.markexpr = config.option.markexpr or " and ".join(
+        f"not {name}" for name in left_out
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Folders are shared out to all cores. One file is not: a worker imports PyTorch, which takes longer."""
+    if not all(path.is_dir() for path in _given(config)):
+        return 0
+    cores = (
+        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    )
+    return len(cores) if len(cores) > 1 else 0
+
+
+def _given(config: pytest.Config) -> list[Path]:
+    return [Path(config.invocation_params.dir, name.partition("::")[0]) for name in config.args]
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    return any(TESTS.is_relative_to(path.resolve()) for path in _given(config))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each test the markers of its tier; `fast` are those that use nothing heavy."""
     for item in items:
         for fixture in TIER_OF_FIXTURE.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(TIER_OF_FIXTURE[fixture])
-        if not any(item.get_closest_marker(name) for name in NOT_FAST):
+        if item.path.is_relative_to(TESTS / "system"):
+            item.add_marker("process")
+            item.add_marker("system")
+        names = {marker.name for marker in item.iter_markers()}
+        if not names & NOT_FAST:
             item.add_marker("fast")
+        if names & HEAVY and not names & NOT_OF_EVERY_DAY:
+            item.add_marker("heavy")
+    if hasattr(
+        config, "workerinput"
+    ):  # what takes long begins first, so that no core is left with it at the end
+        not_fast = {item.path for item in items if not item.get_closest_marker("fast")}
+        items.sort(key=lambda item: item.path not in not_fast)
 
 
 class _Now:
     """What runs now."""
 
-    is_fast_tier = False
-    """Whether only the fast tests run, and one of them does."""
+    is_fast = False
+    """Whether it is a test of the fast tier."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    _Now.is_fast_tier = item.config.option.markexpr == "fast"
+    _Now.is_fast = item.get_closest_marker("fast") is not None
 
 
 def pytest_runtest_teardown() -> None:
-    _Now.is_fast_tier = False
+    _Now.is_fast = False
 
 
-def _refuse_processes(event: str, _: object) -> None:
-    if _Now.is_fast_tier and event in STARTS:
+def _refuse_processes(event: str, arguments: tuple[object, ...]) -> None:
+    is_of_matplotlib = arguments[:1] == ("fc-list",)  # it asks once which fonts there are
+    if _Now.is_fast and event in STARTS and not is_of_matplotlib:
         raise AssertionError(f"{event}: a test that starts a process needs the marker process")
 
 
 sys.addaudithook(_refuse_processes)
+
+
+def _start(process: BaseProcess) -> None:
+    """Without an audit event of Python, `multiprocessing` starts new interpreters."""
+    _refuse_processes("subprocess.Popen", ())
+    _start_of_python(process)
+
+
+_start_of_python = BaseProcess.start
+BaseProcess.start = _start  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)

@@ -84,6 +84,7 @@ DANGEROUS_ARGUMENTS = {
 DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subprocess", "runpy", "code"}
 
 
+@pytest.mark.long
 def test_nothing_executes_what_it_reads() -> None:
     offenders = [
         f"{path.relative_to(PACKAGE)}:{line}: {what}"

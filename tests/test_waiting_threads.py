@@ -14,6 +14,7 @@ __main__.main()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("given", "expected"), [(None, "passive"), ("active", "active")])
 def test_the_policy_is_set_before_torch_is_imported_unless_the_user_has_set_it(
     given: str | None, expected: str

@@ -22,6 +22,7 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", [CPU, OTHER], ids=str)
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 def test_an_accelerated_model_has_the_logits_and_gradients_of_the_plain_one(

@@ -41,6 +41,7 @@ def build(parameters: list[Tensor]) -> BatchedMuon:
     return optimizer
 
 
+@pytest.mark.long
 def test_it_computes_what_pytorch_computes() -> None:
     ours, theirs = matrices(), matrices()
     of_ours = build(ours)

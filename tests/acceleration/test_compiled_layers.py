@@ -2,11 +2,10 @@
 
 import itertools
 import re
+from typing import Any
 
 import pytest
 import torch
-from torch._dynamo.exc import TorchDynamoException
-from torch._dynamo.utils import counters
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import (
@@ -29,6 +28,13 @@ BACKENDS = {"cpu": "eager", "cuda": "inductor"}
 PAD, SOS, EOS = 1, 2, 3
 # Sentences, and tokens of the longest source and target.
 SHAPES = [(5, 9, 7), (3, 4, 12), (8, 13, 5), (2, 6, 6), (11, 3, 8), (6, 17, 15), (4, 10, 10), (7, 5, 4)]  # fmt: skip
+
+
+def counters() -> Any:
+    """What torch._dynamo counts; its import takes seconds."""
+    from torch._dynamo.utils import counters
+
+    return counters
 
 
 def batch(num_pairs: int, source: int, target: int, *, is_padded: bool, device: str) -> Batch:
@@ -65,20 +71,20 @@ def test_new_shapes_are_not_compiled_again_and_give_the_numbers_of_plain_layers(
     numbers = []
     for num_layers in (1, 3):
         torch.compiler.reset()
-        counters.clear()
+        counters().clear()
         plain, compiled = (model_of(num_layers, device) for _ in range(2))
         compile_layers(compiled, backend=BACKENDS[device])
         for count, (shape, is_padded) in enumerate(itertools.product(SHAPES, (False, True))):
             if count == 4:
-                numbers.append(counters["stats"]["unique_graphs"])
+                numbers.append(counters()["stats"]["unique_graphs"])
             one = batch(*shape, is_padded=is_padded, device=device)
             for ours, theirs in zip(
                 *(loss_and_gradient(model, one, device) for model in (compiled, plain)),
                 strict=True,
             ):
                 torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
-        assert counters["stats"]["unique_graphs"] == numbers[-1], "after four shapes, none is new"
-        assert not counters["graph_break"]
+        assert counters()["stats"]["unique_graphs"] == numbers[-1], "after four shapes, none is new"
+        assert not counters()["graph_break"]
     assert numbers[0] == numbers[1] <= 8, "layers of one kind share what is compiled"
 
 
@@ -87,7 +93,7 @@ def test_new_shapes_are_not_compiled_again_and_give_the_numbers_of_plain_layers(
 def test_every_case_of_a_frozen_and_validated_model_is_compiled() -> None:
     """PyTorch's limit of eight cases for each kind of layer is too low for them."""
     torch.compiler.reset()
-    counters.clear()
+    counters().clear()
     model = model_of(2)
     for layers in (model.encoder.layers, model.decoder.layers):
         layers[0].requires_grad_(False)
@@ -108,7 +114,10 @@ def test_every_case_of_a_frozen_and_validated_model_is_compiled() -> None:
     assert 8 < len(cases) < MOST_CASES
 
 
+@pytest.mark.long
 def test_a_failed_compilation_is_an_error_of_the_config() -> None:
+    from torch._dynamo.exc import TorchDynamoException
+
     reason = "InvalidCxxCompiler: No working C++ compiler found"
     with (
         pytest.raises(

@@ -63,6 +63,7 @@ def test_attention_is_the_plain_form(mask: Tensor | None, has_bias: bool) -> Non
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.long
 def test_attention_with_dropout_has_the_gradient_of_finite_differences() -> None:
     torch.manual_seed(1)
     inputs = [heads(4).requires_grad_() for _ in range(3)]

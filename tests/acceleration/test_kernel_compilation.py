@@ -14,6 +14,8 @@ from transformer_cli.acceleration.native_kernels import load_kernels
 ROOT = Path(__file__).resolve().parents[2]
 HAS_COMPILER = shutil.which("cc") is not None
 
+pytestmark = pytest.mark.compiler
+
 
 @pytest.fixture
 def hook_file() -> ModuleType:
@@ -53,6 +55,7 @@ def install(root: Path, hook_file: ModuleType) -> tuple[dict[str, Any], list[str
     return build_data, talk.warnings
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
 def test_an_installation_compiles_the_kernels(tmp_path: Path, hook_file: ModuleType) -> None:
     root = sources_in(tmp_path, hook_file)

@@ -28,6 +28,7 @@ def test_a_damaged_library_is_not_used(tmp_path: Path, caplog: pytest.LogCapture
     assert "cannot be used" in load(tmp_path / "kernels.bin", caplog)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize(
     ("version", "level", "message"),

@@ -47,6 +47,7 @@ def same_bits(found: Tensor, expected: Tensor) -> bool:
     return torch.equal(found.view(torch.int32), expected.view(torch.int32))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "num_outputs"), [(8, 8), (64, 64), (104, 136), (512, 72), (520, 8)]
 )
@@ -227,6 +228,7 @@ def test_threads_share_the_work_and_change_nothing(
         assert same_bits(ours, theirs)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     first = native_kernels._threads(1)

@@ -67,6 +67,7 @@ def scores_of(model: Any, orders: list[list[int]], *, has_padding: bool = True) 
     return scores
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("orders", [GREEDY, BEAM, IRREGULAR, RETURNING], ids=["greedy", "beam", "irregular", "returning"])  # fmt: skip
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 def test_scores_are_those_of_the_modules(

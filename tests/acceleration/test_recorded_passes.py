@@ -99,6 +99,7 @@ class Trainer:
         return {**self.model.state_dict(), **self.optimizer.state()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("processes", [ALONE, Doubles()], ids=["alone", "two"])
 @pytest.mark.parametrize(
     ("model", "settings"),

@@ -39,6 +39,7 @@ from .models import Parts, logits, parts
 METRIC = Retention(keep_last=9, metric="bleu")
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=4, max_size=4), min_size=1, max_size=9))  # fmt: skip
 def test_the_mean_is_summed_in_float64_and_rounded_once(values: list[list[float]]) -> None:
     found = mean_weights({"w": torch.tensor(one, dtype=torch.float32)} for one in values)
@@ -94,6 +95,7 @@ def test_an_average_has_seen_what_its_checkpoints_have_seen(tmp_path: Path) -> N
         assert one.seen == SeenLengths(21, 0.6)
 
 
+@pytest.mark.long
 def test_the_average_translates_with_the_mean_of_the_weights(tmp_path: Path) -> None:
     saved = save(tmp_path, parts(), [1.0, 2.0, 3.0])
     average = average_of(saved, name="here")
@@ -110,6 +112,7 @@ def test_the_average_translates_with_the_mean_of_the_weights(tmp_path: Path) -> 
     assert load_trained(copy).step == 30, "it holds all that a translation needs"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scores", "of_average", "used"),
     [
@@ -132,6 +135,7 @@ def test_the_average_translates_only_if_it_is_better(
     assert load_trained(tmp_path, which="last").folder.name == "step-00000020"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("of_average", "rival", "used"),
     [

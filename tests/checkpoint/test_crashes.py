@@ -26,6 +26,7 @@ from ..faults import (
 from .snapshots import newest_step, saved, snapshot
 
 ONE = Retention(keep_last=1, keep_best=1)
+CODES = (errno.ENOSPC, errno.EIO, errno.EACCES)
 
 
 def save_twice(run: Path, fs: FileSystem) -> None:
@@ -50,6 +51,8 @@ def leftovers(run: Path) -> list[str]:
     ]
 
 
+@pytest.mark.long
+@pytest.mark.process
 def test_a_kill_before_any_operation_costs_no_acknowledged_checkpoint(tmp_path: Path) -> None:
     saved(tmp_path / "before", 10)
     count = number_of_operations(tmp_path / "count")
@@ -77,6 +80,8 @@ def test_a_kill_before_any_operation_costs_no_acknowledged_checkpoint(tmp_path: 
         shutil.rmtree(run)
 
 
+@pytest.mark.long
+@pytest.mark.process
 def test_a_kill_while_a_checkpoint_is_replaced_keeps_one_of_the_two(tmp_path: Path) -> None:
     fs = WatchedFileSystem(lambda operation, number: None)
     saved(tmp_path / "count", 10)
@@ -129,6 +134,7 @@ def step_found(tree: Tree, folder: Path) -> int | None:
         shutil.rmtree(folder)
 
 
+@pytest.mark.heavy
 def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is_found(
     tmp_path: Path,
 ) -> None:
@@ -142,6 +148,7 @@ def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is
     assert count > 300
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("forgotten", ["files", "folders"])
 def test_without_a_flush_some_power_failure_loses_a_checkpoint(
     tmp_path: Path, forgotten: str
@@ -173,15 +180,20 @@ def test_without_a_flush_some_power_failure_loses_a_checkpoint(
     pytest.fail("no state lost anything")
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EACCES])
+@pytest.mark.heavy
 @pytest.mark.parametrize("lasting", [False, True])
 def test_a_failing_operation_is_reported_and_older_checkpoints_stay(
-    tmp_path: Path, code: int, lasting: bool
+    tmp_path: Path, lasting: bool
 ) -> None:
-    count = number_of_operations(tmp_path / "count")
-    for number in range(1, count + 1):
+    """Each operation fails once; operations of the same kind fail with the codes by turns."""
+    saved(tmp_path / "before", 10)
+    kinds: list[str] = []
+    fs = WatchedFileSystem(lambda operation, number: kinds.append(operation))
+    save_twice(shutil.copytree(tmp_path / "before", tmp_path / "count", symlinks=True), fs)
+    for number, kind in enumerate(kinds, start=1):
         run = tmp_path / f"run-{number}"
-        saved(run, 10)
+        shutil.copytree(tmp_path / "before", run, symlinks=True)
+        code = CODES[(kinds[:number].count(kind) + lasting) % len(CODES)]
         fs = FailingFileSystem("any", number, code, lasting=lasting)
         acknowledged = 10
         error: TfmError | None = None
@@ -230,6 +242,7 @@ def test_a_full_disk_at_any_write_names_path_and_bytes_and_removes_what_was_begu
         assert newest_step(run) == 10
 
 
+@pytest.mark.process
 def test_a_limit_on_file_sizes_is_a_full_disk(tmp_path: Path) -> None:
     saved(tmp_path / "run", 10)
 
@@ -257,6 +270,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
+@pytest.mark.process
 def test_on_a_disk_that_is_really_full_the_old_checkpoint_stays(small_disk: Path) -> None:
     saved(small_disk / "run", 10)
     (small_disk / "filler").write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * 4096 - 4096))
@@ -350,6 +364,8 @@ def with_records(run: Path) -> Path:
     return run
 
 
+@pytest.mark.long
+@pytest.mark.process
 @pytest.mark.parametrize("is_asked_again", [False, True], ids=["resumed", "from scratch again"])
 def test_a_kill_while_a_run_is_moved_away_separates_no_record_from_its_checkpoints(
     tmp_path: Path, is_asked_again: bool
@@ -383,6 +399,8 @@ def assert_is_in_place(run: Path) -> None:
     assert sorted(steps) == ["last", "step-00000010"]
 
 
+@pytest.mark.long
+@pytest.mark.process
 def test_a_kill_while_an_earlier_run_is_put_back_loses_nothing_of_it(tmp_path: Path) -> None:
     def set_aside(run: Path) -> Path:
         Checkpoints(with_records(run)).move_away(along=RECORDS)

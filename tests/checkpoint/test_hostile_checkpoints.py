@@ -53,6 +53,7 @@ HOSTILE_TOKENIZERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", HOSTILE_TOKENIZERS)
 def test_a_hostile_tokenizer_is_refused_by_one_message(tfm: Tfm, tmp_path: Path, case: str) -> None:
     """H5."""
@@ -96,6 +97,7 @@ def test_a_manifest_that_points_outside_is_refused(tfm: Tfm, tmp_path: Path, nam
     assert_refused(tfm, folder, 65, MANIFEST_NAME)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 @pytest.mark.parametrize(
     "name",

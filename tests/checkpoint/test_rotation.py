@@ -209,6 +209,7 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
+TestLives.pytestmark = [pytest.mark.long]
 TestLives.settings = settings(
     max_examples=40,
     stateful_step_count=12,

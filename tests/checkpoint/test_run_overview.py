@@ -32,6 +32,7 @@ def run_with(folder: Path, progress: Progress) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [99, 100, 101])
 @pytest.mark.parametrize("epoch", [2, 3])
 @pytest.mark.parametrize("validated_at", [0, 99, 100])
@@ -96,6 +97,7 @@ def test_a_run_is_running_while_its_lock_is_held(tmp_path: Path) -> None:
     assert overview(run).status == "resumable"
 
 
+@pytest.mark.process
 def test_the_process_that_holds_a_lock_must_be_alive(tmp_path: Path) -> None:
     run = run_with(tmp_path / "a", Progress(7))
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -156,6 +158,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert list_runs(tmp_path) == []
 
 
+@pytest.mark.process
 def test_a_list_of_runs_needs_no_pytorch(tmp_path: Path) -> None:
     saved(tmp_path / "a", 1)
     code = (

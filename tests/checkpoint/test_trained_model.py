@@ -56,6 +56,7 @@ def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
     return forged
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tie", ["none", "target-output", "all"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_a_loaded_model_computes_what_the_saved_one_did(
@@ -206,6 +207,7 @@ def test_code_in_place_of_a_file_is_refused_and_does_not_run(tmp_path: Path, nam
     assert not canary.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
@@ -308,6 +310,7 @@ def state_of_a_run() -> dict[str, Any]:
     return {"progress": progress.to_json(), "meter": Meter(torch.device("cpu")).to_json()}
 
 
+@pytest.mark.long
 def test_a_fuzzed_checkpoint_gives_clean_refusals(tmp_path: Path) -> None:
     """H9: every file, with fewer mutations."""
     (folder,) = save(tmp_path, parts(), 10, state=state_of_a_run())

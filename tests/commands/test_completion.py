@@ -99,6 +99,7 @@ def test_settings_have_a_sentence_about_them() -> None:
     assert offers["training.max_steps="] == "Stop after this many updates."
 
 
+@pytest.mark.long
 def test_values_are_offered_for_a_setting_that_has_few() -> None:
     assert names(completion.settings("training.opt")) == [
         f"training.optimizer={name}" for name in ("adam", "adamw", "adafactor", "muon")
@@ -123,6 +124,7 @@ def complaint(override: str) -> str:
     return ""
 
 
+@pytest.mark.long
 def test_every_value_that_is_offered_is_allowed_for_its_setting() -> None:
     """It may not fit the other settings of a config; but it is a value of the right kind."""
     for name, setting in completion._all_settings().items():
@@ -150,6 +152,7 @@ finally:
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("shell", "line", "expected"),
     [

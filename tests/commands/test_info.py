@@ -21,6 +21,7 @@ def facts(capsys: pytest.CaptureFixture[str], config: str, *overrides: str) -> d
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", shipped_configs())
 def test_every_shipped_config_is_shown_with_its_size(
     capsys: pytest.CaptureFixture[str], name: str

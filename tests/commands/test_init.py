@@ -177,6 +177,7 @@ def test_a_table_without_two_columns_of_text_is_refused_with_what_it_holds(folde
     assert "--source-field" in str(refused.value)
 
 
+@pytest.mark.long
 def test_utf_16_is_known_by_its_byte_order_mark_and_else_refused(folder: Path) -> None:
     (folder / "a.csv").write_bytes(csv(WITH_HEADER, "\t").encode("utf-16"))
     assert init("a.csv").data.corpora[0].encoding == "utf-16"
@@ -216,6 +217,7 @@ def test_every_line_has_a_reason_and_odd_names_survive(folder: Path) -> None:
     assert [line for line in settings if "# " not in line] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_pairs", [200, 3_583, 12_000])
 def test_training_on_the_config_is_not_warned_of(folder: Path, num_pairs: int) -> None:
     (folder / "a.csv").write_text(csv([("en", "it"), *phrases(num_pairs)]), encoding="utf-8")
@@ -261,6 +263,7 @@ def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> No
     assert held_out < 2001
 
 
+@pytest.mark.heavy
 def test_init_data_train_and_translate_follow_each_other(tfm: Tfm) -> None:
     (tfm.folder / "phrases.csv").write_text(csv([("English", "Italian"), *phrases(200)]))
     made = tfm("init", "phrases.csv")

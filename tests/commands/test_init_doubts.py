@@ -138,6 +138,7 @@ def test_a_title_above_the_table_is_refused(folder: Path) -> None:
     assert init("a.tsv").corpora[0].has_header is False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_pairs", [60, 108, 400, 2_500])
 def test_the_pairs_of_each_split_are_told_as_training_will_find_them(
     folder: Path, num_pairs: int, capsys: pytest.CaptureFixture[str]
@@ -173,6 +174,7 @@ def test_a_corpus_without_a_validation_pair_is_said_to_be_refused(
     assert ("next: add pairs" in out) is is_refused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "names",
     [("km", "en"), ("am", "en"), ("xmf", "en"), ("עברית", "אנגלית"), ("ქართული", "ინგლისური"),

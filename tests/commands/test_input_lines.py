@@ -86,6 +86,7 @@ def test_utf_16_is_told_once_and_as_soon_as_it_comes(
     assert "UTF-16" not in "".join(record.getMessage() for record in caplog.records[1:])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 2, 7])
 @given(data=st.lists(pieces, max_size=12).map(b"".join))
 def test_pieces_may_be_cut_anywhere(size: int, data: bytes) -> None:
@@ -230,6 +231,7 @@ def test_a_compressed_file_is_read_as_its_text(tmp_path: Path, suffix: str, text
         assert lines_of(tmp_path / name) == text.splitlines()
 
 
+@pytest.mark.long
 @each_compression
 def test_a_compressed_file_that_is_cut_or_damaged_is_told(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"in.txt{suffix}"

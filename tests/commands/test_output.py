@@ -285,6 +285,7 @@ def test_the_names_of_descriptors_are_known(tmp_path: Path) -> None:
     assert {path: descriptor_of(Path(path)) for path in expected} == expected
 
 
+@pytest.mark.process
 def test_an_access_list_stays(old: Path) -> None:
     """Where the commands for access lists and a file system that has them are there."""
     try:

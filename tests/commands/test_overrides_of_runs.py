@@ -1,7 +1,7 @@
 """Every override of a trained run has an effect on the command that takes it, or is refused."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +17,12 @@ from transformer_cli.commands.next import next_command
 from transformer_cli.commands.translate import translate_command
 from transformer_cli.commands.validate import validate_command
 from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
-from transformer_cli.config.loading import OVERRIDABLE, Command
+from transformer_cli.config.loading import (
+    OVERRIDABLE,
+    Command,
+    commands_that_take,
+    overridable_setting,
+)
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.schema import SCORES_BY_DEFAULT
 from transformer_cli.extensions.lessons.commands.explain import explain_command
@@ -31,7 +36,9 @@ from ..decoding.small_translators import WORDS, config_of, random_model, tokeniz
 pytestmark = pytest.mark.long
 
 BEAM = DecodingConfig(beam_size=4, length_penalty=0.6)
-LINES = [" ".join(WORDS[first:last]) for first in range(8) for last in range(first + 1, 9)]
+# The translations of the first three lines depend on how lengths count.
+SPANS = [(1, 7), (1, 8), (5, 8), (0, 6), (0, 1), (0, 2), (1, 3), (2, 5), (6, 8), (7, 8)]
+LINES = [" ".join(WORDS[first:last]) for first, last in SPANS]
 LINES.append(f"- {WORDS[0]} {WORDS[2]}")  # an item of a list
 LINES.append(f"... {WORDS[3]} {WORDS[1]}")  # marks before the text
 LINES.append(f"{WORDS[0].capitalize()}. {WORDS[1].capitalize()}.")  # two sentences
@@ -88,16 +95,18 @@ SETTINGS = [
 ]
 # The benchmark takes long, and has tests of its own.
 COMMANDS = tuple(command for command in get_args(Command) if command != "benchmark --decode")
+# Commands that give the settings to the same translator.
+ALIKE = ("translate", "serve", "validate", "validate --source")
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with the untrained runs `text` and `task`, and the corpus of `text` twice."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the untrained runs `text` and `task`, and the corpus of `text` twice."""
+    folder = tmp_path_factory.mktemp("runs")
     for root, last in ((".", len(LINES)), ("other", 9)):
-        Path(root).mkdir(exist_ok=True)
+        (folder / root).mkdir(exist_ok=True)
         rows = "".join(f"{line}\t{line[::-1]}\n" for line in LINES[:last])
-        (Path(root) / "dev.tsv").write_text(rows)
+        (folder / root / "dev.tsv").write_text(rows)
     corpora = [{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}]
     text = FilesData.model_validate({"source": "files", "corpora": corpora, "test_share": 0.0})
     task = SequencesData(source="sequences", num_pairs=10, max_length=5)
@@ -105,28 +114,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, data in (("text", text), ("task", task)):
         model = random_model(tokenizer).float()
         config = config_of(model, BEAM, data)
-        run = Path("runs") / name
+        run = folder / "runs" / name
         run.mkdir(parents=True)
         (run / "config.yaml").write_text(to_yaml(config))
         files = portable_files(config, tokenizer, tokenizer)
         Checkpoints(run).save(Snapshot(1, model.state_dict(), {}, {}, files))
-    Path("source.txt").write_text("".join(f"{line}\n" for line in LINES))
-    return tmp_path
+    (folder / "source.txt").write_text("".join(f"{line}\n" for line in LINES))
+    return folder
 
 
-@pytest.fixture(autouse=True)
-def _threads_stay_as_they_are() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+@pytest.fixture
+def folder(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the runs."""
+    monkeypatch.chdir(runs)
+    return runs
 
 
 @pytest.fixture
 def observed(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
-    """Runs a command; returns its output, the shapes that the encoder read, and the number of threads."""
+    """Runs a command; returns its output, the shapes that the encoder read, and the numbers of threads that it asked for."""
     shapes: list[tuple[int, ...]] = []
+    threads: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
 
     def spied(encode: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         def spy(model: object, source_ids: torch.Tensor, *rest: Any) -> torch.Tensor:
@@ -140,9 +151,9 @@ def observed(
 
     def run(command: Command, run: str, *overrides: str) -> Any:
         shapes.clear()
-        torch.set_num_threads(1)
+        threads.clear()
         run_command(command, run, overrides, folder / "source.txt")
-        return capfd.readouterr().out, list(shapes), torch.get_num_threads()
+        return capfd.readouterr().out, list(shapes), list(threads)
 
     return run
 
@@ -180,28 +191,60 @@ def served(run: str, overrides: Sequence[str]) -> list[tuple[str, float]]:
         runs.close()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_every_override_has_an_effect_or_is_refused_with_what_the_command_takes(
-    observed: Callable[..., Any], setting: str, command: Command
+def commands_to_try(number: int) -> list[Command]:
+    """The commands that take a setting; of those that give it to the same translator, by turns one."""
+    taking = commands_that_take(SETTINGS[number])
+    alike = [command for command in ALIKE if command in taking]
+    others = [command for command in COMMANDS if command in taking and command not in ALIKE]
+    return [*(alike[number % len(alike)] for _ in alike[:1]), *others]
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> dict[tuple[Command, str], Any]:
+    """What the commands give for each run without an override, once they were asked."""
+    return {}
+
+
+@pytest.mark.parametrize(
+    "number", [n for n, name in enumerate(SETTINGS) if commands_to_try(n)], ids=SETTINGS.__getitem__
+)
+def test_an_accepted_override_has_an_effect(
+    observed: Callable[..., Any], unchanged: dict[tuple[Command, str], Any], number: int
 ) -> None:
-    run = "task" if setting == "validation.sequence_lengths" else "text"
+    setting = SETTINGS[number]
     if setting == "decoding.engine":
         pytest.importorskip("ctranslate2")
-    override, refusal = f"{setting}={VALUES[setting]}", None
-    try:
-        changed = observed(command, run, override)
-    except ConfigError as error:
-        refusal = error
-    if refusal is None:
-        assert changed != observed(command, run)
-    elif f"tfm {command} takes" in str(refusal.hint):
-        assert refusal.message.startswith(f"--set {override}: this setting ")
-    else:
-        assert setting == "runtime.device", (
-            "its value was looked at: this machine has no such device"
-        )
-        assert "cuda" in refusal.message
+    run = "task" if setting == "validation.sequence_lengths" else "text"
+    for command in commands_to_try(number):
+        fewer = ["validation.scores=[chrf]"] if command.startswith("validate") else []
+        changes = [*fewer, f"{setting}={VALUES[setting]}"]
+        if setting == "runtime.device" and not torch.cuda.is_available():  # its value is looked at
+            with pytest.raises(ConfigError, match="cuda"):
+                observed(command, run, *changes)
+            continue
+        if (command, run) not in unchanged:
+            unchanged[command, run] = observed(command, run, *fewer)
+        assert observed(command, run, *changes) != unchanged[command, run], command
+
+
+def test_every_other_override_is_refused_with_what_the_command_takes() -> None:
+    for setting in SETTINGS:
+        for command in {*COMMANDS} - {*commands_that_take(setting)}:
+            with pytest.raises(ConfigError) as refused:
+                overridable_setting(f"{setting}={VALUES[setting]}", command)
+            assert refused.value.message.startswith(
+                f"--set {setting}={VALUES[setting]}: this setting "
+            )
+            assert f"tfm {command} takes" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_refuses_what_it_does_not_take(
+    observed: Callable[..., Any], command: Command
+) -> None:
+    with pytest.raises(ConfigError, match=r"--set runtime\.workers=2: this setting ") as refused:
+        observed(command, "text", "runtime.workers=2")
+    assert f"tfm {command} takes" in str(refused.value.hint)
 
 
 def test_each_setting_that_a_run_may_change_works_on_some_command() -> None:

@@ -79,6 +79,7 @@ def test_an_unknown_command_is_told_what_exists(typed: Typed, of_words: Translat
     assert "a text that begins with : is typed with ::" in err
 
 
+@pytest.mark.long
 def test_the_beam_can_be_changed(typed: Typed, of_words: Translator) -> None:
     lines = [" ".join(WORDS[first : first + 4]) for first in range(5)]
     wide, greedy = texts_of(of_words, *lines), texts_of(of_words, *lines, beam_size=1)
@@ -87,6 +88,7 @@ def test_the_beam_can_be_changed(typed: Typed, of_words: Translator) -> None:
     assert out == [*wide, *greedy, *wide]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
@@ -148,6 +150,7 @@ def test_why_of_a_blank_line_has_nothing_to_tell(typed: Typed, of_words: Transla
     assert "there is nothing to explain" in err
 
 
+@pytest.mark.long
 def test_the_target_language_can_be_changed(typed: Typed) -> None:
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
     both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)

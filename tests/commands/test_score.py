@@ -38,6 +38,7 @@ def figures(capfd: pytest.CaptureFixture[str], *references: str, **options: Any)
     return json.loads(capfd.readouterr().out)
 
 
+@pytest.mark.process
 def test_the_scores_are_those_of_the_command_of_sacrebleu(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -53,6 +54,7 @@ def test_the_scores_are_those_of_the_command_of_sacrebleu(
         assert found["references"] == references
 
 
+@pytest.mark.long
 def test_all_scores_that_need_no_further_package_come_with_intervals(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -81,6 +83,7 @@ def test_another_system_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
     assert "against other: paired bootstrap, 1,000 samples" in capfd.readouterr().out
 
 
+@pytest.mark.long
 def test_the_test_of_significance_can_be_chosen(capfd: pytest.CaptureFixture[str]) -> None:
     given: dict[str, Any] = {"scores": "bleu,ter", "against": Path("other")}
     by_test = [
@@ -96,6 +99,7 @@ def test_the_test_of_significance_can_be_chosen(capfd: pytest.CaptureFixture[str
         score("reference", significance="randomization")
 
 
+@pytest.mark.long
 def test_compressed_files_and_bad_bytes_are_read(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,6 +114,7 @@ def test_compressed_files_and_bad_bytes_are_read(
     assert "not UTF-8" in caplog.text
 
 
+@pytest.mark.process
 def test_standard_input_is_a_dash_and_no_torch_is_imported() -> None:
     code = (
         "import sys; from transformer_cli.__main__ import main; sys.argv[1:] = "
@@ -149,6 +154,7 @@ def test_an_unknown_score_is_refused_with_the_one_that_was_meant() -> None:
         chosen_scores(" ,")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["zh", "ZH-cn", " zh_Hant", "zho", "cmn", "Chinese", "中文"])
 def test_the_target_language_may_be_a_code_or_a_name(
     language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
@@ -167,6 +173,7 @@ def test_a_target_language_that_is_none_is_refused(language: str, meant: str) ->
     assert refusal.value.hint == f"{meant}give a code such as zh or pt-BR, or a name such as Chinese"  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_code_of_a_language_that_is_not_known_is_taken_with_a_warning(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

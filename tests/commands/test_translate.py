@@ -159,6 +159,7 @@ def test_spans_are_protected_if_the_user_asks_for_it(capfd: pytest.CaptureFixtur
     assert "https" not in capfd.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_a_strict_translation_names_the_line_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "in.txt"

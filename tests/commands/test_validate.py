@@ -55,6 +55,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.long
 def test_a_split_in_files_of_its_own_needs_no_other_file(caplog: pytest.LogCaptureFixture) -> None:
     splits = {"train": "train", "dev": "validation", "test": "test"}
     write_run(corpora=[{"path": f"{name}.tsv", "split": split} for name, split in splits.items()])
@@ -70,6 +71,7 @@ def test_a_split_in_files_of_its_own_needs_no_other_file(caplog: pytest.LogCaptu
         warnings_of("validation", caplog)
 
 
+@pytest.mark.long
 def test_a_drawn_split_needs_the_corpora_that_it_is_drawn_from(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -101,6 +103,7 @@ def test_the_hint_on_bad_bytes_names_no_setting_that_two_given_files_do_not_have
     assert "data.undecodable" not in str(refusal.value)
 
 
+@pytest.mark.long
 def test_an_ensemble_is_named_after_all_of_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
     write_run(corpora=[{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}])  # fmt: skip
     pair = ["saved", "runs/saved/checkpoints/step-00000001"]
@@ -125,6 +128,7 @@ def write_run_with_test_split() -> None:
     write_run(corpora=[{"path": f"{name}.tsv", "split": split} for name, split in splits.items()])
 
 
+@pytest.mark.long
 def test_a_run_does_not_differ_from_itself_nor_from_a_file_with_its_translations(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -158,6 +162,7 @@ def test_a_file_with_too_few_translations_is_refused() -> None:
         validate_command("saved", "test", against="out.txt")
 
 
+@pytest.mark.long
 def test_a_breakdown_is_by_length_rarest_word_and_corpus(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -179,6 +184,7 @@ def test_a_breakdown_is_by_length_rarest_word_and_corpus(
     assert sum(group["num_sentences"] for group in found[2]["groups"]) == 7
 
 
+@pytest.mark.long
 def test_a_report_is_a_page_with_the_scores_of_the_table(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -210,6 +216,7 @@ def test_a_comparison_without_a_score_is_refused() -> None:
         validate_command("saved", "test", breakdown=True, overrides=none)
 
 
+@pytest.mark.long
 def test_the_heading_names_every_setting_of_decoding_that_is_not_as_by_default(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

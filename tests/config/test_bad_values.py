@@ -137,6 +137,7 @@ def config_text(setting: Setting) -> tuple[str, int]:
     return text, line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_what_the_schema_does_not_allow_is_refused_with_key_and_line(setting: Setting) -> None:
     text, line = config_text(setting)
@@ -180,6 +181,7 @@ def numbers_and_texts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield schema
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_every_number_text_and_list_has_an_upper_bound(setting: Setting) -> None:
     for schema in numbers_and_texts(setting.schema):
@@ -192,6 +194,7 @@ def test_every_number_text_and_list_has_an_upper_bound(setting: Setting) -> None
         assert "maxItems" in setting.schema
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_what_the_schema_allows_at_its_bounds_is_not_refused_as_such(setting: Setting) -> None:
     """The negative control: a schema that refuses everything would pass the tests above."""

@@ -37,6 +37,7 @@ def check_settings_of(text: str, *overrides: str) -> Config:
         return load_config(path, overrides)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(shipped_configs()))
 def test_every_shipped_config_is_valid_and_survives_a_round_trip(name: str) -> None:
     config = load_config(name)
@@ -208,6 +209,7 @@ def test_an_override_without_a_field_and_a_value_is_refused(override: str) -> No
         load_config("copy.yaml", [override])
 
 
+@pytest.mark.long
 def test_every_setting_has_a_sentence() -> None:
     from pydantic import BaseModel
 
@@ -224,6 +226,7 @@ def test_every_setting_has_a_sentence() -> None:
     assert "training.warmup_steps" in set(setting_paths())
 
 
+@pytest.mark.long
 @given(st.text(max_size=200))
 def test_any_text_is_a_value_or_a_clean_refusal(text: str) -> None:
     try:

@@ -113,12 +113,14 @@ VALUES = st.text(max_size=30) | st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @given(st.sampled_from(["multi30k-en-de.yaml", "copy.yaml", "en-it.yaml"]), KEYS, VALUES)
 def test_any_override_is_taken_or_refused_cleanly(config: str, key: str, value: str) -> None:
     with contextlib.suppress(ConfigError):
         load_config(config, [f"{key}={value}"])
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

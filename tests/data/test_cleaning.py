@@ -168,6 +168,7 @@ def test_every_pair_is_either_kept_or_counted_as_dropped(pairs: list[SentencePai
     assert report.num_kept == len(kept)
 
 
+@pytest.mark.long
 @given(st.lists(st.builds(SentencePair, st.text(max_size=5), st.text(max_size=5))))
 def test_cleaning_clean_pairs_changes_nothing(pairs: list[SentencePair]) -> None:
     kept, _ = _clean(pairs, CleaningConfig())
@@ -176,6 +177,7 @@ def test_cleaning_clean_pairs_changes_nothing(pairs: list[SentencePair]) -> None
     assert not any(finding.count for finding in report.altered.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text", ["x" * 1_000_000, "a " * 500_000, "e\u0301\u0316" * 300_000, " " * 1_000_000]
 )

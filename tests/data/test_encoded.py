@@ -107,6 +107,7 @@ def test_both_sides_end_with_the_end_symbol_unless_there_is_none() -> None:
         assert bare[side].lengths.tolist() == [len(ids) for ids in alone]
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(CHUNKS, st.integers(0, 5))
 def test_a_batch_is_gathered_as_if_its_pairs_were_padded_one_by_one(

@@ -78,6 +78,8 @@ def prepared_by(folder: Path, workers: int, **data: Any) -> PreparedData:
     return prepare_data(config_of(folder, workers, **data), folder / f"by-{workers}" / "data")
 
 
+@pytest.mark.process
+@pytest.mark.long
 @pytest.mark.parametrize("data", [{}, {"target_tag": True, "target_language": "it"}])
 def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, data: dict[str, Any]) -> None:  # fmt: skip
     by = {workers: prepared_by(tmp_path, workers, **data) for workers in (1, 2, 3)}
@@ -90,6 +92,7 @@ def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, data: dic
         assert by[workers].report == by[1].report
 
 
+@pytest.mark.process
 def test_the_first_pair_that_is_too_long_is_shown(tmp_path: Path) -> None:
     for workers in (1, 2):
         report = prepared_by(tmp_path, workers).report
@@ -100,13 +103,14 @@ def test_the_first_pair_that_is_too_long_is_shown(tmp_path: Path) -> None:
 def test_the_number_of_processes_grows_with_the_corpus_up_to_the_cpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer_cli.data.encoded._num_cpus", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {*range(8)}, raising=False)
     config = config_of(tmp_path, None)
     sizes = (5, 499_999, 500_000, 1_300_000, 10**8)
     assert [number_of_workers(config, size) for size in sizes] == [1, 1, 2, 5, 8]
     assert number_of_workers(config_of(tmp_path, 3), 5) == 3
 
 
+@pytest.mark.process
 def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +152,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_no_process_outlives_the_main_process(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ENDLESS, str(tmp_path / "text.arrow")]

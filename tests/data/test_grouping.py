@@ -49,6 +49,7 @@ def expected_groups(sizes: list[int], wanted: int) -> list[list[int]]:
     return groups
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(st.integers(40, 900), st.integers(1, 6000))
 def test_a_batch_is_added_if_that_brings_the_update_closer(budget: int, wanted: int) -> None:

@@ -99,7 +99,8 @@ def test_a_drawn_share_of_a_large_corpus_is_not_validated_on_as_a_whole(tmp_path
     drawn = [SentencePair(f"s{n}", f"t{n}", 0) for n in range(MAX_DRAWN_TO_VALIDATE * 7 + 3)]
     given = [SentencePair(f"g{n}", f"t{n}", 1) for n in range(MAX_DRAWN_TO_VALIDATE + 5)]
     used = pairs_to_validate(config, [*drawn, *given])
-    assert used == [pair for pair in [*drawn, *given] if pair in set(used)]
+    is_used = set(used)
+    assert used == [pair for pair in [*drawn, *given] if pair in is_used]
     assert used[MAX_DRAWN_TO_VALIDATE:] == given
     numbers = [int(pair.source[1:]) for pair in used[:MAX_DRAWN_TO_VALIDATE]]
     gaps = {after - before for before, after in pairwise(numbers)}

@@ -1,12 +1,14 @@
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 
 
+@pytest.mark.process
 def test_the_digest_of_a_pair_is_the_same_in_every_process() -> None:
     program = (
         "from transformer_cli.data.pairs import *;"

@@ -83,6 +83,7 @@ def test_the_parts_have_each_pair_once_per_epoch(folder: Path, num_parts: int) -
     assert sorted(seen) == sorted(sentence(n) for n in NUMBERS if n != 7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("num_parts", "num_processes"), [(2, 2), (4, 2), (2, 4), (4, 4)])
 def test_the_updates_are_the_same_for_any_number_of_processes(
     folder: Path, num_parts: int, num_processes: int
@@ -104,6 +105,7 @@ def test_the_updates_are_the_same_for_any_number_of_processes(
         assert known_to_all([share[step][1] for share in shares]) == position
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_processes", [1, 2, 4])
 def test_a_stream_in_parts_resumes_with_another_number_of_processes(
     folder: Path, num_processes: int
@@ -167,6 +169,7 @@ def test_of_files_that_differ_in_size_each_part_has_every_other_row(
         assert found[part] == {sentence(n) for n in chain(*rows) if n != 7}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("num_files", "max_pairs"), [(4, None), (3, None), (3, 17), (4, 17)])
 def test_the_parts_of_a_data_set_of_the_library(
     folder: Path, num_files: int, max_pairs: int | None, monkeypatch: pytest.MonkeyPatch

@@ -125,6 +125,7 @@ def test_a_shared_vocabulary_is_one_file_and_knows_both_languages(
     assert texts(data) == [(pair.source, pair.target) for pair in CLEAN]
 
 
+@pytest.mark.long
 def test_sequences_without_an_end_symbol_have_none(folder: Path) -> None:
     task = {"source": "sequences", "task": "drop-first", "num_pairs": 20, "end_symbol": False}
     training = {"max_steps": 1, "batch_sentences": 2}
@@ -373,7 +374,8 @@ preparation.prepare_data(load_config(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("step", ["_train_tokenizers", "_write_tokenizers"])
+@pytest.mark.process
+@pytest.mark.parametrize("step", ["train_tokenizer", "tokenizer_files"])
 def test_a_build_killed_midway_leaves_nothing_that_counts(
     step: str, corpus: Path, folder: Path
 ) -> None:
@@ -392,7 +394,7 @@ def test_a_failed_build_leaves_no_file(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(preparation, "_write_tokenizers", fail)
+    monkeypatch.setattr(preparation, "tokenizer_files", fail)
     with pytest.raises(KeyboardInterrupt):
         prepare_data(config_of(corpus), folder)
     assert list(folder.parent.iterdir()) == []

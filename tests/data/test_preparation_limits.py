@@ -74,25 +74,26 @@ def run_elsewhere(folder: Path, configs: list[Config], program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.process
 def test_two_processes_that_make_the_same_data_leave_one_valid_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other process starts and ends while this one works, and replaces the files that this one reads."""
     config, folder = config_of(tmp_path), tmp_path / "run" / "data"
     alone = prepare_data(config, tmp_path / "alone" / "data")
-    write_tokenizers = preparation._write_tokenizers
+    tokenizer_files = preparation.tokenizer_files
 
-    def let_the_other_go_first(*arguments: Any) -> None:
+    def let_the_other_go_first(tokenizers: Any) -> Any:
         run_elsewhere(tmp_path, [config], "prepare('a.yaml', 'run/data')")
         assert folder.is_dir(), "the other one has put its folder in place"
-        write_tokenizers(*arguments)
+        return tokenizer_files(tokenizers)
 
-    monkeypatch.setattr(preparation, "_write_tokenizers", let_the_other_go_first)
+    monkeypatch.setattr(preparation, "tokenizer_files", let_the_other_go_first)
     data = prepare_data(config, folder)
     assert [path.name for path in folder.parent.iterdir()] == ["data"]
     assert content(folder) == content(tmp_path / "alone" / "data")
     assert ids_of(data) == ids_of(alone)
-    monkeypatch.setattr(preparation, "_write_tokenizers", write_tokenizers)
+    monkeypatch.setattr(preparation, "tokenizer_files", tokenizer_files)
     prepare_data(config_of(tmp_path, ROWS[:20]), folder, accept_change=True)
     assert ids_of(data) == ids_of(alone), "what was open stays what it was"
 
@@ -141,6 +142,7 @@ HUGE = [
 ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["bpe", pytest.param("wordlevel", marks=pytest.mark.slow)])
 def test_huge_lines_are_prepared_in_bounded_memory_and_time(kind: str, tmp_path: Path) -> None:
     """All limits of cleaning are off; only the limits of the reader and of the model apply."""

@@ -77,6 +77,7 @@ def epoch_of(
     return found
 
 
+@pytest.mark.long
 def test_each_pair_keeps_its_text_and_gets_other_subwords_in_each_epoch(
     prepared: PreparedData,
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: Prepared
     assert num_kept
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_kept", [0, 50, 10_000])
 def test_a_stream_resumes_anywhere(
     prepared: PreparedData, max_kept: int, monkeypatch: pytest.MonkeyPatch

@@ -44,13 +44,13 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders that were prepared, and not taken over."""
-    found, build = [], preparation._build
+    found, write_encoded = [], preparation.write_encoded
 
-    def noted(config: Config, folder: Path, *others: Any, **named: Any) -> None:
-        found.append(folder)
-        build(config, folder, *others, **named)
+    def noted(path: Path, *others: Any, **named: Any) -> None:
+        found.append(path.parent)
+        write_encoded(path, *others, **named)
 
-    monkeypatch.setattr(preparation, "_build", noted)
+    monkeypatch.setattr(preparation, "write_encoded", noted)
     return found
 
 
@@ -87,6 +87,7 @@ TAGGED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "other",
     [

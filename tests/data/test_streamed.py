@@ -190,6 +190,7 @@ def test_a_stream_of_which_cleaning_keeps_nothing_is_an_error_and_no_endless_loo
         list(islice(stream, 3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [UpdateSize(2), UpdateSize(target_tokens=60)])
 @pytest.mark.parametrize("num_processes", [2, 3])
 def test_the_processes_share_out_each_update_of_a_stream(

@@ -58,7 +58,8 @@ def seen_pairs(update: list[Batch]) -> list[int]:
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
     yield
-    gc.collect()
+    if any(thread.name == "batches" for thread in threading.enumerate()):
+        gc.collect()  # an iterator that is garbage stops its thread; this takes long beside all imported modules
     for thread in threading.enumerate():
         if thread.name == "batches":
             thread.join(timeout=5)
@@ -91,6 +92,7 @@ def test_a_batch_is_what_the_pairs_say() -> None:
 IDS = st.lists(st.integers(3, 60_000), min_size=1, max_size=9)
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.builds(TokenPair, IDS, IDS), min_size=1, max_size=6), st.booleans())
 def test_a_batch_equals_the_one_that_a_loop_over_tokens_makes(
@@ -237,6 +239,7 @@ def test_a_closed_iterator_continues_at_its_position() -> None:
     assert found == expected
 
 
+@pytest.mark.long
 def test_a_garbage_collected_iterator_stops_its_thread() -> None:
     before = threading.active_count()
     stream = updates()
@@ -251,6 +254,7 @@ def test_a_garbage_collected_iterator_stops_its_thread() -> None:
     pytest.fail("the thread is still there")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("num_processes", "accumulate"), [(2, 2), (3, 3), (11, 11), (2, 3), (3, 5)]
 )

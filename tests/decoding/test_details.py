@@ -92,6 +92,7 @@ lines = st.lists(
 ).map("".join)  # fmt: skip
 
 
+@pytest.mark.long
 @each_kind
 @given(line=lines)
 @example(line="Il gatto dorme. L'acqua è qui. 你好。世界 a\x01b \x01 c e\u0301")

@@ -44,6 +44,7 @@ def combined(*translators: Translator) -> Translator:
     return combine_translators(translators, [f"model {i}" for i in range(len(translators))])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("count", [2, 3])
 def test_an_ensemble_of_the_same_model_translates_as_this_model(beam_size: int, count: int) -> None:
@@ -98,6 +99,7 @@ def test_an_explanation_is_of_the_mean_probabilities_and_of_the_mean_attention()
         assert explained.best_ids[place].tolist() == expected.topk(2).indices.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("search", [{"beam_size": 4}, {"beam_size": 4, "diversity": {"groups": 2}}])
 def test_the_coverage_penalty_is_that_of_the_explained_attention(
@@ -142,6 +144,7 @@ def test_greedy_search_takes_the_token_with_the_largest_mean_probability() -> No
         assert hypothesis.ids == tokens
 
 
+@pytest.mark.long
 def test_a_beam_finds_the_score_that_the_likelihood_has() -> None:
     ensemble = combined(single(1), single(2)).engine
     options = DecodingConfig(beam_size=4, length_penalty=0.0, num_best=4)

@@ -27,6 +27,7 @@ def test_the_engine_is_one_that_explains() -> None:
     assert isinstance(ENGINE, ExplainingEngine)
 
 
+@pytest.mark.long
 @given(pairs=st.lists(st.tuples(ids, ids), max_size=6), batch_tokens=st.integers(1, 40))
 @settings(max_examples=15)
 def test_an_explanation_agrees_with_the_next_tokens_and_does_not_depend_on_the_batch(

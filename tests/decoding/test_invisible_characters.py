@@ -95,6 +95,7 @@ def test_the_layout_of_a_line_keeps_its_spaces(
     assert [one.text for one in trained.translate([line])] == [translation]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "span",
     [

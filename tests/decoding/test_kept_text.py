@@ -68,6 +68,7 @@ def test_a_divided_sentence_begins_with_a_capital_letter_as_its_source_does() ->
     assert found.text[0].isupper()
 
 
+@pytest.mark.long
 @given(clauses=st.lists(st.sampled_from(CLAUSES), min_size=1, max_size=3, unique=True), mark=marks)
 def test_a_text_within_the_lengths_of_the_training_is_never_divided(
     clauses: list[str], mark: str

@@ -152,6 +152,7 @@ def translated(line: str, model: Model, **settings: object) -> str:
     return translation.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("languages", [("en", "it"), ("en", "ja"), ("zh", "de")])
 @pytest.mark.parametrize("tokenizer", [SUBWORDS, OF_WORDS, NO_NUMBERS], ids=["bpe", "words", "few"])
 @given(line=lines, seed=st.integers(0, 1000), keeps_layout=st.booleans())

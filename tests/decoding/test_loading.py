@@ -58,6 +58,7 @@ def expected(tokenizer: Tokenizer, **decoding: object) -> list[Translation]:
     return list(replace(built, engine=built.engine.prepared()).translate(WORDS))
 
 
+@pytest.mark.long
 def test_a_name_a_run_folder_and_a_copied_checkpoint_translate_alike(
     tokenizer: Tokenizer, run: Path, tmp_path: Path
 ) -> None:
@@ -211,6 +212,7 @@ def test_an_ensemble_with_another_engine_is_refused(run: Path) -> None:
         load_run(["saved", "saved"], ["decoding.engine=ctranslate2"])
 
 
+@pytest.mark.long
 def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     wanted = list(load_translator("saved").translate(WORDS))
     checkpoint = run / "checkpoints" / "step-00000001"

@@ -20,6 +20,7 @@ words = st.sampled_from(["il", "gatto", "dorme", "dorme.", "x", "ö", "gattone",
 texts = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_size=7)
 
 
+@pytest.mark.long
 @given(texts=texts)
 def test_the_matrix_holds_the_scores_of_sacrebleu(texts: list[str]) -> None:
     metric = CHRF()
@@ -29,6 +30,7 @@ def test_the_matrix_holds_the_scores_of_sacrebleu(texts: list[str]) -> None:
     assert chrf_matrix(texts) == pytest.approx(np.array(expected), abs=1e-9)
 
 
+@pytest.mark.long
 @given(texts=texts)
 def test_the_choice_is_that_of_a_double_loop(texts: list[str]) -> None:
     metric = CHRF()
@@ -57,6 +59,7 @@ def test_of_equal_candidates_the_better_score_comes_first_and_repeated_ones_coun
     assert by_expected_utility([], lambda ids: "") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampling", [None, {"seed": 3}], ids=["beam", "samples"])
 def test_a_translator_chooses_among_all_candidates(sampling: dict[str, int] | None) -> None:
     tokenizer = tokenizer_of_words()

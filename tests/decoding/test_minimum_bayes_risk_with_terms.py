@@ -22,6 +22,7 @@ from .test_translating_with_terms import (
 )
 
 
+@pytest.mark.long
 @each_tokenizer
 @settings(max_examples=5)
 @given(
@@ -41,6 +42,7 @@ def test_every_translation_that_is_chosen_has_all_terms(
                 assert occurrences(target, each.text) >= number
 
 
+@pytest.mark.long
 def test_the_choice_is_that_of_a_double_loop_over_the_hypotheses_with_terms() -> None:
     tokenizer, terms = tokenizer_of_words(), Glossary.of({"uno": "sei sette", "otto": "due"})
     search: dict[str, object] = {"beam_size": 8, "max_length": 6, "keep_layout": False}

@@ -34,6 +34,7 @@ def of_tokenizer(tokenizer: Tokenizer, **settings: object) -> Translator:
     return translator(tokenizer, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tokenizer", [SUBWORDS, UNIGRAM], ids=["bpe", "unigram"])
 @settings(max_examples=15, deadline=None)
 @given(prefix=beginnings, source=st.sampled_from(ITALIAN))

@@ -83,6 +83,7 @@ def test_a_batch_on_a_cpu_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(sizes) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 3])
 @settings(max_examples=10)
 @given(sources=st.lists(source_ids, max_size=8), batch_tokens=st.integers(1, 40))
@@ -148,6 +149,7 @@ def test_an_unshifted_decoder_reads_the_target_itself() -> None:
     assert found == pytest.approx(expected.item(), abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", [CPU, BFLOAT16], ids=["float32", "bfloat16"])
 def test_several_threads_get_what_one_thread_gets(machine: Machine) -> None:
     engine = engine_of(random_model(TOKENIZER).float(), machine)
@@ -238,6 +240,7 @@ def _fail(*_: object) -> None:
     raise ZeroDivisionError
 
 
+@pytest.mark.long
 def test_terms_stand_in_every_hypothesis_and_cost_other_requests_nothing() -> None:
     terms = (Term(((6,), (7, 8))), Term(((11,),)), Term(((11,),)))
     requests = [*map(Request, SOURCES), *(Request(source, terms=terms) for source in SOURCES)]

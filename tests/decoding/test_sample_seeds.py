@@ -23,6 +23,7 @@ def texts(lines: list[str], *, num_before: int = 0, **decoding: object) -> list[
     return [found.text for found in of.translate(lines, num_before=num_before)]
 
 
+@pytest.mark.long
 @settings(max_examples=5)
 @given(
     first=st.integers(0, len(LINES) - 1),

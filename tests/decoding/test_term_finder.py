@@ -68,6 +68,7 @@ def test_two_target_terms_for_one_source_term_are_refused() -> None:
     TermFinder([one, one])
 
 
+@pytest.mark.long
 @given(st.text(max_size=30))
 def test_the_words_of_a_text_are_the_text(text: str) -> None:
     assert "".join(word_sequence(text)) == text

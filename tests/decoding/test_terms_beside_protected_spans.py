@@ -60,8 +60,9 @@ def num_of(term: str, text: str) -> int:
     return sum(list(found[place : place + len(wanted)]) == list(wanted) for place in places)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TOKENIZERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(line=lines)
 def test_each_term_and_each_span_is_in_the_translation(kind: str, line: str) -> None:
     found = translated(kind, line)

@@ -55,8 +55,9 @@ glossaries = st.dictionaries(source_words, targets, max_size=3)
 sources = st.lists(source_words, min_size=1, max_size=4).map(" ".join)
 
 
+@pytest.mark.long
 @each_tokenizer
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     terms=glossaries,
     lines=st.lists(sources, min_size=1, max_size=3),
@@ -113,6 +114,7 @@ def matches(words: list[str], wanted: list[str], place: int) -> bool:
     )
 
 
+@pytest.mark.long
 @each_tokenizer
 def test_lines_without_terms_are_translated_as_without_a_glossary(kind: str) -> None:
     plain = TRANSLATORS[kind]
@@ -240,6 +242,7 @@ def prepared(plain: Translator) -> Translator:
     return replace(plain, engine=in_float32.prepared())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize(
     "changed",
@@ -304,6 +307,7 @@ def test_terms_are_found_in_the_spelling_of_the_line() -> None:
     assert [(term.source, term.is_applied) for term in translation.terms] == [("UNO", True), ("dué", True)]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "num_terms"),
     [

@@ -43,7 +43,7 @@ beam_sizes = pytest.mark.parametrize("beam_size", [1, 3])
 
 
 @beam_sizes
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     lines=st.lists(any_line, max_size=12),
     batch_tokens=st.integers(1, 60),
@@ -264,7 +264,7 @@ def test_a_strict_translator_refuses_a_sentence_that_is_too_long(tokenizer: Toke
     assert "--strict" in str(refusal.value.hint)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.lists(st.sampled_from([*WORDS, "ignoto", "{x}", "https://x.it", "47", "<b>", "due."]), max_size=10)
 )  # fmt: skip
@@ -321,6 +321,7 @@ def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
             assert math.isfinite(translation.score)
 
 
+@pytest.mark.process
 def test_a_translator_with_another_engine_needs_no_pytorch() -> None:
     script = "import sys, transformer_cli.decoding; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

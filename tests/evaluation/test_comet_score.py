@@ -209,6 +209,7 @@ def test_a_library_that_lacks_a_package_is_not_called_missing(
         load_comet(folder)
 
 
+@pytest.mark.long
 def test_a_validation_has_comet_in_scores_comparison_and_report(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

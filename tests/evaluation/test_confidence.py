@@ -14,6 +14,7 @@ from ..decoding.small_translators import WORDS, tokenizer_of_words, translator
 RNG = np.random.default_rng(1)
 
 
+@pytest.mark.long
 def test_the_confidence_is_the_geometric_mean_of_the_probabilities_of_the_tokens() -> None:
     of = translator(tokenizer_of_words())
     lines = ["uno due", "tre. quattro cinque", "", WORDS[5]]

@@ -79,6 +79,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.long
 def test_the_scores_are_the_means_of_those_of_the_directions(both: Translator) -> None:
     report = validate(both, PAIRS, scores=["chrf", "cer"], num_samples=4)
     for number, to in enumerate(("it", "en")):

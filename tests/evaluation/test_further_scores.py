@@ -20,6 +20,7 @@ HYPOTHESES = damaged(REFERENCES, 0.3, seed=1)
 OTHER_REFERENCES = damaged(REFERENCES, 0.2, seed=2)
 
 
+@pytest.mark.process
 def test_chrf_plus_plus_is_that_of_the_command_of_sacrebleu(tmp_path: Path) -> None:
     write_lines(tmp_path / "reference", REFERENCES)
     write_lines(tmp_path / "system", HYPOTHESES)
@@ -31,6 +32,7 @@ def test_chrf_plus_plus_is_that_of_the_command_of_sacrebleu(tmp_path: Path) -> N
     assert score.name == "chrF++"
 
 
+@pytest.mark.process
 def test_with_several_references_the_scores_are_those_of_the_command_of_sacrebleu(
     tmp_path: Path,
 ) -> None:
@@ -66,6 +68,7 @@ def test_unknown_words_are_a_share_of_all_words() -> None:
     assert score_corpus([""], ["a"], ["unknown"])[0].value == 0.0
 
 
+@pytest.mark.process
 def test_the_ratio_of_lengths_is_the_one_that_sacrebleu_prints_after_bleu(tmp_path: Path) -> None:
     write_lines(tmp_path / "reference", REFERENCES)
     write_lines(tmp_path / "system", HYPOTHESES)

@@ -55,6 +55,7 @@ def assert_same(scores: Sequence[Score], said: Sequence[dict[str, object]]) -> N
         assert score.signature == of_command["signature"]
 
 
+@pytest.mark.process
 def test_bleu_chrf_and_ter_are_those_of_the_command_of_sacrebleu(tmp_path: Path) -> None:
     said = by_command(tmp_path, HYPOTHESES, REFERENCES, "-m", "bleu", "chrf", "ter")
     scores = score_corpus(HYPOTHESES, REFERENCES, ["bleu", "chrf", "ter"], target_language="it")
@@ -62,6 +63,7 @@ def test_bleu_chrf_and_ter_are_those_of_the_command_of_sacrebleu(tmp_path: Path)
     assert_same(scores, said)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("language", "tokenizer", "corpus"),
     [("zh-CN", "zh", CHINESE), ("Zho", "zh", CHINESE), ("ja", "char", JAPANESE)],

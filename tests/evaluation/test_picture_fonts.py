@@ -48,6 +48,7 @@ def fonts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", TOKENS)
 def test_a_picture_of_any_language_is_drawn_without_a_warning_of_python(
     fonts: str, language: str, caplog: pytest.LogCaptureFixture
@@ -55,7 +56,7 @@ def test_a_picture_of_any_language_is_drawn_without_a_warning_of_python(
     tokens = TOKENS[language]
     with warnings.catch_warnings(), caplog.at_level(logging.INFO):
         warnings.simplefilter("error")
-        for _ in range(3):
+        for _ in range(2):
             figure = draw_attention(torch.eye(len(tokens)), tokens, tokens)
             FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
     labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]

@@ -39,6 +39,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_intervals_are_those_of_the_command_of_sacrebleu(folder: Path) -> None:
     options = ["-m", *NAMES, "--confidence"]
     said = by_sacrebleu(folder, ["reference"], "system", options=options)
@@ -62,6 +63,7 @@ def paired_by_sacrebleu(folder: Path, option: str) -> tuple[str, list[float]]:
     return of_system, [float(one) for one in re.findall(r"p = (\S+)\)", p_values)]
 
 
+@pytest.mark.process
 def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -> None:
     of_system, expected = paired_by_sacrebleu(folder, "--paired-bs")
     intervals = re.findall(r"\((\S+) ± (\S+)\)", of_system)
@@ -74,16 +76,22 @@ def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -
         assert p_value == pytest.approx(expected[place], abs=5e-5)
 
 
-@pytest.mark.parametrize("at_once", [1, 5000, 10**9])
-def test_p_values_are_those_of_the_approximate_randomization_of_sacrebleu(
-    folder: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("transformer_cli.evaluation.system_comparison._SENTENCES_AT_ONCE", at_once)
-    _, expected = paired_by_sacrebleu(folder, "--paired-ar")
-    for systems in ((HYPOTHESES, OTHERS), (OTHERS, HYPOTHESES)):
+@pytest.mark.process
+def test_p_values_are_those_of_the_approximate_randomization_of_sacrebleu(tmp_path: Path) -> None:
+    """So many sentences are exchanged in several parts."""
+    references = REFERENCES * 8
+    systems = [damaged(references, 0.3, seed) for seed in (1, 2)]
+    for name, lines in zip(("reference", "system", "other"), (references, *systems), strict=True):
+        write_lines(tmp_path / name, lines)
+    _, expected = paired_by_sacrebleu(tmp_path, "--paired-ar")
+    for hypotheses, others in (systems, systems[::-1]):
         found = [
             randomized_p_value(mine.metric, mine.statistics, other.statistics)
-            for mine, other in zip(*map(measured, systems), strict=True)
+            for mine, other in zip(
+                measure_corpus(hypotheses, references, NAMES),
+                measure_corpus(others, references, NAMES),
+                strict=True,
+            )
         ]
         assert found == pytest.approx(expected, abs=5e-5)
     assert all(0.0002 < one < 1 for one in expected)

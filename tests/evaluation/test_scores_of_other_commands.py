@@ -25,6 +25,7 @@ def printed(*command: str, given: str | None = None) -> str:
     return finished.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("name", "options"), [("wer", ()), ("cer", ("-c",))])
 def test_error_rates_are_those_of_the_command_of_jiwer(
     tmp_path: Path, name: str, options: tuple[str, ...]
@@ -37,6 +38,7 @@ def test_error_rates_are_those_of_the_command_of_jiwer(
     assert said > 0.1
 
 
+@pytest.mark.process
 def test_bleu_of_papers_is_that_of_the_commands_of_sacremoses_and_sacrebleu(tmp_path: Path) -> None:
     for name, lines in (("reference", REFERENCES), ("system", HYPOTHESES)):
         text = "".join(f"{line}\n" for line in lines)

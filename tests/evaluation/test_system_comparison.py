@@ -38,6 +38,7 @@ def test_systems_that_differ_in_few_words_may_differ_by_chance() -> None:
     assert not compare(*of, "similar.txt").lines()[-1].endswith("*")
 
 
+@pytest.mark.long
 def test_the_other_test_finds_the_same_in_these_systems_and_is_named() -> None:
     names = ("bleu", "chrf", "ter", "cer", "wer", "exact_match", "unknown", "length_ratio")
     of = [measure_corpus(texts, REFERENCES, names) for texts in (GOOD, BAD)]

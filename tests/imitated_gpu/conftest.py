@@ -4,12 +4,20 @@ import shutil
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from .device import compiled
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The device as a library; processes that share out the tests share it too."""
     if shutil.which("g++") is None:
         pytest.skip("no C++ compiler")
-    return compiled(tmp_path_factory.mktemp("device") / "imitation.so")
+    folder = tmp_path_factory.getbasetemp()
+    folder = (
+        folder.parent if folder.name.startswith("popen-") else folder
+    )  # of one of the processes
+    library = folder / "imitation.so"
+    with FileLock(f"{library}.lock"):
+        return library if library.exists() else compiled(library)

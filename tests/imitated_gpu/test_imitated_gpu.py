@@ -11,7 +11,7 @@ import pytest
 from ..experiments import TINY, metrics_of
 from .device import HERE, ROOT, answers_of, training_of
 
-pytestmark = pytest.mark.compiler
+pytestmark = pytest.mark.imitated_gpu
 
 DEVICES = ("cpu", "imitation")
 WITHOUT_DROPOUT = TINY.replace("dropout: 0.1", "dropout: 0.0")

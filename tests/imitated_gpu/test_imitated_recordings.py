@@ -11,7 +11,7 @@ from ..experiments import TINY, essence, metrics_of
 from .device import HERE, answers_of, training_of
 from .recorded_operations import Recording
 
-pytestmark = pytest.mark.compiler
+pytestmark = pytest.mark.imitated_gpu
 
 RECORDED = "runtime.cuda_graphs=true"
 SHORT = (

@@ -12,6 +12,7 @@ from transformer_cli.process.errors import DataError
 from .samples import TARGET_VOCAB_SIZE, model_configs, model_of, sample, small_model
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(config=model_configs(), seed=st.integers(0, 2**31), data=st.data())
 def test_cached_steps_equal_uncached_ones_however_rows_are_selected(

@@ -51,6 +51,7 @@ def test_the_reference_configs_are_those_tested_here() -> None:
     assert {path.stem for path in folder.glob("*.yaml")} == set(REFERENCES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("name", REFERENCES)
 def test_each_reference_equals_its_formulas(
@@ -93,7 +94,8 @@ def test_the_base_model_of_the_paper_has_two_million_parameters_less_here() -> N
     assert num_parameters(base, 37_000, 37_000) == table + 37_000 + encoder + decoder == 63_119_496
 
 
-@settings(max_examples=60)
+@pytest.mark.long
+@settings(max_examples=30)
 @given(config=model_configs(), seed=st.integers(0, 2**31), lengths=st.permutations([0, 2, 3, 5]))
 def test_any_combination_of_settings_equals_its_formulas(
     config: ModelConfig, seed: int, lengths: list[int]
@@ -105,6 +107,7 @@ def test_any_combination_of_settings_equals_its_formulas(
     assert_same(results(model, batch), naive_results(model, batch), 1e-9)
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(config=model_configs(), seed=st.integers(0, 2**31), position=st.integers(1, 5))
 def test_a_target_token_does_not_change_the_logits_before_it(
@@ -121,6 +124,7 @@ def test_a_target_token_does_not_change_the_logits_before_it(
     assert not torch.equal(after[:, position:], before[:, position:])
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(config=model_configs(), seed=st.integers(0, 2**31), num_pads=st.integers(1, 6))
 def test_padding_and_batch_mates_do_not_change_a_sentence(

@@ -59,12 +59,14 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.heavy
 def test_eighteen_layers_with_post_norm_learn_from_small() -> None:
     losses = losses_of_a_deep_stack("small", "post")
     assert statistics.fmean(losses[-10:]) < CHANCE - 0.2
     assert max(losses) == max(losses[:3])
 
 
+@pytest.mark.heavy
 def test_eighteen_layers_with_post_norm_stay_at_chance_from_xavier() -> None:
     assert statistics.fmean(losses_of_a_deep_stack("xavier", "post")[-10:]) > CHANCE - 0.1
 

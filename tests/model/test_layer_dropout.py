@@ -41,6 +41,7 @@ def test_a_skipped_layer_is_the_identity_and_the_seed_decides_which_are_skipped(
     assert torch.equal(logits(one), logits(whole))
 
 
+@pytest.mark.long
 def test_the_share_of_skipped_layers_is_the_given_one() -> None:
     one, calls = model(0.25).train(), []
     for layer in layers(one):

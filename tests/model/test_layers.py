@@ -18,8 +18,10 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize("settings", VARIANTS, ids=str)
-@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("settings", "share"), [*((each, 0.0) for each in VARIANTS), (VARIANTS[-1], 0.2)], ids=str
+)
 def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float) -> None:
     torch.manual_seed(1)
     shares = dict.fromkeys(("dropout", "attention_dropout", "ff_dropout"), share)
@@ -39,6 +41,7 @@ def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float
             torch.testing.assert_close(found, layer(*inputs))
 
 
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # a warning inside PyTorch
 def test_compiled_layers_leave_logits_gradients_and_names_as_they_are() -> None:
     torch.manual_seed(1)

@@ -28,6 +28,7 @@ def summed(
     return form(logits, target_ids, labels)
 
 
+@pytest.mark.long
 @FORMS
 @settings(max_examples=60)
 @given(
@@ -138,6 +139,7 @@ def smoothed_as_in_the_walk_through(
     return F.kl_div(logits.log_softmax(-1), labels, reduction="sum")
 
 
+@pytest.mark.long
 @FORMS
 @settings(max_examples=40)
 @given(

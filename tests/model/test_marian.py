@@ -79,6 +79,7 @@ def give_weights(theirs: Any, model: Transformer) -> None:
     assert all(any(part in name for part in filled) for name in missing)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # warnings of `transformers`
 @pytest.mark.parametrize("is_shared", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "silu"])

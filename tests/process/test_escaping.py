@@ -105,6 +105,8 @@ def test_translations_keep_their_control_characters_in_a_pipe(tfm: Tfm) -> None:
     (tfm.folder / "mine.yaml").write_text(
         CORPUS.replace("max_steps: 2", "max_steps: 100, learning_rate: 0.02")
     )
-    trained = tfm("train", "--config", "mine.yaml", "--set", "training.warmup_steps=1")
+    settings = "training.warmup_steps=1", "training.validate_every=100", "validation.num_samples=0"
+    options = [option for setting in settings for option in ("--set", setting)]
+    trained = tfm("train", "--config", "mine.yaml", *options)
     assert trained.exit_code == 0, trained.talk
     assert b"\x1b" in tfm("translate", "a 1").out

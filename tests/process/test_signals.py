@@ -39,6 +39,7 @@ def run_with_talk(work: Callable[[], int | None], talk: Path) -> tuple[int, str]
     return code, talk.read_text()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_ends_a_command_with_its_code_and_one_line(
     tmp_path: Path, number: signal.Signals
@@ -47,6 +48,7 @@ def test_a_signal_ends_a_command_with_its_code_and_one_line(
     assert ended == (128 + number, f"tfm: ended by {number.name}\n")
 
 
+@pytest.mark.process
 def test_the_module_of_the_signals_imports_nothing_else() -> None:
     """What is imported before the handlers are there can be broken by a signal."""
     script = (
@@ -59,6 +61,7 @@ def test_the_module_of_the_signals_imports_nothing_else() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [*ENDING, signal.SIGUSR1])
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, number: signal.Signals) -> None:
     """As `nohup` does with SIGHUP, and a shell with SIGINT for a job in the background."""
@@ -87,6 +90,7 @@ def test_a_handler_of_the_program_around_us_is_left_alone() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.mark.process
 def test_a_line_that_is_being_written_is_not_cut(tmp_path: Path) -> None:
     """What was written before the signal is in the output, and its last line is whole."""
 
@@ -104,6 +108,7 @@ def test_a_line_that_is_being_written_is_not_cut(tmp_path: Path) -> None:
     assert lines == [f"line {number} ends here\n" for number in range(4322)]
 
 
+@pytest.mark.process
 def test_a_reader_that_does_not_read_delays_the_end_by_two_seconds_at_most(tmp_path: Path) -> None:
     _, writer = os.pipe()
 
@@ -119,6 +124,7 @@ def test_a_reader_that_does_not_read_delays_the_end_by_two_seconds_at_most(tmp_p
     assert time.monotonic() - started_at < 60, "it ends, on a busy machine too"
 
 
+@pytest.mark.process
 def test_temporary_files_are_removed_before_the_process_ends(tmp_path: Path) -> None:
     def fail() -> None:
         raise OSError("no")
@@ -134,6 +140,7 @@ def test_temporary_files_are_removed_before_the_process_ends(tmp_path: Path) -> 
     assert not (tmp_path / "two").exists(), "its block was left before the signal"
 
 
+@pytest.mark.process
 def test_a_second_signal_ends_an_ending_that_hangs(tmp_path: Path) -> None:
     def work() -> None:
         with cleaned_up(lambda: send(signal.SIGTERM)):
@@ -142,6 +149,7 @@ def test_a_second_signal_ends_an_ending_that_hangs(tmp_path: Path) -> None:
     assert run_with_talk(work, tmp_path / "talk") == (143, "tfm: ended by SIGINT\n")
 
 
+@pytest.mark.process
 def test_a_signal_to_save_does_not_end_a_command(tmp_path: Path) -> None:
     """Slurm sends SIGUSR1 before the time of a job is over, whatever the job does then."""
     assert run_with_talk(lambda: send(signal.SIGUSR1), tmp_path / "talk") == (0, "")
@@ -160,6 +168,7 @@ def test_the_first_signal_is_a_request(
     assert f"tfm: {number.name}: finishing the step and saving" in capfd.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_the_second_signal_ends_the_process(tmp_path: Path, second: signal.Signals) -> None:
     def work() -> int:
@@ -189,6 +198,7 @@ def test_under_torchrun_the_same_signal_soon_after_is_no_second_one(
         assert ends == [143]
 
 
+@pytest.mark.process
 def test_the_signals_of_a_terminal_that_closes_are_one_request(tmp_path: Path) -> None:
     """SIGHUP comes from the shell and from the system; a service manager sends it beside SIGTERM."""
 
@@ -213,6 +223,7 @@ def test_a_signal_to_save_is_a_request_to_save(capfd: pytest.CaptureFixture[str]
     assert "SIGUSR1: saving after this step" in capfd.readouterr().err
 
 
+@pytest.mark.process
 def test_a_closed_stderr_does_not_turn_a_request_into_an_error() -> None:
     def work() -> int:
         os.close(2)
@@ -223,6 +234,7 @@ def test_a_closed_stderr_does_not_turn_a_request_into_an_error() -> None:
     assert run_in_child(work) == signal.SIGTERM
 
 
+@pytest.mark.process
 def test_signals_that_this_system_does_not_have_are_left_out() -> None:
     """Windows has neither SIGHUP nor SIGUSR1."""
     script = (
@@ -242,6 +254,7 @@ def test_signals_that_this_system_does_not_have_are_left_out() -> None:
     )
 
 
+@pytest.mark.process
 def test_every_signal_has_a_handler_at_every_moment_of_the_change(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ def test_a_column_of_texts_is_that_of_pyarrow(texts: list[str]) -> None:
     assert column.equals(pa.array(texts, pa.string()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number_type", [pa.uint16(), pa.uint32(), pa.int32(), pa.int64()])
 @given(numbers=st.lists(st.integers(0, 2**15), max_size=10), start=st.integers(0, 3))
 def test_a_column_of_numbers_is_that_of_pyarrow(
@@ -39,6 +40,7 @@ def test_no_text_becomes_invalid_and_no_number_wraps_around() -> None:
         number_column([2**16], pa.uint16())
 
 
+@pytest.mark.process
 def test_a_corpus_is_prepared_and_read_without_pandas(tmp_path: Path) -> None:
     for name, word in (("a", "house"), ("b", "casa")):
         lines = [f"{word} {number} {'x' * (number % 7)}" for number in range(400)]

@@ -53,6 +53,7 @@ def durable_changes(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_nothing_but_storage_changes_the_disk() -> None:
     changes = {
         path.relative_to(PACKAGE).as_posix(): durable_changes(path.read_text(encoding="utf-8"))

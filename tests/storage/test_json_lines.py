@@ -90,6 +90,7 @@ def test_a_failing_disk_is_an_error(path: Path) -> None:
         append_json_line(path, {"step": 4}, fs=FailingFileSystem("write", 1, errno.EIO))
 
 
+@pytest.mark.long
 def test_a_line_without_an_end_needs_no_memory_and_hides_no_other(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     with path.open("wb") as file:

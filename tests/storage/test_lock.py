@@ -37,6 +37,7 @@ def start_holder(run: Path) -> subprocess.Popen[str]:
     return holder
 
 
+@pytest.mark.process
 def test_a_second_process_is_told_the_first_ones_pid_and_may_start_once_that_was_killed(
     tmp_path: Path,
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_place_that_cannot_be_written_to_cannot_be_locked(tmp_path: Path) -> N
         pytest.fail("held")
 
 
+@pytest.mark.process
 def test_a_read_only_disk_cannot_be_locked(tmp_path: Path) -> None:
     place = tmp_path / "disk"
     place.mkdir()

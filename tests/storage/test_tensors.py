@@ -60,6 +60,7 @@ tables = st.dictionaries(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(table=tables)
 def test_we_write_what_the_safetensors_library_reads_and_read_what_it_writes(
@@ -182,6 +183,7 @@ def test_a_file_with_a_true_header_is_read(tmp_path: Path) -> None:
     assert load(path, {"a": torch.zeros(1)})["a"].tolist() == [1.5]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_false_header_needs_memory(tmp_path: Path) -> None:
     for number, lie in enumerate(LIES.values()):

@@ -39,6 +39,7 @@ def hidden(folder: Path) -> list[str]:
     return sorted(name for name in os.listdir(folder) if name.startswith("."))
 
 
+@pytest.mark.process
 def test_what_a_killed_process_left_is_deleted_by_the_next_one(
     tmp_path: Path, filling: Callable[[], multiprocessing.Process]
 ) -> None:
@@ -51,6 +52,7 @@ def test_what_a_killed_process_left_is_deleted_by_the_next_one(
     assert os.listdir(tmp_path) == ["other"]
 
 
+@pytest.mark.process
 def test_the_folder_of_a_living_process_stays(
     tmp_path: Path, filling: Callable[[], multiprocessing.Process]
 ) -> None:
@@ -77,6 +79,7 @@ def test_a_folder_without_the_mark_of_this_machine_stays(tmp_path: Path, text: b
     assert sorted(os.listdir(tmp_path)) == sorted([*before, "new"])
 
 
+@pytest.mark.process
 def test_without_locks_nothing_is_marked_and_nothing_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filling: Callable[[], multiprocessing.Process]
 ) -> None:
@@ -96,6 +99,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.process
 def test_a_link_in_the_place_of_the_folder_is_not_followed(
     tmp_path: Path, filling: Callable[[], multiprocessing.Process]
 ) -> None:

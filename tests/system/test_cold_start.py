@@ -60,10 +60,8 @@ def test_training_and_translating_import_no_tracer(tmp_path: Path, optimizer: st
     """`torch._dynamo`, which only `torch.compile` needs, takes 1.5 seconds and 70 MB; a run on one CPU does without."""
     config = str(write_tiny(tmp_path))
     settings = ["--set", f"training.optimizer={optimizer}", "--set", "model.tie_embeddings=none"]
-    for arguments in (
-        ["train", "--config", config, *settings],
-        ["translate", "1 2 3"],
-    ):
+    commands = [["train", "--config", config, *settings], ["translate", "1 2 3"]]
+    for arguments in commands if optimizer == "adam" else commands[:1]:
         script = LISTING.format(arguments=arguments)
         finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
         talk = finished.stderr.decode()
@@ -181,7 +179,7 @@ def test_output_into_a_closed_standard_output_is_an_error(tfm: Tfm) -> None:
     """It would be lost in silence; training writes nothing there, and is not disturbed."""
     train = f"{' '.join(TFM)} train --config {write_tiny(tfm.folder)} >&-"
     assert run(["bash", "-c", train], tfm.folder, stderr=subprocess.DEVNULL).returncode == 0
-    for arguments in ("translate '1 2 3'", "info", "--version"):
+    for arguments in ("translate '1 2 3'", "--version"):
         command = f"{' '.join(TFM)} {arguments} >&-"
         finished = run(["bash", "-c", command], tfm.folder, stderr=subprocess.PIPE)
         assert finished.returncode == 74, arguments

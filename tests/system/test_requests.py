@@ -8,23 +8,32 @@ from typing import Any
 import pytest
 
 from ..experiments import TINY, essence, metrics_of, newest_checkpoint, state_of, write_tiny
-from ..launcher import Finished, Tfm
+from ..launcher import Finished, Launcher, Tfm
 
-# Each of the six pairs is a batch of its own, so that a validation reads twelve of them.
-IN_BATCHES = TINY.replace("beam_size: 2}", "beam_size: 2, batch_tokens: 1}")
+# Each of the three pairs is a batch of its own, so that a validation reads six of them.
+IN_BATCHES = TINY.replace("beam_size: 2}", "beam_size: 2, batch_tokens: 1}").replace(
+    "max_sentences: 6", "max_sentences: 3, sequence_lengths: [3]"
+)
 
 
 def train(tfm: Tfm, *faults: Any, **options: Any) -> Finished:
     return tfm("train", "--config", "tiny.yaml", faults=faults, **options)
 
 
-@pytest.fixture
-def uninterrupted(tfm: Tfm) -> dict[str, Any]:
-    write_tiny(tfm.folder, IN_BATCHES)
-    finished = train(tfm)
+@pytest.fixture(scope="module")
+def whole(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("whole")
+    write_tiny(folder, IN_BATCHES)
+    finished = train(Tfm(launcher, folder))
     assert finished.exit_code == 0, finished.talk
-    (tfm.folder / "runs/tiny").rename(tfm.folder / "whole")
-    return essence(tfm.folder / "whole")
+    return essence(folder / "runs/tiny")
+
+
+@pytest.fixture
+def uninterrupted(tfm: Tfm, whole: dict[str, Any]) -> dict[str, Any]:
+    """The result of the training in the folder of `tfm`, which has its config, when nothing interrupts it."""
+    write_tiny(tfm.folder, IN_BATCHES)
+    return whole
 
 
 def end_of(tfm: Tfm) -> dict[str, Any]:
@@ -39,8 +48,8 @@ def saved_steps(tfm: Tfm) -> list[str]:
     return sorted(path.name for path in (tfm.folder / "runs/tiny/checkpoints").glob("step-*"))
 
 
-# The fourth step is validated: six batches for the loss, six for the translations.
-@pytest.mark.parametrize("batch", [1, 4, 8, 12])
+# The fourth step is validated: three batches for the loss, three for the translations.
+@pytest.mark.parametrize("batch", [1, 3, 6])
 def test_a_stop_in_a_validation_waits_for_its_batch_only(
     tfm: Tfm, uninterrupted: dict[str, Any], batch: int
 ) -> None:
@@ -61,8 +70,8 @@ def test_a_kill_in_a_validation_costs_nothing_where_a_save_was_due(
 ) -> None:
     """SIGTERM and then SIGKILL, as a scheduler does it: the save has come first."""
     for step, batch in (
-        (4, 5),
-        (8, 12 + 7),
+        (4, 2),
+        (8, 6 + 4),
     ):  # the second process first does the validation of step 4
         assert train(tfm, ("at", "batch", batch, "signal", "SIGKILL")).exit_code == -9
         assert saved_steps(tfm)[-1] == f"step-{step:08d}"
@@ -81,7 +90,7 @@ def test_a_kill_between_a_validation_and_its_checkpoint_repeats_it_and_no_line(
 
 
 @pytest.mark.parametrize(
-    ("point", "number", "saves"), [("step", 6, [4, 6, 8, 12, 13, 13]), ("batch", 16, [4, 8, 8, 12, 13, 13])]
+    ("point", "number", "saves"), [("step", 6, [4, 6, 8, 12, 13, 13]), ("batch", 8, [4, 8, 8, 12, 13, 13])]
 )  # fmt: skip
 def test_a_signal_to_save_saves_and_the_run_goes_on(
     tfm: Tfm, uninterrupted: dict[str, Any], point: str, number: int, saves: list[int]

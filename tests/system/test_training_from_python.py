@@ -84,11 +84,10 @@ def test_a_callback_stops_the_training_and_the_next_call_continues(
 
     monkeypatch.chdir(tmp_path)
     page: dict[str, type[Callback]] = {}
-    exec(SECOND.replace("> 600", "> 0.02"), page)
-    config = load_config("copy.yaml", [*QUICK, "training.max_steps=8"])
+    exec(SECOND.replace("> 600", "> 0"), page)
+    config = load_config("copy.yaml", [*QUICK, "training.max_steps=3"])
     steps = []
     while not (run := train(config, callbacks=[page["TimeLimit"]()])).was_finished:
         steps.append(run.step)
-    assert len(steps) >= 2, "it was never stopped"
-    assert steps == sorted(steps)
-    assert (run.step, run.limits_reached) == (8, ("training.max_steps=8",))
+    assert steps == [1, 2]
+    assert (run.step, run.limits_reached) == (3, ("training.max_steps=3",))

@@ -42,6 +42,7 @@ def drawn(word: str, alpha: float) -> Counter[tuple[str, ...]]:
     return Counter(tuple(NAMES[index] for index in ids) for ids in samples)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.0, 0.2, 1.0, 3.0])
 @pytest.mark.parametrize("word", ["abc", "cabcab", "a", "abcabc"])
 def test_each_way_to_cut_a_word_has_the_share_that_brute_force_finds(

@@ -107,6 +107,7 @@ def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
     assert list(map(display_width, ["abc", "咖啡", "e\u0301", "é"])) == [3, 4, 1, 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece", [" ", ">", "> ", "\u2003", ".", ". ", "|", "- ", "1", "a  ", "a   .  "]
 )

@@ -63,6 +63,7 @@ def largest_difference(
     return max(abs(found[way] / totals[0] - expected[way] / totals[1]) for way in ways)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("word", ["lowest", "newer", "widest", "xlow", "lowlow", "e"])
 def test_each_way_to_cut_a_word_has_the_probability_of_the_algorithm(

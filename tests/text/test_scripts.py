@@ -43,6 +43,7 @@ def test_no_token_of_known_characters_is_a_fragment_of_one(kind: str, script: st
     assert not any(name.startswith("<0x") for name in tokenizer.tokens(ids))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", TEXTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_text_comes_back_also_after_a_reload(kind: str, script: str) -> None:
@@ -71,6 +72,7 @@ def test_a_frequent_word_of_japanese_is_one_token(kind: str) -> None:
     assert tokenizer.tokens(tokenizer.encode("彼女 は 学生")) == ["彼女", "は", "学生"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_process_learns_the_same_from_japanese(kind: str) -> None:
     script = (

@@ -42,6 +42,7 @@ def test_the_table_of_a_real_model_is_accepted_and_works() -> None:
     assert normalized(real_table())[0] == "fine 12 full"
 
 
+@pytest.mark.long
 def test_no_accepted_table_makes_the_library_panic() -> None:
     """The library follows offsets without a check, so a wrong one would end the program."""
     table, numbers = real_table(), random.Random(3)

@@ -96,6 +96,7 @@ def test_a_long_line_has_the_sentences_of_its_parts(num_units: int) -> None:
     assert [text.rstrip() for text, _ in of_line] == [text for text, _ in of_unit] * num_units
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["Hello. ", "x", "你好。", "! ", '"', "( ", "A? ? ", "1. "])
 def test_time_grows_with_the_length_of_a_line_and_no_faster(unit: str) -> None:
     started_at = time.process_time()

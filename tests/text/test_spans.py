@@ -89,6 +89,7 @@ def test_every_digit_is_in_a_span(text: str) -> None:
     assert not re.search(r"\d", masked(text, find_spans(text), " "))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece", ["a", "<a", "<!--", "{", "a.", "a@", "`", "%", "1", "/a", "http://a", "1 ", " ", "a-1", "&a", "[["]
 )  # fmt: skip

@@ -46,6 +46,7 @@ def test_known_text_comes_back_exactly(kind: str, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(ANY_TEXT)
 @example("l' acqua")
@@ -72,6 +73,7 @@ def test_subwords_know_every_text_and_give_it_back(text: str, kind: str) -> None
     assert not set(ids) & set(range(len(SPECIALS)))
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(FRAGMENTS | st.sampled_from(["gatto", "Ciao", "x"]), max_size=12),
@@ -180,6 +182,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
     assert tokenizer.decode(tokenizer.encode("a \ud800 b")) == "a ? b"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", ["a", "1. ", "a\u0301\u0323", "日", " "])
 def test_time_grows_with_the_length_of_a_line_and_no_faster(kind: str, unit: str) -> None:
@@ -195,6 +198,7 @@ def test_time_grows_with_the_length_of_a_line_and_no_faster(kind: str, unit: str
     assert seconds(200_000) < 100 * seconds(10_000) + 0.1
 
 
+@pytest.mark.long
 def test_a_megabyte_in_one_line_takes_seconds_at_most() -> None:
     started_at = time.process_time()
     TOKENIZERS["bpe"].encode("1. " * 333_333)
@@ -230,6 +234,7 @@ def test_a_panic_for_lack_of_memory_is_an_error_to_try_again() -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(alphabet="ab'(è😀本. \t", max_size=15))
 def test_each_token_has_a_place_in_the_text_and_in_the_decoded_text(kind: str, text: str) -> None:

@@ -76,7 +76,8 @@ for engine in ENGINES.values():
     engine.encode_special_tokens = True
 
 
-@settings(max_examples=400, deadline=None)
+@pytest.mark.long
+@settings(max_examples=150, deadline=None)
 @given(TEXTS.map("".join), st.sampled_from(list(TRAINED)))
 @example("states' legislation. in 1990. 12 and 'x", "bpe of bytes")
 @example("12. ", "wordlevel")
@@ -102,7 +103,8 @@ def test_every_letter_that_is_taken_for_plain_is_encoded_as_the_library_does(
         assert TRAINED[kind].encode(text) == ENGINES[kind].encode(text).ids
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.long
+@settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS.map("".join), max_size=8), st.sampled_from(list(TRAINED)), st.booleans())
 @example(["", "states' laws", "12. ", "x x", "states' laws", "L'acqua"], "bpe of bytes", True)
 @example(["x", "' 's x"], "wordlevel", False)

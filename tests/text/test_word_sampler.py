@@ -48,7 +48,8 @@ def test_each_layout_is_among_the_cases(key: tuple[str, str]) -> None:
     assert layout.has_byte_fallback == (key[1] == "characters")
 
 
-@settings(max_examples=300)
+@pytest.mark.long
+@settings(max_examples=100)
 @given(ANY_TEXT, EACH)
 @example("l' acqua", ("bpe", "bytes"))
 @example("l'acqua po' di' 's x", ("bpe", "bytes"))
@@ -62,7 +63,8 @@ def test_without_sampling_the_ids_stay(text: str, key: tuple[str, str]) -> None:
     assert [part.fixed_ids for part in parts if part.fixed_ids] == [[Tokenizer.eos_id]]
 
 
-@settings(max_examples=300)
+@pytest.mark.long
+@settings(max_examples=100)
 @given(ANY_TEXT, EACH, st.integers(0, 2**32))
 def test_sampled_ids_are_the_same_text(text: str, key: tuple[str, str], seed: int) -> None:
     tokenizer = TOKENIZERS[key]
@@ -91,7 +93,8 @@ class Recorder(MergeDropout):
     words: list[list[int]]
 
 
-@settings(max_examples=300)
+@pytest.mark.long
+@settings(max_examples=100)
 @given(ANY_TEXT, st.sampled_from(sorted(CORPORA)))
 @example("L'acqua dell'isola po' di John's l' isola, 10:30", "bytes")
 def test_the_words_are_those_of_the_tokenizer(text: str, corpus: str) -> None:

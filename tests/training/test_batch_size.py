@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ def test_the_density_is_target_tokens_by_positions() -> None:
 # --- in a run ---
 
 
+@pytest.mark.long
 def test_the_number_is_recorded_and_the_run_is_the_one_that_the_number_gives(
     config_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,6 +123,7 @@ def test_the_number_is_recorded_and_the_run_is_the_one_that_the_number_gives(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.heavy
 def test_a_resumed_run_keeps_the_number_although_the_machine_is_another(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,47 +144,52 @@ def found_where(config_file: Path, name: str) -> int:
     return number
 
 
+def tried_sizes(
+    monkeypatch: pytest.MonkeyPatch, first: Callable[[int], None] = lambda size: None
+) -> list[int]:
+    """The sizes for which a batch will be made, after a call of `first`."""
+    sizes: list[int] = []
+
+    def noted(size: int, *others: Any) -> Any:
+        sizes.append(size)
+        first(size)
+        return longest_batch(size, *others)
+
+    monkeypatch.setattr(batch_size, "longest_batch", noted)
+    return sizes
+
+
+@pytest.mark.long
 def test_a_cpu_with_little_memory_gets_a_smaller_number(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = found_where(config_file, "large")
-    sizes: list[int] = []
-    timed = batch_size._Trial._timed_update
-
-    def noted(trial: Any, size: int) -> float:
-        seconds = timed(trial, size)
-        sizes.append(size)
-        needed = trial.kept_bytes_per_token * batch_size.ROOM
-        monkeypatch.setattr(batch_size, "free_bytes", lambda device: int(300 * needed))
-        return seconds
-
-    monkeypatch.setattr(batch_size._Trial, "_timed_update", noted)
+    sizes = tried_sizes(monkeypatch)
+    monkeypatch.setattr(batch_size, "free_bytes", lambda device: 2**21)
     small = found_where(config_file, "small")
-    assert max(sizes) <= 300, "a size that may not fit is not even tried"
-    assert small <= 300 < large
+    assert small <= max(sizes) < large, "a size that may not fit is not even tried"
 
 
+@pytest.mark.heavy
 def test_an_error_out_of_memory_ends_the_search(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timed = batch_size._Trial._timed_update
-
-    def limited(trial: Any, size: int) -> float:
+    def limited(size: int) -> None:
         if size > 200:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return timed(trial, size)
 
-    monkeypatch.setattr(batch_size._Trial, "_timed_update", limited)
+    tried_sizes(monkeypatch, limited)
     assert 80 <= found_where(config_file, "a") <= 180
 
 
+@pytest.mark.long
 def test_another_error_is_no_lack_of_memory(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(trial: Any, size: int) -> float:
+    def broken(size: int) -> None:
         raise RuntimeError("a mistake in a formula")
 
-    monkeypatch.setattr(batch_size._Trial, "_timed_update", broken)
+    tried_sizes(monkeypatch, broken)
     with pytest.raises(RuntimeError, match="a mistake in a formula"):
         found_where(config_file, "a")
 
@@ -193,6 +201,7 @@ class OneOfTwo(Processes):
         return [max(number, -320) for number in numbers]
 
 
+@pytest.mark.long
 def test_two_processes_take_the_smaller_number_and_share_out_evenly(
     config_file: Path, tmp_path: Path
 ) -> None:

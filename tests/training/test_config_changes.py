@@ -83,6 +83,7 @@ def is_harmless(path: str) -> bool:
     return any(path == prefix or path.startswith(f"{prefix}.") for prefix in HARMLESS)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("path", leaf_paths())
 def test_each_setting_is_either_harmless_or_refused_with_both_values(path: str) -> None:

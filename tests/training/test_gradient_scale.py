@@ -37,6 +37,7 @@ def with_scale(training: TrainingConfig, **values: Any) -> Experiment:
     return one
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "changes",
     [{}, {"r_drop": 1.0}, {"optimizer": "muon"}, {"optimizer": "adafactor", "ema_decay": 0.9}],
@@ -69,6 +70,7 @@ def test_a_small_gradient_survives_float16_only_if_it_is_scaled(scale: float) ->
     torch.testing.assert_close(layer.weight.grad, expected, rtol=1e-2, atol=0.0)
 
 
+@pytest.mark.long
 def test_an_overflow_halves_the_scale_until_an_update_succeeds_and_does_not_end_the_run() -> None:
     """More updates are skipped in a row than `max_skipped_in_a_row` allows for other reasons."""
     one = with_scale(settings(log_every=1, max_steps=40, max_skipped_in_a_row=3), scale=2.0**40)
@@ -93,6 +95,7 @@ def test_at_a_scale_of_one_bad_updates_count_and_end_the_run() -> None:
         run(one, World())
 
 
+@pytest.mark.long
 def test_after_2000_good_updates_the_scale_is_doubled_also_across_a_resume() -> None:
     """The count of good updates is saved, so a resumed run doubles the scale at the same update."""
     training = settings(log_every=1)

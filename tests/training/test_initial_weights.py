@@ -84,6 +84,7 @@ def weights(run: str) -> dict[str, torch.Tensor]:
     return dict(load_trained(Path("runs") / run, which="last").model.state_dict())
 
 
+@pytest.mark.long
 def test_a_run_starts_with_the_weights_and_tokenizers_of_the_other_run() -> None:
     initial = load_initial_model(fine_tuned("new", {}), Path("runs/new"))
     assert initial is not None
@@ -112,6 +113,7 @@ def test_the_record_of_the_origin_names_the_file_of_the_weights() -> None:
     assert initial.origin["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+@pytest.mark.long
 def test_what_is_frozen_keeps_its_weights_and_has_no_state_of_the_optimizer() -> None:
     train(fine_tuned("frozen", {"frozen": ["encoder", "decoder.layers.0.feed_forward"]}))
     old, new = weights("old"), weights("frozen")
@@ -163,6 +165,7 @@ def test_a_frozen_name_without_effect_is_an_error(frozen: list[str], message: st
     assert not Path("runs/refused/data").exists(), "it is refused before the corpus is read"
 
 
+@pytest.mark.long
 def test_words_are_added_with_rows_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         train(fine_tuned("added", {"add_words": 5}))
@@ -245,6 +248,7 @@ def test_a_run_that_does_not_exist_is_named_with_the_setting() -> None:
     assert "did you mean old" in str(caught.value)
 
 
+@pytest.mark.long
 def test_from_scratch_without_the_other_run_leaves_the_checkpoints_where_they_are() -> None:
     shutil.copytree("runs/old", "runs/deleted")
     again = fine_tuned("again", {"init_from": "deleted"})
@@ -284,6 +288,7 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_refusal(
         train(fine_tuned("stuck", {"init_from": "stuck"}))
 
 
+@pytest.mark.long
 def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None:
     overrides = ["data.num_pairs=50", "training.max_steps=2", "model.d_model=16", "runtime.threads=1"]  # fmt: skip
     plain = load_config("drop-first.yaml", [*overrides, "name=without-end"])
@@ -293,6 +298,7 @@ def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None
         train(other)
 
 
+@pytest.mark.long
 def test_the_directions_may_stand_in_another_order(caplog: pytest.LogCaptureFixture) -> None:
     shared = {"kind": "bpe", "vocab_size": 300, "shared": True}
     there = settings("both", "old.tsv", tokenizer=shared)

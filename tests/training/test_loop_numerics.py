@@ -34,6 +34,7 @@ def poisoned(one: Experiment, is_bad: Callable[[int], bool]) -> Experiment:
     return one
 
 
+@pytest.mark.long
 def test_a_bad_step_counts_but_changes_nothing() -> None:
     """D1: weights and moments stay bit for bit; the batch is consumed, the rate follows the step."""
     training = settings(log_every=1)
@@ -108,6 +109,7 @@ def trained_with_spike(
     return world, run(one, world), states
 
 
+@pytest.mark.long
 def test_a_loss_spike_is_clipped_told_and_its_batch_not_repeated(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -52,6 +52,7 @@ def trained() -> tuple[Transformer, Optimizer, MovingAverage]:
     return model, optimizer, average
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tying", ["none", "target-output", "all"])
 def test_late_in_a_run_it_is_the_average_of_pytorch(tying: str) -> None:
     model = small_model(tying)
@@ -149,6 +150,7 @@ def test_a_checkpoint_with_another_kind_of_state_is_refused(tmp_path: Path) -> N
             restore_tensors(checkpoint, model, optimizer, restored)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_raw_weights_that_are_not_finite_are_neither_saved_nor_read(
     tmp_path: Path, value: float

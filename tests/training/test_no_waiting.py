@@ -83,11 +83,13 @@ def update(
     assert all(one.is_meta for one in meter.sums.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_no_model_makes_the_cpu_wait(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     update(monkeypatch, model_settings=MODELS[model])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("training", TRAININGS)
 def test_no_objective_and_no_optimizer_but_adafactor_makes_the_cpu_wait(
@@ -96,6 +98,7 @@ def test_no_objective_and_no_optimizer_but_adafactor_makes_the_cpu_wait(
     update(monkeypatch, precision=precision, **TRAININGS[training])
 
 
+@pytest.mark.long
 def test_adafactor_waits_as_its_documentation_says(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="meta tensors"):
         update(monkeypatch, optimizer="adafactor")

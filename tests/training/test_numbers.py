@@ -54,6 +54,7 @@ def step(
     ), optimizer
 
 
+@pytest.mark.long
 @settings(max_examples=12)
 @given(some=st.lists(pairs, min_size=1, max_size=8), data=st.data())
 def test_however_pairs_are_put_into_batches_the_update_is_the_same(

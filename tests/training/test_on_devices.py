@@ -60,6 +60,7 @@ def waiting_is_an_error(device: torch.device) -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
@@ -97,6 +98,7 @@ def update(one: Experiment, meter: Meter, number: int, batches: list[Batch]) -> 
     meter.add(report)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_run_learns_and_its_optimizer_decides_on_the_device(device: str, precision: str) -> None:

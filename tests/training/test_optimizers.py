@@ -123,6 +123,7 @@ def test_a_kernel_that_ignores_found_inf_is_noticed(
     assert not Optimizer(nn.Linear(3, 2), training(optimizer=name)).decides_on_device
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_metal", [False, True])
 @pytest.mark.parametrize("name", ["adam", "adamw", "adafactor", "muon"])
 def test_an_update_with_a_bad_gradient_changes_nothing(

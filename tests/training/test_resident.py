@@ -39,6 +39,7 @@ def growth(work: Callable[[], None]) -> int:
     return resident_bytes() - before
 
 
+@pytest.mark.heavy
 def test_training_does_not_grow_with_the_number_of_steps() -> None:
     world = experiment(settings())
 
@@ -57,6 +58,7 @@ def test_training_does_not_grow_with_the_number_of_steps() -> None:
         assert growth(steps) < MAX_GROWTH_BYTES
 
 
+@pytest.mark.heavy
 def test_translating_does_not_grow_with_the_number_of_lines() -> None:
     translate = translator(tokenizer_of_words(), beam_size=4).translate
 
@@ -66,6 +68,7 @@ def test_translating_does_not_grow_with_the_number_of_lines() -> None:
     assert growth(lines) < MAX_GROWTH_BYTES
 
 
+@pytest.mark.heavy
 def test_what_is_kept_in_each_step_is_noticed() -> None:
     """The negative control."""
     kept: list[torch.Tensor] = []

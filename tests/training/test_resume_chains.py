@@ -106,7 +106,8 @@ def cloned(tensors: Tensors) -> Tensors:
 WHOLE = trained_with_stops([])
 
 
-@settings(max_examples=10)
+@pytest.mark.long
+@settings(max_examples=6)
 @given(cuts=st.lists(st.integers(1, 11), unique=True, min_size=1, max_size=6))
 def test_a_run_stopped_anywhere_and_often_ends_bit_for_bit_alike(cuts: list[int]) -> None:
     tensors, reports, progress = trained_with_stops(cuts)
@@ -115,17 +116,19 @@ def test_a_run_stopped_anywhere_and_often_ends_bit_for_bit_alike(cuts: list[int]
     assert progress == WHOLE[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_optimizer_schedule_and_average_continues_bit_for_bit(variant: str) -> None:
     training = training_settings(**TRAINING.model_dump(exclude_unset=True) | VARIANTS[variant])
     whole = trained_with_stops([], training=training)
-    for cuts in ([1], [4, 5, 9], [2, 3, 6, 8, 10, 11]):
+    for cuts in ([4, 5, 9], [1, 2, 3, 6, 8, 10, 11]):
         tensors, reports, progress = trained_with_stops(cuts, training=training)
         assert_equal(tensors, whole[0])
         assert (reports, progress) == whole[1:]
     assert any(not torch.equal(value, WHOLE[0][name]) for name, value in whole[0].items() if name in WHOLE[0])  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variant", "forgets"),
     [("plateau", "the plateau"), ("moving average", "the raw weights"),
@@ -138,12 +141,14 @@ def test_the_comparison_notices_what_a_variant_forgets(variant: str, forgets: st
     assert any(not torch.equal(value, whole[name]) for name, value in tensors.items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("forgets", ["the position", "the moments"])
 def test_the_comparison_notices_what_is_forgotten(forgets: str) -> None:
     tensors, _, _ = trained_with_stops([3, 7], forgets=forgets)
     assert any(not torch.equal(value, WHOLE[0][name]) for name, value in tensors.items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_ahead", [1, 2, 64])
 def test_how_far_batches_are_prepared_ahead_changes_nothing(
     num_ahead: int, monkeypatch: pytest.MonkeyPatch

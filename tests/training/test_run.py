@@ -1,6 +1,7 @@
 """A whole training run from Python: what is refused, and what is said about how it ended."""
 
 import logging
+import shutil
 import threading
 from pathlib import Path
 
@@ -12,14 +13,23 @@ from transformer_cli.training import StepReport, TrainedRun
 from transformer_cli.training.run import _who_received
 
 QUICK = ["data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"]
+SETTINGS = [*QUICK, "validation.sequence_lengths=[5]", "training.schedule=constant"]
 
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.chdir(tmp_path)
-    return load_config(
-        "copy.yaml", [*QUICK, "validation.sequence_lengths=[5]", "training.schedule=constant"]
-    )
+    return load_config("copy.yaml", SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder `runs` with the finished run of `config`."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        train(load_config("copy.yaml", SETTINGS))
+    return folder / "runs"
 
 
 class Stop(Callback):
@@ -53,6 +63,7 @@ def test_the_rank_that_received_a_signal_is_named(received: list[int], said: str
     assert _who_received(received) == said
 
 
+@pytest.mark.long
 def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path: Path) -> None:
     run = train(config, callbacks=Stop())
     assert run == TrainedRun(tmp_path / "runs/copy", 2, False, (), run.example)
@@ -71,6 +82,7 @@ def test_a_class_instead_of_an_instance_is_refused_before_anything_is_made(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.long
 def test_a_second_training_in_the_same_process_is_refused(config: Config) -> None:
     """Its steps would seed the random numbers of the first one's dropout."""
     refusals: list[str] = []
@@ -94,6 +106,7 @@ def test_a_second_training_in_the_same_process_is_refused(config: Config) -> Non
     assert train(config.model_copy(update={"name": "other"})).step == 4, "afterwards it may"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("level", "is_heard"), [(logging.INFO, True), (logging.WARNING, False)])
 def test_the_caller_hears_the_messages_that_it_asks_for(
     config: Config, caplog: pytest.LogCaptureFixture, level: int, is_heard: bool
@@ -119,6 +132,7 @@ def spaced_config(folder: Path, name: str, *overrides: str) -> Config:
     return load_config(folder / "a.yaml", [f"name={name}", *overrides])
 
 
+@pytest.mark.long
 def test_a_run_of_an_earlier_version_goes_on_as_it_began_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +157,7 @@ def test_a_run_of_an_earlier_version_goes_on_as_it_began_bit_for_bit(
     assert translator.pipeline.removes_invisible
 
 
+@pytest.mark.long
 def test_a_run_of_an_earlier_version_is_not_changed_in_its_midst(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +167,7 @@ def test_a_run_of_an_earlier_version_is_not_changed_in_its_midst(
         train(spaced_config(tmp_path, "a", "data.cleaning.normalize_invisible=true"))
 
 
+@pytest.mark.long
 def test_a_new_run_learns_from_plain_sources_and_its_checkpoint_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +194,7 @@ def records_of(folder: Path, *, with_log: bool) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [
@@ -190,24 +207,27 @@ def records_of(folder: Path, *, with_log: bool) -> dict[str, bytes]:
 )
 def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
     config: Config,
+    finished: Path,
     settings: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    run = train(config)
-    before = records_of(run.folder, with_log=True)
+    shutil.copytree(finished, "runs", symlinks=True)
+    run = Path("runs/copy")
+    before = records_of(run, with_log=True)
     assert "max_steps: 4" in before["config.yaml"].decode()
     # Another machine must not appear in the record of this training either.
     monkeypatch.setattr("transformer_cli.training.run.environment", lambda: {"host": "other"})
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
         again = train(with_settings(config, **settings))
     assert (again.was_finished, again.step) == (True, 4)
-    assert records_of(run.folder, with_log=True) == before
+    assert records_of(run, with_log=True) == before
     told = [line for line in caplog.messages if "was " in line]
     assert len(told) == len(settings)
     assert all("not recorded, because the run is finished: training." in line for line in told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_finished", [True, False])
 @pytest.mark.parametrize(
     ("limit", "said"),
@@ -240,6 +260,7 @@ class StopAt(Callback):
         return self.step >= self.last
 
 
+@pytest.mark.long
 def test_a_run_may_be_ended_at_the_step_where_it_stands(config: Config) -> None:
     assert train(config, callbacks=Stop()).step == 2
     run = train(with_settings(config, max_steps=2))
@@ -247,6 +268,7 @@ def test_a_run_may_be_ended_at_the_step_where_it_stands(config: Config) -> None:
     assert "max_steps: 2" in (run.folder / "config.yaml").read_text()
 
 
+@pytest.mark.long
 def test_an_average_that_a_finished_run_makes_later_is_recorded_in_its_config(
     config: Config,
 ) -> None:

@@ -168,6 +168,7 @@ def with_memory_for(model: Transformer, max_sentences: int, error: Exception) ->
     return sizes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS_OF_EXHAUSTION)
 @pytest.mark.parametrize(("max_sentences", "num_halvings"), [(4, 0), (3, 1), (2, 1), (1, 2)])
 def test_an_update_that_memory_cannot_hold_is_done_in_parts_and_is_the_same(

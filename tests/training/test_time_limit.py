@@ -46,6 +46,7 @@ def test_without_a_limit_it_never_stops(clock: list[float]) -> None:
     assert not limit.should_stop()
 
 
+@pytest.mark.long
 def test_a_run_that_is_stopped_by_its_minutes_says_so_and_is_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

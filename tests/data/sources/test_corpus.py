@@ -60,6 +60,7 @@ def test_drawn_splits_share_out_every_pair_once(corpora: Path) -> None:
     assert together == everything
 
 
+@pytest.mark.long
 def test_adding_data_moves_no_pair_to_another_split(corpora: Path) -> None:
     before = _files(corpora, {"path": "big.tsv"}, validation_share=0.2, test_share=0.2)
     splits = {split: set(_pairs(before, split)) for split in ("train", "validation", "test")}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -102,6 +103,7 @@ def test_noise_in_plain_text_never_shifts_a_pair(
     _assert_aligned(*_read(tmp_path, paths, policy), len(noise))
 
 
+@pytest.mark.long
 @ANY
 @given(
     noise=NOISY_PAIRS,
@@ -120,6 +122,7 @@ def test_noise_in_tsv_never_shifts_a_pair(
     _assert_aligned(*_read(tmp_path, {"path": path.name}, policy), len(noise))
 
 
+@pytest.mark.long
 @ANY
 @given(
     noise=NOISY_PAIRS,
@@ -159,6 +162,7 @@ def test_noise_in_json_lines_never_shifts_a_pair(
     _assert_aligned(*_read(tmp_path, {"path": "a.jsonl"}, "skip"), len(noise))
 
 
+@pytest.mark.process
 def test_text_is_read_alike_under_every_locale(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("The café…\tIl caffè\u2028è qui\n" * 2, encoding="utf-8")
     (tmp_path / "b.csv").write_text("\ufeffen;it\nThe sea;Il mare è blu\n", encoding="utf-8")

@@ -116,6 +116,7 @@ def test_text_that_merely_begins_like_a_format_is_text(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_decompression_bomb_is_read_in_small_pieces(suffix: str, tmp_path: Path) -> None:
     path = _written(tmp_path, f"bomb{suffix}", COMPRESS[suffix](bytes(50_000_000)))

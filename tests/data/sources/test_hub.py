@@ -292,6 +292,7 @@ def test_another_commit_is_a_change_and_an_unknown_one_is_none(
     assert "--accept-data-change" in message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_pairs", [None, 900])
 def test_a_streamed_data_set_is_downloaded_once_and_prepared_like_any_other(
     max_pairs: int | None, books: Path, monkeypatch: pytest.MonkeyPatch

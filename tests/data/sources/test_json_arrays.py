@@ -51,6 +51,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=3)), st.booleans(), st.integers(1, 40))
 def test_the_items_are_those_of_the_standard_reader_however_the_file_is_cut(
     items: list[dict[str, Any]], is_ascii: bool, chunk_bytes: int
@@ -94,6 +95,7 @@ def test_an_empty_array_has_no_pairs_and_lines_of_objects_are_no_array(tmp_path:
     assert read(tmp_path, "") == []
 
 
+@pytest.mark.long
 def test_an_array_takes_no_more_memory_than_a_piece_of_it(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     row = json.dumps({"en": "a" * 500, "it": "b" * 500})

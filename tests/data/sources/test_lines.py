@@ -87,6 +87,7 @@ def test_a_line_that_is_too_long_is_left_out_in_its_place(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.long
 def test_an_endless_line_takes_no_more_memory_than_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     with path.open("wb") as file:

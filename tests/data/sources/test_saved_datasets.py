@@ -43,6 +43,7 @@ def files(root: Path, path: str) -> FilesData:
     return FilesData.model_validate(values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("folder", "split", "expected"),
     [

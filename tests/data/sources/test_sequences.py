@@ -66,6 +66,7 @@ def test_drop_first_of_one_symbol_is_refused() -> None:
         _data("drop-first", min_length=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", TASKS)
 def test_the_same_seed_gives_the_same_pairs_and_another_seed_others(task: str) -> None:
     data = _data(task)
@@ -74,6 +75,7 @@ def test_the_same_seed_gives_the_same_pairs_and_another_seed_others(task: str) -
     assert _pairs(data, "validation") == _pairs(data, "validation")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["copy", "drop-first", "reverse", "sort"])
 def test_no_held_out_source_stands_in_train_whatever_the_seeds(task: str) -> None:
     data = _data(task, num_pairs=20_000, num_symbols=9, min_length=2, max_length=6)

@@ -41,6 +41,7 @@ def _texts(pairs: list[RawPair]) -> list[tuple[str, str]]:
     return [((pair.source or b"").decode(), (pair.target or b"").decode()) for pair in pairs]
 
 
+@pytest.mark.long
 @ANY
 @given(
     rows=st.lists(st.tuples(CELL, CELL), min_size=1),

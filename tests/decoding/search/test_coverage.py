@@ -91,6 +91,7 @@ alphas = st.sampled_from([0.0, 0.6, 1.0])
 betas = st.sampled_from([0.0, 0.2, 1.0, 5.0])
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds, num_best=st.integers(1, 4))
 @pytest.mark.parametrize("has_end", [True, False])
@@ -112,6 +113,7 @@ def test_a_wide_beam_finds_the_best_scores_of_the_formula(
             assert found_score == pytest.approx(score(*of_sentence, tokens, options), abs=1e-9)
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds, beam_size=st.integers(2, 5))
 def test_the_early_stop_loses_nothing(
@@ -125,6 +127,7 @@ def test_the_early_stop_loses_nothing(
         assert found(first, sentence) == found(all_best, sentence)[:1]
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds)
 def test_greedy_search_has_the_score_of_the_formula(
     seed: int, alpha: float, beta: float, kind: str

@@ -111,6 +111,7 @@ def best_by_plain_groups(
     )
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=9),
@@ -140,6 +141,7 @@ def test_it_finds_what_plain_groups_find(
         assert_scores_are_of_the_tokens(actual, table, alpha)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, alpha=alphas, size=st.integers(1, 5), strength=st.sampled_from([0.0, 2.0]))
 def test_one_group_is_beam_search_exactly(
@@ -158,6 +160,7 @@ def test_one_group_is_beam_search_exactly(
     assert diverse.num_rows == beam.num_rows
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, alpha=alphas, groups=st.integers(2, 4), size=st.integers(1, 4))
 def test_groups_of_strength_zero_all_find_what_one_small_beam_finds(
@@ -184,6 +187,7 @@ def test_great_strength_makes_the_first_tokens_of_groups_differ() -> None:
             assert len(set(firsts)) == len(firsts) == groups
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, lengths=st.lists(st.integers(0, 6), min_size=1, max_size=9), data=st.data())
 def test_a_sentence_does_not_depend_on_its_batch_and_hooks_follow_their_rows(
@@ -204,6 +208,7 @@ def test_a_sentence_does_not_depend_on_its_batch_and_hooks_follow_their_rows(
         assert all(len(set(tokens)) == len(tokens) for _, tokens in of_sentence)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(seed=seeds, num_best=st.integers(1, 6))
 def test_fewer_hypotheses_are_the_first_of_more(seed: int, num_best: int) -> None:

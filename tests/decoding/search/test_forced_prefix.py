@@ -41,6 +41,7 @@ def begins(tokens: tuple[int, ...], prefix: tuple[int, ...]) -> bool:
     return tokens[: len(prefix)] == prefix and not (prefix and {*following} & {*CONTINUING})
 
 
+@pytest.mark.long
 @given(seed=seeds, of_sentences=prefixes, alpha=alphas, num_best=st.integers(1, 4))
 def test_a_wide_beam_finds_the_best_of_all_hypotheses_that_begin_with_the_prefix(
     seed: int, of_sentences: list[tuple[int, ...]], alpha: float, num_best: int
@@ -65,6 +66,7 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses_that_begin_with_the_prefix
         assert_scores_are_of_the_tokens(actual, tables[sentence], alpha)
 
 
+@pytest.mark.long
 @given(seed=seeds, of_sentences=prefixes)
 def test_greedy_search_goes_on_from_the_prefix(
     seed: int, of_sentences: list[tuple[int, ...]]

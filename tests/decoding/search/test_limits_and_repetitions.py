@@ -38,6 +38,7 @@ def no_repeated_ngrams(size: int, num_sentences: int) -> NoRepeatedNgrams:
     return NoRepeatedNgrams(size, torch.zeros(num_sentences, dtype=torch.int64))
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas, size=st.integers(1, 4), num_best=st.integers(1, 4))
 def test_a_wide_beam_without_repeated_ngrams_finds_what_brute_force_finds(
     seed: int, alpha: float, size: int, num_best: int
@@ -64,6 +65,7 @@ def test_a_wide_beam_without_repeated_ngrams_finds_what_brute_force_finds(
         assert_scores_are_of_the_tokens(actual, table, alpha)
 
 
+@pytest.mark.long
 @given(seed=seeds, size=st.integers(1, 4), beam_size=st.integers(1, 4))
 def test_the_ngrams_follow_the_rows_of_any_search(seed: int, size: int, beam_size: int) -> None:
     lengths = [2, 15, 7, 15, 1]
@@ -91,6 +93,7 @@ def test_greedy_search_takes_the_best_token_that_repeats_no_ngram(seed: int, siz
     assert greedy == tokens
 
 
+@pytest.mark.long
 @given(seed=seeds, beam_size=st.integers(1, 3))
 def test_a_forced_prefix_may_repeat_itself_but_what_follows_may_not(
     seed: int, beam_size: int
@@ -111,6 +114,7 @@ def test_a_forced_prefix_may_repeat_itself_but_what_follows_may_not(
             assert pairs[place] not in pairs[:place]
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas, data=st.data())
 def test_a_wide_beam_with_smallest_lengths_finds_what_brute_force_finds(
     seed: int, alpha: float, data: st.DataObject

@@ -87,6 +87,7 @@ def test_the_numbers_of_seeds_are_uniform_and_independent(dtype: torch.dtype) ->
         assert abs(both.corrcoef()[0, 1].item()) < 0.02
 
 
+@pytest.mark.long
 def test_rare_tokens_behind_probable_ones_are_drawn_as_often_as_they_should() -> None:
     # In float32, none of the 60,000 rare probabilities would change a sum of about 1.
     logits = torch.cat([torch.zeros(1), torch.full((60_000,), math.log(5e-8))])
@@ -114,6 +115,7 @@ def test_substreams_are_the_numbers_of_splitmix64(number: int, expected: int) ->
     assert int(substream(torch.tensor(1234567), torch.tensor(number))) % 2**64 == expected
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas)
 @pytest.mark.parametrize("limit", [{"temperature": 1e-9}, {"top_k": 1}, {"min_p": 1.0}, {"top_p": 1e-9}])  # fmt: skip
 def test_the_limits_of_sampling_are_greedy_search(
@@ -134,6 +136,7 @@ def test_of_equal_scores_top_k_keeps_the_first_as_greedy_search_does() -> None:
     assert found(sampled, 0) == found(greedy, 0)
 
 
+@pytest.mark.long
 @given(seed=seeds, num_best=st.integers(1, 4), data=st.data())
 def test_a_sample_depends_neither_on_its_batch_nor_on_the_number_of_samples(
     seed: int, num_best: int, data: st.DataObject
@@ -165,6 +168,7 @@ def test_samples_of_a_sentence_are_different_draws() -> None:
     assert len({tuple(tokens) for tokens in samples.ids[0].tolist()}) > 20
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas)
 def test_the_score_of_a_sample_is_its_log_probability_at_temperature_one(
     seed: int, alpha: float
@@ -190,6 +194,7 @@ def kept_by_plain_rules(
     return {token for token in kept if weights[token] >= min_p * weights[order[0]]}
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     temperature=st.sampled_from([0.3, 1.0, 2.5]),

@@ -52,6 +52,7 @@ class NoTokenTwice:
 LENGTHS = [1, 4, 2, 3, 1, 4, 4, 1, 2, 3, 4, 4]
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas)
 def test_greedy_search_takes_the_best_token_that_the_hook_allows(seed: int, alpha: float) -> None:
     tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=7)
@@ -69,6 +70,7 @@ def test_greedy_search_takes_the_best_token_that_the_hook_allows(seed: int, alph
         assert_scores_are_of_the_tokens([(score, tokens)], table, alpha)
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas, num_best=st.integers(1, 4))
 def test_a_wide_beam_with_a_hook_finds_what_brute_force_finds(
     seed: int, alpha: float, num_best: int
@@ -89,6 +91,7 @@ def test_a_wide_beam_with_a_hook_finds_what_brute_force_finds(
         assert_scores_are_of_the_tokens(actual, tables[sentence], alpha)
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas, beam_size=st.integers(1, 6))
 def test_the_state_of_a_hook_follows_the_rows_of_any_beam(
     seed: int, alpha: float, beam_size: int
@@ -163,6 +166,7 @@ def is_utf8(content: bytes) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_length", [1, 2, 3, 4])
 @given(seed=seeds)
 @settings(max_examples=15)
@@ -190,6 +194,7 @@ def test_every_hypothesis_is_whole_characters_and_none_of_those_is_lost(
 
 
 @pytest.mark.parametrize("looks_at_rows", [True, False])
+@pytest.mark.long
 @given(seed=seeds, beam_size=st.integers(1, 4))
 def test_whole_characters_follow_the_rows_of_any_beam(
     seed: int, beam_size: int, looks_at_rows: bool

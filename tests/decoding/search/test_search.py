@@ -30,6 +30,7 @@ from ..chains import (
 )
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     vocabulary=st.integers(3, 6),
@@ -56,6 +57,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(
         assert_scores_are_of_the_tokens(actual, tables[sentence], alpha)
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     lengths=max_lengths_of_three,
@@ -82,6 +84,7 @@ def test_any_beam_finds_what_the_same_rules_without_batches_and_early_stops_find
         assert_scores_are_of_the_tokens(actual, tables[sentence], alpha)
 
 
+@pytest.mark.long
 @given(
     seed=seeds,
     vocabulary=st.integers(3, 200),
@@ -126,6 +129,7 @@ SEARCHES: dict[str, Callable[..., Hypotheses]] = {
 any_search = pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES.keys())
 
 
+@pytest.mark.long
 @any_search
 @given(seed=seeds, lengths=st.lists(st.integers(0, 8), min_size=1, max_size=12), alpha=alphas)
 def test_a_sentence_does_not_depend_on_its_batch(
@@ -142,6 +146,7 @@ def test_a_sentence_does_not_depend_on_its_batch(
         assert found(together, sentence) == found(alone, 0)
 
 
+@pytest.mark.long
 @any_search
 @given(seed=seeds, lengths=max_lengths_of_three, alpha=alphas)
 def test_hypotheses_are_sorted_and_different_and_not_too_long(
@@ -156,6 +161,7 @@ def test_hypotheses_are_sorted_and_different_and_not_too_long(
         assert all(1 <= len(tokens) <= max_length for _, tokens in of_sentence)
 
 
+@pytest.mark.long
 @any_search
 @given(seed=seeds)
 def test_banned_tokens_are_never_chosen(search: Callable[..., Hypotheses], seed: int) -> None:
@@ -245,6 +251,7 @@ def test_without_an_end_symbol_a_wide_beam_finds_what_brute_force_finds() -> Non
     assert scores_of(found(hypotheses, 0)) == pytest.approx(scores_of(expected), abs=1e-12)
 
 
+@pytest.mark.long
 @any_search
 def test_low_precision_is_summed_in_float32(search: Callable[..., Hypotheses]) -> None:
     table = torch.full((1, 6, 6), -math.inf, dtype=torch.bfloat16)
@@ -327,6 +334,7 @@ def test_more_hypotheses_than_beams_are_refused() -> None:
         DecodingConfig(beam_size=2, num_best=3)
 
 
+@pytest.mark.long
 @given(seed=seeds, alpha=alphas)
 def test_a_beam_that_holds_everything_is_not_beaten_by_a_narrower_one(
     seed: int, alpha: float

@@ -36,6 +36,7 @@ def engine_and_requests(**decoding: object) -> tuple[PyTorchEngine, list[Request
     return made.engine, requests, made.decoding
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("step", [0, 1, 4])
 def test_neighbours_of_unwanted_sentences_keep_their_translations(

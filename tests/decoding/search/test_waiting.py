@@ -92,6 +92,7 @@ def _search(
     return greedy_search(*arguments) if options.beam_size == 1 else beam_search(*arguments)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", SEARCHES.values(), ids=SEARCHES.keys())
 def test_a_search_waits_for_the_device_once_in_each_step(settings: dict[str, Any]) -> None:
     num_groups = settings.get("diversity", {}).get("groups", 1)

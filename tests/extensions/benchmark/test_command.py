@@ -63,6 +63,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.long
 def test_the_report_is_on_standard_output_and_the_progress_on_standard_error(
     tmp_path: Path,
 ) -> None:
@@ -86,6 +87,7 @@ def test_parts_of_a_stream_that_cannot_be_shared_out_are_refused_before_the_corp
         run("--config", "multi30k-en-de.yaml", *options)
 
 
+@pytest.mark.long
 def test_json_is_one_object_and_two_of_them_are_compared(tmp_path: Path) -> None:
     for name in ("before.json", "after.json"):
         result = run("--config", "copy.yaml", *SETTINGS, "--json")
@@ -100,6 +102,7 @@ def test_json_is_one_object_and_two_of_them_are_compared(tmp_path: Path) -> None
     assert {row["name"] for row in compared["figures"]} >= {"backward, ms", "padding"}
 
 
+@pytest.mark.long
 def test_other_conditions_are_warned_of_on_standard_error() -> None:
     for name, size in (("before.json", 16), ("after.json", 32)):
         result = run("--config", "copy.yaml", *SETTINGS, "--set", f"model.d_ff={size}", "--json")
@@ -109,6 +112,7 @@ def test_other_conditions_are_warned_of_on_standard_error() -> None:
     assert "the conditions differ" not in result.stdout
 
 
+@pytest.mark.long
 def test_decoding_by_random_weights(tmp_path: Path) -> None:
     result = run("--decode", "--config", "copy.yaml", *SETTINGS, "--json")
     found = json.loads(result.stdout)
@@ -119,6 +123,7 @@ def test_decoding_by_random_weights(tmp_path: Path) -> None:
     assert files(tmp_path) == {}
 
 
+@pytest.mark.heavy
 def test_a_finished_run_lends_its_data_and_its_weights_and_does_not_change(tmp_path: Path) -> None:
     config = load_config("copy.yaml", [*TINY, "training.max_steps=2"])
     train(config)

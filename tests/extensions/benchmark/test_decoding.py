@@ -87,6 +87,7 @@ def test_watching_changes_no_translation(monkeypatch: pytest.MonkeyPatch) -> Non
     assert texts == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_forced", [True, False])
 def test_a_report_has_greedy_search_and_the_beam(
     is_forced: bool, monkeypatch: pytest.MonkeyPatch

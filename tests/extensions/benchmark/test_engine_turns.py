@@ -39,6 +39,7 @@ def names(turns: EngineTurns, beam_size: int) -> list[tuple[str, str]]:
     return [(one.engine, one.precision) for one in turns.figures if one.beam_size == beam_size]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_forced", [True, False])
 def test_every_engine_is_measured_with_every_search(is_forced: bool) -> None:
     pytest.importorskip("ctranslate2")
@@ -72,6 +73,7 @@ def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: 
         assert counts == {sum(len(request.ids) for request in requests)}
 
 
+@pytest.mark.long
 def test_without_ctranslate2_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     turns = measured(subject_of())
@@ -85,6 +87,7 @@ def test_without_ctranslate2_one_line_says_what_to_install(monkeypatch: pytest.M
     assert all(one.ratio is None for one in turns.figures)
 
 
+@pytest.mark.long
 def test_a_setting_that_ctranslate2_does_not_know_leaves_it_out() -> None:
     pytest.importorskip("ctranslate2")
     turns = measured(subject_of(no_repeat_ngram_size=3))

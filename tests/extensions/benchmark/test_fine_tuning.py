@@ -46,6 +46,7 @@ def benchmark(*overrides: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.heavy
 def test_the_vocabulary_is_that_of_the_other_run_and_frozen_parts_need_fewer_products() -> None:
     settings = [*TINY, "training.max_steps=2"]
     trained = train(load_config("copy.yaml", settings))

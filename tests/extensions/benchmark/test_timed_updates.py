@@ -40,6 +40,7 @@ def _threads_stay_as_they_are() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.long
 def test_the_phases_of_each_update_sum_up_to_its_time(trainee: Trainee) -> None:
     updates = trainee.train(0.0, at_least=4, phases=True)
     assert len(updates) == 4
@@ -53,6 +54,7 @@ def test_the_phases_of_each_update_sum_up_to_its_time(trainee: Trainee) -> None:
     assert set(without[0].phases.values()) == {0.0, without[0].phases["other"]}
 
 
+@pytest.mark.heavy
 def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_beforehand(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +76,7 @@ def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_befo
         assert min(update.phases.values()) > 0.0
 
 
+@pytest.mark.long
 def test_tokens_and_padding_are_those_of_the_batches(trainee: Trainee, data: PreparedData) -> None:
     updates = trainee.train(0.0, at_least=13, at_most=13)  # 25 batches of 8 pairs: one epoch
     sources, targets = data.train.lengths(torch.arange(200).numpy())
@@ -85,6 +88,7 @@ def test_tokens_and_padding_are_those_of_the_batches(trainee: Trainee, data: Pre
     assert trainee.cells_of_largest_batch == 8 * 10
 
 
+@pytest.mark.long
 def test_measuring_trains_the_weights_of_an_ordinary_training(
     trainee: Trainee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +121,7 @@ def test_no_hook_and_no_file_is_left(trainee: Trainee, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
+@pytest.mark.long
 def test_the_number_of_threads_is_that_of_the_config(data: PreparedData, tmp_path: Path) -> None:
     one, two = (
         Trainee(tiny_config(f"runtime.threads={number}"), data, tmp_path / "run")

@@ -158,6 +158,7 @@ def _small_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "SIDES", {"cpu": (16, 32)})
 
 
+@pytest.mark.long
 def test_a_report_has_every_figure_and_a_trial_of_what_it_suggests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_report_has_every_figure_and_a_trial_of_what_it_suggests(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_the_figures_of_a_training_in_bfloat16_have_their_own_peak(tmp_path: Path) -> None:
     config = tiny_config("runtime.precision=bfloat16")
     short = replace(SHORT, num_trials=0)
@@ -189,6 +191,7 @@ def test_the_figures_of_a_training_in_bfloat16_have_their_own_peak(tmp_path: Pat
     assert report.machine == "CPU, 1 thread, bfloat16"
 
 
+@pytest.mark.long
 def test_an_update_with_r_drop_needs_twice_the_products(tmp_path: Path) -> None:
     # An update is an epoch, so all updates have the same work.
     settings = "training.batch_sentences=100", "training.accumulate=2", "model.dropout=0.1"

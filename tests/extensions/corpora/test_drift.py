@@ -33,6 +33,7 @@ def test_a_clean_corpus_has_no_drift() -> None:
     assert stretches(source, target) == [Stretch(1, len(source), 0)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [150, 600, 1050])
 @pytest.mark.parametrize(("num_lines", "offset"), [(-1, -1), (1, 1), (-4, -4), (3, 3)])
 def test_lines_that_are_missing_or_too_many_are_found(

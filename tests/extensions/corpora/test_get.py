@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.extensions.corpora import downloads
 from transformer_cli.extensions.corpora.catalogues import CatalogueEntry, plain, read_catalogue
 from transformer_cli.extensions.corpora.downloads import download
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
@@ -152,10 +151,10 @@ def test_a_full_disk_is_named_and_not_tried_again(
 ) -> None:
     server.files["/a.bin"] = CONTENT
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(downloads, "_go_on", full)
+    monkeypatch.setattr(Path, "open", full)
     with pytest.raises(TryAgainError, match="No space left"):
         fetch_file(server, tmp_path)
 

@@ -212,6 +212,7 @@ def letters(document: str) -> Counter[str]:
     return Counter(sign for sign in text.upper() if sign.isalnum())
 
 
+@pytest.mark.long
 @given(st.lists(PARAGRAPHS, min_size=1, max_size=3))
 def test_equal_translations_keep_every_byte_and_others_lose_and_double_nothing(
     paragraphs: list[str],

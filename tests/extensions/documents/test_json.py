@@ -35,6 +35,7 @@ def squeezed(value: Any) -> Any:
     )
 
 
+@pytest.mark.long
 @given(VALUES, st.booleans(), st.sampled_from([None, 2, "\t"]))
 def test_all_strings_change_and_nothing_else(
     value: Any, is_ascii: bool, indent: int | str | None

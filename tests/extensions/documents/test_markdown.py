@@ -54,6 +54,7 @@ def structure(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @given(PARTS)
 def test_a_translation_has_the_structure_of_its_source(parts: list[str]) -> None:
     text = "".join(parts).replace("\udc80", "").replace("\0", "")

@@ -99,6 +99,7 @@ PARTS = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.lists(PARTS, max_size=5).map("".join))
 def test_equal_translations_keep_every_byte_and_others_every_element(paragraph: str) -> None:
     data = odt(paragraph)

@@ -118,6 +118,7 @@ def test_an_identity_translation_gives_identical_bytes(end: str) -> None:
 STRINGS = st.text(st.sampled_from('ab \n\t"\\<>/%s{}'), max_size=30)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(STRINGS, STRINGS), max_size=8, unique_by=lambda pair: pair[0]))
 def test_catalogues_that_polib_writes_come_back_and_are_translated(
     pairs: list[tuple[str, str]],

@@ -164,6 +164,7 @@ def test_a_plain_text_takes_little_memory_for_each_short_line() -> None:
     assert num_bytes / num_lines < 400
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["txt", "html", "md", "csv", "srt", "po"])
 def test_a_refused_document_of_a_mebibyte_takes_little_memory(name: str) -> None:
     data = TEXTS[name](1)

@@ -100,6 +100,7 @@ TEXTS = st.lists(
 ).map(" ".join)  # fmt: skip
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(TEXTS, st.integers(1, 6)), max_size=8),
     st.sampled_from(["\n", "\r\n"]),

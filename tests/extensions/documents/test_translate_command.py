@@ -209,6 +209,7 @@ def translate_in(name: str, encoding: str | None) -> None:
     translate_document_file(given, Path("out"), TranslateOptions())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 @pytest.mark.parametrize("encoding", ["windows-1252", "cp850", "utf-16"])
 @pytest.mark.parametrize("name", LEGACY)

@@ -30,6 +30,7 @@ WITH_TERMS = ModelTranslator.of(
 PARTS = [*WORDS, "uno due. Tre quattro.", "<b>", "</b>", "<i>", "</i>", "<img>", "<code>x</code>", "{name}", "%s", " ", " ", ".", "\n", "&amp;", "https://x.org", "42", "<p>", "\x01", "\u00a0"]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [MODEL, WITH_TERMS], ids=["plain", "with a glossary"])
 @settings(max_examples=30)
 @given(parts=st.lists(st.sampled_from(PARTS), max_size=25))

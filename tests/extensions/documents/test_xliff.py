@@ -131,6 +131,7 @@ UNITS = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(UNITS, max_size=4))
 def test_equal_translations_keep_every_byte_and_others_all_tags(units: list[str]) -> None:
     text = xliff(*units, attributes='source-language="en" target-language="en"')

@@ -57,6 +57,7 @@ def shape_of_lxml(element: "etree._Element") -> list[object]:
     return [name.namespace or "", name.localname, dict(element.attrib), children]
 
 
+@pytest.mark.long
 @given(elements())
 def test_elements_texts_and_attributes_are_those_that_lxml_reads(inner: str) -> None:
     text = f'<?xml version="1.0"?><!-- x --><root xmlns:b="urn:b">{inner}</root>'

@@ -104,6 +104,7 @@ def squeezed(value: Any, *, is_changed: bool) -> Any:
     return value
 
 
+@pytest.mark.long
 @given(VALUES, st.sampled_from([None, True, False]), st.sampled_from([None, "'", '"', "|", ">"]))
 def test_all_strings_change_and_nothing_else(
     value: Any, flow: bool | None, style: str | None

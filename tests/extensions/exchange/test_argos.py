@@ -31,6 +31,7 @@ def trained(tmp_path: Path) -> TrainedModel:
     return random_run(tmp_path / "run", tokenizer=OF_SENTENCEPIECE)
 
 
+@pytest.mark.long
 def test_the_package_translates_as_the_run_does(trained: TrainedModel, tmp_path: Path) -> None:
     path = tmp_path / "en-it.argosmodel"
     [agreement] = export_run(trained, ArgosFormat(), path, lines=ENGLISH).agreements

@@ -44,6 +44,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
 def test_the_folder_translates_as_the_run_does(changes: dict[str, Any], tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run", **changes)
@@ -58,6 +59,7 @@ def test_the_folder_translates_as_the_run_does(changes: dict[str, Any], tmp_path
     }
 
 
+@pytest.mark.long
 def test_without_any_text_random_words_are_compared(tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run")
     [agreement] = export_run(trained, CTranslate2Format(), tmp_path / "out").agreements
@@ -103,6 +105,7 @@ class OtherText(CTranslate2Format):
         return engine
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("format_", "problem"),
     [

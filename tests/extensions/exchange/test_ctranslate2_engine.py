@@ -73,6 +73,7 @@ def engines() -> Engines:
     return Engines(model_without_banned_tokens())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch_tokens", [1, 12, 4096])
 @pytest.mark.parametrize("max_length", [None, 3])
 def test_greedy_search_finds_what_pytorch_finds_in_any_batch(
@@ -143,6 +144,7 @@ def test_the_settings_of_the_text_pipeline_are_those_of_every_engine(
     assert engines.ctranslate2.translate(REQUESTS[:1], options) == usual
 
 
+@pytest.mark.long
 def test_pytorch_translates_what_has_terms(engines: Engines) -> None:
     term = Term(((9, 5),))
     requests = [request._replace(terms=(term,)) for request in REQUESTS[:2]]

@@ -61,6 +61,7 @@ def _never() -> PyTorchEngine:
     raise AssertionError("CTranslate2 alone translates")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 def test_greedy_tokens_and_scores_are_those_of_pytorch(changes: dict[str, object]) -> None:
     pytest.importorskip("ctranslate2")

@@ -44,6 +44,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
 def test_the_folder_translates_as_the_run_does(changes: dict[str, Any], tmp_path: Path) -> None:
     trained = random_run(tmp_path / "run", **changes)
@@ -107,6 +108,7 @@ class OtherText(HuggingFaceFormat):
         (path / "tokenizer.json").write_text(json.dumps(content | {"decoder": {"type": "Fuse"}}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("format_", "problem"),
     [
@@ -140,6 +142,7 @@ def test_quantised_weights_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_the_settings_of_decoding_are_those_of_the_run(tmp_path: Path) -> None:
     from transformers import GenerationConfig
 
@@ -153,6 +156,7 @@ def test_the_settings_of_decoding_are_those_of_the_run(tmp_path: Path) -> None:
     assert sorted(found.bad_words_ids) == [[0], [1], [2]]
 
 
+@pytest.mark.long
 def test_the_readme_is_code_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,6 +179,7 @@ FOLDERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", FOLDERS.values(), ids=FOLDERS)
 def test_the_folder_gives_the_logits_of_the_original(
     changes: dict[str, Any], tmp_path: Path

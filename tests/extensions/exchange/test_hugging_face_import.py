@@ -64,6 +64,7 @@ def in_transformers(folder: Path) -> tuple[Any, Any]:
     return MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder).eval()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("separate_vocabs", [False, True])
 def test_greedy_translations_are_those_of_transformers(
     separate_vocabs: bool, tmp_path: Path

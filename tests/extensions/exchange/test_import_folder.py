@@ -13,11 +13,9 @@ from transformer_cli.checkpoint import TrainedModel, load_trained
 from transformer_cli.extensions.exchange.argos import ArgosFormat
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.export import export_run
-from transformer_cli.extensions.exchange.export_format import ExportFormat
 from transformer_cli.extensions.exchange.hugging_face import HuggingFaceFormat
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.model_folder import NamedLanguages
-from transformer_cli.extensions.exchange.onnx import OnnxFormat
 from transformer_cli.process.errors import DataError, MissingInputError
 
 from .small_runs import ENGLISH, random_run
@@ -34,6 +32,7 @@ def run_with_small_weights(folder: Path, **changes: Any) -> TrainedModel:
     return trained
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
 def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
     trained = run_with_small_weights(tmp_path / "run", **changes)
@@ -53,6 +52,7 @@ def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_pat
         assert getattr(back.config, section) == getattr(trained.config, section)
 
 
+@pytest.mark.long
 def test_what_transformers_has_trained_further_comes_back(tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -132,18 +132,19 @@ def assert_same(found: TrainedModel, expected: TrainedModel) -> None:
         assert getattr(found.config, section) == getattr(expected.config, section)
 
 
-@pytest.mark.parametrize("wanted", [CTranslate2Format(), OnnxFormat()], ids=lambda one: one.name)
+@pytest.mark.long
 @pytest.mark.parametrize("changes", SHAPES.values(), ids=SHAPES)
-def test_an_export_for_another_program_comes_back_bit_for_bit(
-    changes: dict[str, Any], wanted: ExportFormat, tmp_path: Path
+def test_an_export_for_ctranslate2_comes_back_bit_for_bit(
+    changes: dict[str, Any], tmp_path: Path
 ) -> None:
     trained = random_run(tmp_path / "run", **changes)
-    export = export_run(trained, wanted, tmp_path / "out", lines=ENGLISH).path
+    export = export_run(trained, CTranslate2Format(), tmp_path / "out", lines=ENGLISH).path
     found, compared = back(export, tmp_path)
     assert_same(found, trained)
     assert compared == ["the weights are those of the exported run (their SHA-256 is equal)"]
 
 
+@pytest.mark.long
 def test_an_argos_package_comes_back_with_the_bias_that_the_package_does_not_have(
     tmp_path: Path,
 ) -> None:

@@ -53,6 +53,7 @@ def card_of(trained: TrainedModel, options: CardOptions = NO_OPTIONS) -> dict[st
     return card_files(trained, float32_translator(trained, 1), "use it", options=options)
 
 
+@pytest.mark.long
 def test_a_card_says_what_the_files_of_the_run_say(trained: TrainedModel) -> None:
     files = card_of(trained)
     text = files[CARD].decode()
@@ -73,6 +74,7 @@ def test_a_card_says_what_the_files_of_the_run_say(trained: TrainedModel) -> Non
     assert len(files) == 2
 
 
+@pytest.mark.long
 def test_the_metadata_is_a_valid_model_index_with_the_scores_of_the_validation(
     trained: TrainedModel, tmp_path: Path
 ) -> None:

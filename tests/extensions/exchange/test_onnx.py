@@ -15,6 +15,7 @@ from transformer_cli.extensions.exchange.export import export_run
 from transformer_cli.extensions.exchange.onnx import OnnxFormat
 
 from .small_runs import ENGLISH, random_run
+from .test_import_folder import assert_same, back
 
 pytest.importorskip("onnxscript")
 
@@ -65,14 +66,22 @@ def exported(folder: Path, changes: dict[str, Any]) -> tuple[TrainedModel, Path]
     return trained, folder / "out"
 
 
-def test_onnxruntime_translates_as_the_run_does(tmp_path: Path) -> None:
-    exported(tmp_path, RUNS["two vocabularies"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("changes", [*RUNS.values()][1:], ids=[*RUNS][1:])
-def test_onnxruntime_translates_as_every_run_does(changes: dict[str, Any], tmp_path: Path) -> None:
-    exported(tmp_path, changes)
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if number else pytest.mark.long)
+        for number, name in enumerate(RUNS)
+    ],
+)
+def test_onnxruntime_translates_as_the_run_does_and_the_run_comes_back_bit_for_bit(
+    name: str, tmp_path: Path
+) -> None:
+    """PyTorch takes seconds to trace a model, so one model alone is for every day."""
+    trained, folder = exported(tmp_path, RUNS[name])
+    found, compared = back(folder, tmp_path)
+    assert_same(found, trained)
+    assert compared == ["the weights are those of the exported run (their SHA-256 is equal)"]
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,7 @@ def marian(folder: Path, vocabulary: dict[str, int], contents: tuple[bytes, byte
     return MarianTokenizer(*files)
 
 
+@pytest.mark.long
 def test_ids_and_texts_are_those_of_transformers(tmp_path: Path) -> None:
     found, vocabulary, contents = tokenizers()
     theirs = marian(tmp_path, vocabulary, contents)
@@ -145,6 +146,7 @@ def test_equal_models_give_one_tokenizer() -> None:
     assert both.source is both.target
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -48,6 +48,7 @@ def in_transformers(source: Tokenizer, content: dict[str, Any], folder: Path) ->
     return AutoTokenizer.from_pretrained(folder)
 
 
+@pytest.mark.long
 @FORMS
 @pytest.mark.parametrize(
     "text", [*ENGLISH, *ITALIAN, SPECIAL_TEXT, INVISIBLE_TEXT, "", " ", "unknown ζ words"]
@@ -86,6 +87,7 @@ def test_a_tag_before_the_text_is_the_token_of_this_tag(
         assert found == [source.tag_id("<2fr>"), *source.encode(text), source.eos_id]
 
 
+@pytest.mark.long
 def test_no_source_text_gets_a_token_of_the_target(kind: str) -> None:
     from tokenizers import Tokenizer as HuggingFaceTokenizer
 

@@ -20,6 +20,7 @@ from transformer_cli.text import SequenceFormat
 
 from .marian_folders import sentences
 
+pytestmark = pytest.mark.process  # weights that are pickled are read in a process
 WIDTH, NUM_HEADS, LENGTH, D_FF = 16, 8, 24, 20
 SPECIALS = ["[UNK]", "[PAD]", "[SOS]", "[EOS]"]
 
@@ -139,6 +140,7 @@ def write_tutorial(
     return folder, state, both
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_of_video", [True, False])
 def test_logits_and_ids_are_those_of_the_tutorial(is_of_video: bool, tmp_path: Path) -> None:
     folder, state, (source, target) = write_tutorial(tmp_path, is_of_video=is_of_video)

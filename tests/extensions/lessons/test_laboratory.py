@@ -1,6 +1,7 @@
 """The laboratory: configs of the variants, trainings that variants share, parts that are replaced, and runs that no other command finds."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from transformer_cli.extensions.lessons.ablations import (
 from transformer_cli.extensions.lessons.laboratory import (
     MEASURES,
     REPLACEMENTS,
+    VariantOutcome,
     configs_of,
     remove_replaced,
     replaced,
@@ -92,17 +94,32 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_runs_of_an_ablation_are_not_found_as_the_newest_run(here: Path) -> None:
-    try_variants(ablation_named("no-positions"), Path("ablations/no-positions"), TWO_STEPS)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[VariantOutcome]]:
+    """A folder with ablations/no-positions, whose trainings are finished, and what came out."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        ablation = ablation_named("no-positions")
+        return folder, try_variants(ablation, Path("ablations/no-positions"), TWO_STEPS)
+
+
+def test_the_runs_of_an_ablation_are_not_found_as_the_newest_run(
+    finished: tuple[Path, list[VariantOutcome]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished[0])
     with pytest.raises(MissingInputError, match="no run under runs/"):
         find_run()
     assert find_run("ablations/no-positions/no-positions").is_dir()
 
 
-def test_a_finished_training_is_measured_again_with_the_same_result(here: Path) -> None:
-    ablation, folder = ablation_named("no-positions"), Path("ablations/x")
-    first = try_variants(ablation, folder, TWO_STEPS)
-    again = try_variants(ablation, folder, TWO_STEPS)
+def test_a_finished_training_is_measured_again_with_the_same_result(
+    here: Path, finished: tuple[Path, list[VariantOutcome]]
+) -> None:
+    folder = Path("ablations/no-positions")
+    there, first = finished
+    shutil.copytree(there / folder, folder, symlinks=True)
+    again = try_variants(ablation_named("no-positions"), folder, TWO_STEPS)
     assert [one.figures for one in again] == [one.figures for one in first]
     assert len(list(read_json_lines(folder / "with-positions/metrics.jsonl"))) == 3
 
@@ -115,6 +132,7 @@ def test_variants_that_differ_in_decoding_share_one_training(here: Path) -> None
     assert len(outcomes) == len(ablation.variants) > 1
 
 
+@pytest.mark.heavy
 def test_checkpoints_of_a_model_with_a_replaced_part_are_removed(here: Path) -> None:
     ablation = ablation_named("no-scaling")
     usual, changed = outcomes = try_variants(ablation, Path("x"), TWO_STEPS)
@@ -124,17 +142,18 @@ def test_checkpoints_of_a_model_with_a_replaced_part_are_removed(here: Path) -> 
         find_run(str(changed.folder))
 
 
-def test_another_seed_gives_other_figures(here: Path) -> None:
+def test_another_seed_gives_other_figures(
+    here: Path, finished: tuple[Path, list[VariantOutcome]]
+) -> None:
     ablation = ablation_named("no-positions")
-    one, other = (
-        try_variants(ablation, Path(seed), [*TWO_STEPS, f"seed={seed}"])[0].figures["loss"]
-        for seed in ("1", "2")
-    )
-    assert one != other
+    alone = replace(ablation, variants=ablation.variants[:1])
+    [other] = try_variants(alone, Path("2"), [*TWO_STEPS, "seed=2"])
+    assert configs_of(ablation)[0].seed != 2
+    assert finished[1][0].figures["loss"] != other.figures["loss"]
 
 
-def test_an_outcome_is_plain_json(here: Path) -> None:
-    [outcome, *_] = try_variants(ablation_named("no-positions"), Path("x"), TWO_STEPS)
+def test_an_outcome_is_plain_json(finished: tuple[Path, list[VariantOutcome]]) -> None:
+    outcome = finished[1][0]
     facts = json.loads(json.dumps(outcome.as_json()))
     assert facts["variant"] == "with positions"
     assert set(facts["figures"]) == set(ablation_named("no-positions").measures)

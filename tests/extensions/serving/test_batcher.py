@@ -63,6 +63,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.text("ab", max_size=9), max_size=5), max_size=8))
 def test_each_caller_gets_the_results_of_its_own_items(of_callers: list[list[str]]) -> None:
     batcher = Batcher("test")

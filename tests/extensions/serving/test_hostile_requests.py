@@ -48,6 +48,7 @@ def test_a_body_that_announces_more_than_the_limit_is_refused_unread(
     assert answer.status_code == 413
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     "content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"]
@@ -109,6 +110,7 @@ BAD_VALUES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("case", BAD_BODIES)
 def test_a_bad_body_is_an_error_of_the_client(client: TestClient, path: str, case: str) -> None:
@@ -154,6 +156,7 @@ _VALUES = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(
     st.sampled_from(PATHS),
@@ -246,6 +249,7 @@ def test_a_server_that_still_loads_lives_but_is_not_ready() -> None:
     service.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("error", "status"),
     [
@@ -260,9 +264,9 @@ def test_an_error_that_nobody_expected_is_answered_as_every_other_one(
 ) -> None:
     async def failing(*arguments: Any, **options: Any) -> Any:
         raise error
+        yield b""
 
-    monkeypatch.setattr("starlette.requests.Request.body", failing)
-    monkeypatch.setattr("starlette.requests.Request._get_form", failing)
+    monkeypatch.setattr("starlette.requests.Request.stream", failing)
     with served(small_runs(TRANSLATOR)) as (client, _):
         answer = client.post(path, data=GOOD, files={"file": ("a.txt", b"uno")})
     assert answer.status_code == status

@@ -70,6 +70,7 @@ def completions(
     return words
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("prefix", ["", "Dov'è", "Il treno"])
 def test_words_of_several_tokens_are_whole_and_have_the_product(
     subwords: Translator, prefix: str

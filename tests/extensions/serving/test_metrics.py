@@ -2,12 +2,15 @@
 
 import re
 
+import pytest
+
 from .served_translators import LINES, served, small_runs, small_translator
 
 LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"{}]*"(,[a-z]+="[^"{}]*")*\})? -?[0-9.e+-]+')
 GOOD = {"q": LINES[3], "source": "en", "target": "it"}
 
 
+@pytest.mark.long
 def test_metrics_count_requests_sentences_and_the_cache() -> None:
     with served(small_runs(small_translator())) as (client, _):
         for _ in range(3):

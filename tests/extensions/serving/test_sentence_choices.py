@@ -8,6 +8,7 @@ from transformer_cli.process.errors import UsageError
 from .served_translators import LINES, small_translator
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", LINES[:12])
 def test_the_first_one_is_the_translation_of_the_stream(line: str) -> None:
     translator = small_translator(max_length=6, beam_size=4)

@@ -101,6 +101,7 @@ def test_after_an_error_with_gpus_no_process_waits_for_the_others(
     assert calls == ["disconnected" if disconnects else "ends soon"]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarm")
 def test_a_process_that_does_not_end_by_itself_is_ended() -> None:
     code = "import time; from transformer_cli.training import joining; joining._end_within(1); time.sleep(60)"
@@ -122,6 +123,7 @@ def test_memory_that_is_too_small_for_a_sum_is_no_lost_process() -> None:
         Processes(0, 2).together(fails)
 
 
+@pytest.mark.process
 def test_training_with_one_process_imports_nothing_of_sharding() -> None:
     """`torch.distributed.tensor` alone takes two seconds to import."""
     check = "import sys, transformer_cli.training.run; print([name for name in sys.modules if 'fsdp' in name or 'distributed.tensor' in name])"

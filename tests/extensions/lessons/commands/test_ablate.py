@@ -49,6 +49,7 @@ def test_the_answer_trains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_run_prints_one_json_object_with_the_figures_of_each_variant(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -60,6 +61,7 @@ def test_a_run_prints_one_json_object_with_the_figures_of_each_variant(
     assert json.loads(Path(f"out/{NAME}/result.json").read_text()) == facts
 
 
+@pytest.mark.long
 def test_a_run_prints_a_table_and_draws_the_curves(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_list_has_one_line_for_each_picture(capsys: pytest.CaptureFixture[st
     )
 
 
+@pytest.mark.long
 def test_a_file_is_the_picture_that_python_draws(tmp_path: Path) -> None:
     overrides = ["model.d_model=256"]
     for ending in (".png", ".svg", ".PDF"):
@@ -46,12 +47,14 @@ def test_a_file_is_the_picture_that_python_draws(tmp_path: Path) -> None:
         assert path.read_bytes() == bytes_of(figure, ending.lower())
 
 
+@pytest.mark.long
 def test_several_pictures_go_into_a_folder_that_is_made(tmp_path: Path) -> None:
     draw_command(["masks", "residuals", "masks"], tmp_path / "new" / "deep")
     names = sorted(path.name for path in (tmp_path / "new" / "deep").iterdir())
     assert names == ["masks.png", "residuals.png"]
 
 
+@pytest.mark.long
 def test_one_picture_goes_into_a_folder_too(tmp_path: Path) -> None:
     (tmp_path / "v1.0").mkdir()
     draw_command(["masks"], tmp_path / "v1.0")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from transformer_cli.extensions.lessons.exercises.catalogue import EXERCISES, exercise_named
 
 from ....launcher import Tfm
@@ -113,6 +115,7 @@ def is_running(pid: int) -> bool:
     return not status.is_file() or ") Z " not in status.read_text()
 
 
+@pytest.mark.process
 def test_pytest_runs_the_same_checks(tfm: Tfm) -> None:
     assert tfm("exercises", "mine").exit_code == 0
     fill_in(tfm, "causal_mask")

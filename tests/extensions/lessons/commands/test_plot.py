@@ -59,6 +59,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, float]]:
     return {f"{row['metric']} {row['run']} {row['of']}": row for row in found["values"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_picture_has_the_background_of_its_theme(theme: str) -> None:
     record_run("a")
@@ -68,6 +69,7 @@ def test_a_picture_has_the_background_of_its_theme(theme: str) -> None:
     assert (brightness > 200) == (theme == "light")
 
 
+@pytest.mark.long
 def test_svg_files_of_equal_runs_are_equal() -> None:
     record_run("a")
     first, second = (make("a", output=name).read_bytes() for name in ("1.svg", "2.svg"))
@@ -123,6 +125,7 @@ def test_a_run_named_twice_is_drawn_once_and_equal_names_show_their_paths(
     assert list(printed(capsys)) == ["bleu runs/a validation", "bleu elsewhere/a validation"]
 
 
+@pytest.mark.long
 def test_a_run_without_validations_has_the_curves_of_its_training(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -134,6 +137,7 @@ def test_a_run_without_validations_has_the_curves_of_its_training(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -148,6 +152,7 @@ def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
         make("empty")
 
 
+@pytest.mark.long
 def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
     record(record_run("a"), 50, float("nan"))
     make("a")
@@ -174,6 +179,7 @@ def test_what_cannot_be_drawn_is_refused(
     assert not Path(str(output)).exists()
 
 
+@pytest.mark.long
 def test_the_page_names_no_address_and_escapes_names() -> None:
     record_run("a<b>")
     page = make("a<b>", output="curves.html").read_text(encoding="utf-8")
@@ -183,6 +189,7 @@ def test_the_page_names_no_address_and_escapes_names() -> None:
     assert "<b>" not in page
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_a_browser_shows_the_curves_of_the_page(tmp_path: Path) -> None:
     assert CHROMIUM is not None
@@ -213,6 +220,7 @@ def test_a_browser_shows_the_curves_of_the_page(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_pdf_is_drawn_into_a_folder_that_is_made() -> None:
     record_run("a")
     assert make("a", output="new/deep/curves.pdf").read_bytes().startswith(b"%PDF")

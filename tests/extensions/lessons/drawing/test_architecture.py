@@ -25,6 +25,7 @@ def heights_of(*overrides: str) -> dict[str, float]:
     return {text.get_text(): text.get_position()[1] for text in axes.texts}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", shipped_configs())
 def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(name: str) -> None:
     texts, config = texts_of(config=name), load_config(name)
@@ -42,6 +43,7 @@ def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(n
     assert ("encoder.norm" in texts) == config.model.has_final_norm
 
 
+@pytest.mark.long
 def test_the_norm_stands_below_or_above_its_sub_layer_as_in_the_wiring() -> None:
     pre = heights_of("model.norm_placement=pre")
     post = heights_of("model.norm_placement=post")
@@ -49,6 +51,7 @@ def test_the_norm_stands_below_or_above_its_sub_layer_as_in_the_wiring() -> None
     assert post["feed_forward_norm"] > post["feed_forward"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tied", "num_tables", "num_links"), [("none", 0, 0), ("target-output", 1, 1), ("all", 2, 2)]
 )
@@ -70,6 +73,7 @@ def test_a_shared_vocabulary_is_one_box_and_two_vocabularies_are_two() -> None:
     ]
 
 
+@pytest.mark.long
 def test_kinds_of_positions_are_shown() -> None:
     assert texts_of().count("adds SinusoidalPositions") == 2
     assert texts_of("model.positions=learned").count("adds LearnedPositions") == 2

@@ -53,6 +53,7 @@ def test_the_lines_hold_the_recorded_numbers() -> None:
     assert bleu.get_xlim() == losses.get_xlim()
 
 
+@pytest.mark.long
 def test_the_note_about_thin_lines_stands_above_the_curves() -> None:
     figure = drawn(runs(), "loss")
     figure.draw_without_rendering()
@@ -97,6 +98,7 @@ def test_a_value_without_neighbours_is_a_mark() -> None:
     assert (line.get_marker(), line.get_markevery()) == ("o", [0])
 
 
+@pytest.mark.long
 def test_many_runs_have_a_legend_that_fits_into_the_picture() -> None:
     [run] = runs()[:1]
     many = [PlottedRun(f"a run with a long name, number {number}", run.members) for number in range(12)]  # fmt: skip

@@ -38,6 +38,7 @@ def test_the_description_holds_texts_data_images_and_boxes() -> None:
     assert "FancyArrowPatch #1f77b4ff 0 0 1 1\n" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [

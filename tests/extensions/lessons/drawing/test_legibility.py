@@ -46,6 +46,7 @@ def shown_texts(figure: Any) -> list[tuple[str, Any, float]]:
         ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "overrides"), SUBJECTS)
 def test_texts_are_large_enough_inside_the_picture_and_apart(
     name: str, overrides: tuple[str, ...]
@@ -66,6 +67,7 @@ def test_texts_are_large_enough_inside_the_picture_and_apart(
         assert both_x < 2 or both_y < 8, f"{text!r} and {other!r} overlap"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "overrides",
     [(), ("model.num_kv_heads=2", "model.qk_norm=true", "model.positions=rotary")],
@@ -113,6 +115,7 @@ def test_curves_stand_out_from_the_background(theme: Theme) -> None:
         assert contrast(color, theme.background) >= 3.0
 
 
+@pytest.mark.long
 def test_the_name_of_a_config_is_not_read_as_a_formula() -> None:
     [axes] = draw_picture("architecture").get_axes()
     assert not any(text.get_parse_math() for text in axes.texts)

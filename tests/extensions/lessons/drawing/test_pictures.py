@@ -16,6 +16,7 @@ BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 QUICK = [name for name in PICTURES if name != "batches"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUICK)
 def test_the_same_picture_has_the_same_description_and_a_picture_on_dark_another(name: str) -> None:
     first, again, dark = draw_picture(name), draw_picture(name), draw_picture(name, theme="dark")
@@ -24,6 +25,7 @@ def test_the_same_picture_has_the_same_description_and_a_picture_on_dark_another
     assert digest_of(first) == digest_of(again) != digest_of(dark)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUICK)
 def test_saving_a_picture_does_not_change_its_description_and_gives_a_small_file(name: str) -> None:
     figure = draw_picture(name)
@@ -32,6 +34,7 @@ def test_saving_a_picture_does_not_change_its_description_and_gives_a_small_file
     assert describe_figure(figure) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", FORMATS)
 def test_equal_pictures_give_equal_files(ending: str) -> None:
     contents = [bytes_of(draw_picture("schedule"), ending) for _ in range(2)]
@@ -39,6 +42,7 @@ def test_equal_pictures_give_equal_files(ending: str) -> None:
     assert contents[0] == contents[1]
 
 
+@pytest.mark.long
 def test_the_settings_of_the_user_for_matplotlib_do_not_change_a_picture() -> None:
     import matplotlib
 
@@ -70,6 +74,7 @@ def test_a_config_that_a_picture_cannot_show_is_refused(
         draw_picture(name, config="copy.yaml", overrides=["model.positions=none", *overrides])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "overrides"),
     [

@@ -74,6 +74,7 @@ def test_every_kind_of_schedule_has_a_panel_with_its_name() -> None:
     assert [*curves()] == [*KINDS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "step", "rate"),
     [
@@ -90,6 +91,7 @@ def test_a_curve_has_the_value_of_its_formula(kind: str, step: int, rate: float)
     assert curves()[kind][step] == pytest.approx(rate, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "noam"])
 def test_the_warm_up_ends_at_the_peak(kind: str) -> None:
     assert curves()[kind][4000] == pytest.approx(PEAK)

@@ -37,6 +37,7 @@ def test_the_solution_passes(exercise: Exercise, tmp_path: Path) -> None:
     check(exercise.name, exercise.solution_file.read_text(encoding="utf-8"), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: f"{one.exercise}: {one.message}"[:70])
 def test_a_mistake_is_named(mutant: Mutant, tmp_path: Path) -> None:
     with pytest.raises(WrongAnswer) as wrong:

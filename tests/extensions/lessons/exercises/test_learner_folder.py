@@ -27,6 +27,7 @@ from transformer_cli.process.errors import CannotCreateError, MissingInputError,
 
 from .solved import solve
 
+pytestmark = pytest.mark.process
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.name)
 
 
@@ -208,6 +209,7 @@ def test_a_file_that_is_missing_or_half_blank_fails(tmp_path: Path) -> None:
     assert outcomes[2].message == "the function join_heads is still blank"
 
 
+@pytest.mark.long
 def test_functions_that_do_not_work_together_fail_in_the_finale() -> None:
     functions: dict[str, Any] = {one.name: load_module(one.solution_file) for one in EXERCISES}
     heads = functions["heads"]

@@ -96,6 +96,7 @@ def plain_states(table: Tensor, max_length: int, alpha: float, beam_size: int) -
     return fates
 
 
+@pytest.mark.long
 @given(seeds, alphas, st.integers(1, 3))
 def test_with_a_wide_beam_the_tree_holds_every_sequence_with_its_log_probability(
     seed: int, alpha: float, max_length: int
@@ -149,6 +150,7 @@ def test_each_step_keeps_drops_and_finishes_what_a_plain_beam_search_does(
     assert best == winner
 
 
+@pytest.mark.long
 @given(seeds, alphas, st.integers(1, 5))
 def test_an_observer_changes_nothing(seed: int, alpha: float, beam_size: int) -> None:
     chains = random_chain(seed, num_sentences=1, vocabulary=8)

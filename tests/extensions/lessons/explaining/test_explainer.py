@@ -49,6 +49,7 @@ def test_the_translations_of_these_tests_differ(small: Translator) -> None:
     assert any(1 < len(text.split()) < 8 for text in texts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("beam_size", [1, 2, 4, 8])
 def test_the_winning_path_is_the_translation(small: Translator, line: str, beam_size: int) -> None:
@@ -87,6 +88,7 @@ def test_the_numbers_of_a_hypothesis_add_up(explained: LineExplanation) -> None:
             assert all(other.probability == token.probability for other in same)
 
 
+@pytest.mark.long
 def test_words_and_links_are_those_of_the_details_of_a_translation(small: Translator) -> None:
     for line in LINES:
         [translation] = small.translate([line], with_details=True)
@@ -176,6 +178,7 @@ def test_alignment_names_the_source_token_that_is_read_most(explained: LineExpla
         assert weight == pytest.approx(mean[target, source], abs=1e-6)
 
 
+@pytest.mark.long
 def test_a_branch_goes_on_as_a_translation_with_this_beginning(
     small: Translator, explained: LineExplanation
 ) -> None:

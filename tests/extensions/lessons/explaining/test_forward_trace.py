@@ -85,6 +85,7 @@ def test_every_weight_of_the_model_is_used_by_a_listed_module(variant: dict[str,
     assert listed == {name: tuple(one.shape) for name, one in model.named_parameters()}
 
 
+@pytest.mark.long
 @each_variant
 def test_a_linear_map_has_the_shapes_of_its_weights(variant: dict[str, object]) -> None:
     linear = [

@@ -78,6 +78,7 @@ class Addresses(HTMLParser):
         self.found += [f"{tag} {name}" for name, _ in attrs if name in ("src", "href", "action")]
 
 
+@pytest.mark.long
 def test_the_page_names_no_address(page: str) -> None:
     parser = Addresses()
     parser.feed(page)
@@ -111,6 +112,7 @@ def test_no_text_can_end_the_script_or_fill_a_place_of_the_template() -> None:
     assert page.encode("utf-8", "replace")
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_a_browser_draws_the_page_and_answers_clicks(page: str, tmp_path: Path) -> None:
     assert CHROMIUM is not None

@@ -100,6 +100,7 @@ def test_lines_fit_into_a_narrow_terminal_where_pictures_can_be_broken() -> None
     assert sum(line.count("layer 5") for line in pictures) >= 1
 
 
+@pytest.mark.long
 def test_colors_change_nothing_but_colors() -> None:
     explained = explanation()
     plain, colored = printed(explained), printed(explained, has_colors=True)
@@ -163,6 +164,7 @@ def test_padding_counts_columns() -> None:
     assert padded("abcdef", 4) == "abc…"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ["uno due", "uno $due$ 你好 tre " * 3])
 def test_a_slide_is_a_png_of_sixteen_to_nine(line: str) -> None:
     figure = draw_slide(explanation(line, max_length=40))
