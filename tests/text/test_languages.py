@@ -2,7 +2,12 @@
 
 import pytest
 
-from transformer_cli.text.languages import LANGUAGE_OF_NAME, guess_language, language_in
+from transformer_cli.text.languages import (
+    LANGUAGE_OF_NAME,
+    contradicting_language,
+    guess_language,
+    language_in,
+)
 
 SENTENCES = {
     "en": ["The cat is on the table.", "I do not know what they have done.", "She was in my house."],
@@ -49,3 +54,10 @@ def test_a_name_tells_its_language_if_it_names_one(name: str, language: str | No
 def test_every_name_stands_for_one_language() -> None:
     assert all(name == name.casefold() for name in LANGUAGE_OF_NAME)
     assert {len(code) for code in LANGUAGE_OF_NAME.values()} == {2}
+
+
+def test_twenty_words_are_enough_to_contradict_a_name_and_nineteen_are_not() -> None:
+    words = " ".join(SENTENCES["it"]).split() * 2
+    assert contradicting_language("en", [" ".join(words[:20])]) == "it"
+    assert contradicting_language("en", [" ".join(words[:19])]) is None
+    assert contradicting_language("it", [" ".join(words[:20])]) is None

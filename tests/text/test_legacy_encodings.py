@@ -57,6 +57,11 @@ def test_two_languages_of_one_encoding_are_read_together() -> None:
     ]
 
 
+def test_frequent_words_without_accents_speak_for_both_languages_of_a_text() -> None:
+    text = "Nie wiem, co to jest, ale ju\u017c jest w domu\tEz egy nagy h\xe1z \xe9s nem is az\n"
+    assert [one.encoding for one in likely_readings(text.encode("cp852"))] == ["cp852"]
+
+
 def test_both_readings_of_a_text_that_does_not_decide_are_given() -> None:
     readings = likely_readings(
         "Prosim \u010d.".encode("windows-1250")

@@ -7,6 +7,7 @@ import pytest
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.text.tokenizer_file import BYTE_TOKENS
 from transformer_cli.text.words import SPECIALS
 
 TEXTS = [
@@ -101,6 +102,16 @@ def test_no_subword_reaches_over_the_edge_of_a_word(kind: str) -> None:
     for index in range(len(SPECIALS), tokenizer.vocab_size):
         name = tokenizer.tokens([index])[0]
         assert len(name) == 1 or name.isalpha() or "\ufffd" in name, name
+
+
+def test_a_byte_is_less_probable_than_any_learned_piece_of_a_unigram_tokenizer() -> None:
+    texts = ["\u732b\u306f\u673a\u306e\u4e0a\u306b\u3044\u307e\u3059"] * 20
+    model = train_tokenizer(texts, TokenizerConfig(kind="unigram", vocab_size=300)).parts.model
+    scores = dict(model["vocab"])
+    learned = [score for piece, score in scores.items() if piece not in (*SPECIALS, *BYTE_TOKENS)]
+    assert learned
+    assert max(scores[token] for token in BYTE_TOKENS) <= min(learned)
+    assert max(learned) <= 0.0
 
 
 @pytest.mark.parametrize("kind", ["wordlevel", "bpe", "unigram"])

@@ -2,7 +2,7 @@
 
     nice -n 19 python tests/unchanged/mutants.py --results mutants.jsonl               # all 150: less than an hour of one core
     nice -n 19 python tests/unchanged/mutants.py --results mutants.jsonl --first 60    # the first 60 of the same 150
-    python tests/unchanged/mutants.py --results fast.jsonl --reach mutants.reach.json --markers fast   # only the fast tests
+    python tests/unchanged/mutants.py --results fast.jsonl --reach mutants.reach.json --likely mutants.jsonl --markers fast   # only the fast tests
     python tests/unchanged/mutants.py --results mutants.jsonl --report                 # only the shares so far
     python tests/unchanged/mutants.py --list                                           # the mutants, untested
     python tests/unchanged/mutants.py --python /path/to/another/tree/.venv/bin/python --results FILE
@@ -364,17 +364,19 @@ class Workshop:
             found["at_import"][file] = [drawn[number].key for number in hits]
         return found
 
-    def verdict(self, drawn: Drawn, tests: dict[str, float], seconds: float, markers: str | None) -> dict[str, Any]:  # fmt: skip
-        """Make a mutant, run its tests, and put the tree back."""
+    def verdict(self, drawn: Drawn, tests: dict[str, float], seconds: float, markers: str | None, likely: Iterable[str] = ()) -> dict[str, Any]:  # fmt: skip
+        """Make a mutant, run its tests, the likely ones first, and put the tree back."""
         file = self.copy / PACKAGE / drawn.file
         source = file.read_bytes()
         changed = drawn.mutant.applied(source)
         ast.parse(changed)
         used, num_tests = 0.0, 0
         result: dict[str, Any] = {"verdict": "survived", "by": []}
-        waiting = dict(tests)
+        first = [test for test in likely if test in tests]
+        waiting = {test: tests[test] for test in (*first, *tests)}
+        batches = (len(first), *BATCHES)
         while waiting and used < seconds and result["verdict"] == "survived":
-            num_batch = next((size for size in BATCHES if num_tests < size), len(waiting))
+            num_batch = next((size for size in batches if num_tests < size), len(waiting))
             batch = dict(list(waiting.items())[:num_batch])
             file.write_bytes(changed)
             try:
@@ -537,7 +539,7 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=NUM_MUTANTS)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--first", type=int, help="stop after this many")
-    parser.add_argument("--seconds", type=float, default=30, help="processor time for one mutant")
+    parser.add_argument("--seconds", type=float, default=15, help="processor time for one mutant")
     parser.add_argument(
         "--tests",
         nargs="+",
@@ -550,6 +552,7 @@ def main() -> None:
         type=Path,
         help="file that has, or gets, what the tests reach; RESULTS.reach.json if absent",
     )
+    parser.add_argument("--likely", type=Path, metavar="RESULTS", help="of an earlier run: what found a mutant there runs first")  # fmt: skip
     parser.add_argument("--markers", choices=["fast"], help="run only tests with this marker")
     parser.add_argument("--list", action="store_true", help="print the mutants, test nothing")
     parser.add_argument("--report", action="store_true", help="print the shares so far")
@@ -581,13 +584,14 @@ def _test(drawn: list[Drawn], tree: Path, options: argparse.Namespace) -> None:
             tree, Path(name), options.python, tests_of(tree, options.rooms, options.tests)
         )
         reached = _reached(workshop, drawn, options)
+        likely = {one["key"]: one["by"] for one in read_results(options.likely)}
         for one in waiting:
             started_at = time.monotonic()
             tests = reached.tests_for(one.key, only_fast=options.markers == "fast")
             result = {
                 "key": one.key, "room": one.room, "file": one.file, "line": one.mutant.line,
                 "function": one.mutant.function, "kind": one.mutant.kind, "before": one.mutant.before, "after": one.mutant.after,
-                **workshop.verdict(one, tests, options.seconds, options.markers),
+                **workshop.verdict(one, tests, options.seconds, options.markers, likely.get(one.key, ())),
                 "seconds": round(time.monotonic() - started_at, 1),
             }  # fmt: skip
             with options.results.open("a", encoding="utf-8") as file:
