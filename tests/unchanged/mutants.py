@@ -17,8 +17,8 @@ moves to another file keeps its mutants, and shares of two layouts can be compar
 one room, those of them that the tree has: so the same code is covered if functions move between them.
 
 First the tests of the rooms run once in an unchanged copy, with a mark before the statement of each mutant: so it is known
-which tests reach it, through fixtures and other processes too, and what each one costs. Then, for each mutant, only these tests run: one case of each test function
-before the second case of any, the cheapest first, until one fails or `--seconds` of processor time are used. A place that is
+which tests reach it, through fixtures and other processes too, and what each one costs. Then, for each mutant, only these tests run,
+the cheapest first (further cases of one test function count as dearer), until one fails or `--seconds` of processor time are used. A place that is
 reached when a module is imported is tested with all tests.
 A test that also fails in the unchanged copy does not count. A test that needs ten times its processor time, and 20 seconds,
 counts as found (`endless`). Survivors are printed with their place: some change nothing that can be seen (a
@@ -305,14 +305,14 @@ class Reached(NamedTuple):
 
 
 def in_turns(tests: Iterable[str], costs: dict[str, float]) -> list[str]:
-    """One case of each test function before the second case of any; in each turn the cheapest first."""
+    """The cheapest first; but the second case of a test function counts twice, the third three times."""
     cases: Counter[str] = Counter()
-    numbered = []
+    weighted = []
     for test in sorted(tests, key=lambda name: (costs[name], name)):
         function = test.partition("[")[0]
-        numbered.append((cases[function], costs[test], test))
         cases[function] += 1
-    return [test for _, _, test in sorted(numbered)]
+        weighted.append((cases[function] * costs[test], test))
+    return [test for _, test in sorted(weighted)]
 
 
 # Running tests.
