@@ -96,3 +96,19 @@ def test_only_encodings_of_files_of_text_are_known() -> None:
     assert known_encoding("Windows-1252") == "cp1252"
     for name in ("rot13", "hex", "idna", "unicode_escape", "utf-7", "nonsense", ""):
         assert known_encoding(name) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"), [("\xfcber", "cp850"), ("\u010cech \u017elut\xe9", "iso-8859-2")]
+)
+def test_small_letters_are_likelier_than_capitals_so_the_most_likely_reading_is_first(
+    text: str, encoding: str
+) -> None:
+    assert likely_readings(text.encode(encoding))[0].encoding == encoding
+
+
+def test_the_words_that_are_shown_have_different_letters() -> None:
+    text = "perch\xe9 poich\xe9 bench\xe9 cos\xec citt\xe0 libert\xe0 pi\xf9"
+    assert text.encode("windows-1252").decode("windows-1252") == text
+    readings = {one.encoding: one.words for one in likely_readings(text.encode("windows-1252"))}
+    assert readings["windows-1252"] == ("perch\xe9", "cos\xec", "citt\xe0")
