@@ -335,9 +335,8 @@ class Workshop:
         hooks = self.folder / "hooks"
         hooks.mkdir()
         shutil.copy(RUNNER, hooks)
-        (hooks / "sitecustomize.py").write_text(
-            "import mutant_runner\nmutant_runner.watch_places()\n"
-        )
+        hook = "import mutant_runner\nmutant_runner.watch_places()\n"
+        (hooks / "sitecustomize.py").write_text(hook)
         places: dict[str, list[list[int]]] = defaultdict(list)
         for number, one in enumerate(drawn):
             path = self.copy / PACKAGE / one.file
@@ -348,14 +347,7 @@ class Workshop:
             "MUTANT_HITS": str(self.folder / "hits"),
         }  # fmt: skip
         result = self.folder / "reach.json"
-        command = [
-            self.python,
-            str(RUNNER),
-            "reach",
-            str(result),
-            str(self._new_folder()),
-            *self.tests,
-        ]
+        command = [self.python, str(RUNNER), "reach", str(result), str(self._new_folder()), *self.tests]  # fmt: skip
         subprocess.run(command, cwd=self.copy, env=environment, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
         found = json.loads(result.read_text())
         for test in found["tests"].values():
@@ -386,9 +378,7 @@ class Workshop:
             used += answer["seconds"]
             num_tests += answer["num_tests"]
             if answer["ending"] in ("failed", "endless"):
-                if any(
-                    self._also_unchanged(test, tests[test], markers) for test in answer["failed"]
-                ):
+                if any(self._also_unchanged(test, tests[test], markers) for test in answer["failed"]):  # fmt: skip
                     waiting.pop(answer["failed"][0])
                     continue
                 if not answer["failed"]:  # a file could not be imported, or pytest itself failed
@@ -431,15 +421,7 @@ class Workshop:
                 invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
             ) if sys.version_info[:2] == _version_of(self.python) else None  # fmt: skip
             environment = self._environment() | {"PYTHONPATH": str(self.copy)}
-            collect = [
-                self.python,
-                "-m",
-                "pytest",
-                "--collect-only",
-                "-qq",
-                "-p",
-                "no:cacheprovider",
-            ]
+            collect = [self.python, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *self.tests]  # fmt: skip
             subprocess.run(collect, cwd=self.copy, env=environment | {"PYTHONDONTWRITEBYTECODE": ""}, stdout=subprocess.DEVNULL)  # fmt: skip
             self._server = subprocess.Popen(
                 [self.python, str(RUNNER), "serve", *self.preloaded], cwd=self.copy, env=environment, text=True,
