@@ -3,11 +3,13 @@
 import getpass
 import json
 import logging
+import math
 import os
 import random
 import shutil
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -21,9 +23,10 @@ from transformer_cli.checkpoint import (
     list_checkpoints,
     open_checkpoint,
 )
+from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config.schema import Metric
 from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
-from transformer_cli.storage import MANIFEST_NAME, Manifest
+from transformer_cli.storage import MANIFEST_NAME, DamagedError, Manifest
 from transformer_cli.storage.manifest import FORMAT_VERSION, parse_manifest
 
 from ..faults import RecordingFileSystem
@@ -394,3 +397,25 @@ def test_the_fingerprint_of_the_data_is_recorded_without_its_names(tmp_path: Pat
     assert len(first) == 64
     assert first == recorded({"b": "2", "/home/canary/a": "1"}).data_fingerprint
     assert first != recorded({"/home/canary/a": "1", "b": "3"}).data_fingerprint
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**53, -(2**53), 0.5, math.inf])
+def test_a_number_of_the_state_is_one_that_a_float_holds_exactly(number: float) -> None:
+    assert StateValues({"x": number}, "state.json").number("x") == number
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, True, "1", None, math.nan])
+def test_what_is_no_such_number_is_refused(value: object) -> None:
+    with pytest.raises(DataError, match=r"state\.json: x is .* instead of a number"):
+        StateValues({"x": value}, "state.json").number("x")
+
+
+def test_the_state_is_compared_if_the_manifest_lists_one(tmp_path: Path) -> None:
+    saved(tmp_path, 10)
+    [found] = list_checkpoints(tmp_path / "checkpoints").whole
+    files = [file for file in found.manifest.files if file.name != "state.json"]
+    found.verify_state()
+    (found.folder / "state.json").write_bytes(b'{"step":11}')
+    with pytest.raises(DamagedError, match=r"state\.json"):
+        found.verify_state()
+    replace(found, manifest=found.manifest.model_copy(update={"files": files})).verify_state()

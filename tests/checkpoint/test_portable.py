@@ -32,6 +32,7 @@ HUB = {
         {"dataset": "parquet", "data_files": "/home/canary/a.parquet"},
         {"dataset": "/home/canary/set"},
         {"dataset": "./canary/set"},
+        {"dataset": "canary/corpora/set"},
     ],
 }
 
@@ -59,6 +60,7 @@ def test_names_on_the_hub_stay() -> None:
     assert [corpus.dataset for corpus in data.corpora] == [
         "Helsinki-NLP/opus_books",
         "parquet",
+        "set",
         "set",
         "set",
     ]  # type: ignore[union-attr]

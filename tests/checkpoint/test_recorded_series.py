@@ -1,9 +1,16 @@
 """The series of metrics.jsonl hold each figure that a run has recorded, also of a file that is being written."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
-from transformer_cli.checkpoint.recorded_series import finite, read_series
+from transformer_cli.checkpoint.recorded_series import (
+    MAX_STEPS_OF_A_CURVE,
+    Comparison,
+    Curve,
+    finite,
+    read_series,
+)
 
 
 def write(folder: Path, *lines: object) -> Path:
@@ -57,3 +64,24 @@ def test_a_value_that_is_no_number_is_none(tmp_path: Path) -> None:
 def test_a_run_without_the_file_has_no_series(tmp_path: Path) -> None:
     found = read_series(tmp_path / "metrics.jsonl")
     assert (found.training, found.validation, found.directions) == ({}, {}, {})
+
+
+def curve(num_steps: int) -> Curve:
+    return Curve("loss", {step: {"loss": 1.0} for step in range(10, 10 * num_steps + 1, 10)})
+
+
+def test_a_long_curve_is_shown_from_its_first_to_its_last_step_evenly() -> None:
+    for num_steps in (MAX_STEPS_OF_A_CURVE, MAX_STEPS_OF_A_CURVE + 1, 100):
+        steps = Comparison(["a"], {}, [curve(num_steps), curve(3)]).steps()
+        assert len(steps) == MAX_STEPS_OF_A_CURVE
+        assert (steps[0], steps[-1]) == (10, 10 * num_steps)
+        gaps = [later - earlier for earlier, later in pairwise(steps)]
+        assert max(gaps) - min(gaps) <= 10
+    assert Comparison(["a"], {}, [curve(3), curve(2)]).steps() == [10, 20, 30]
+
+
+def test_the_best_step_is_that_of_the_metric_and_of_equal_ones_that_of_the_lowest_loss() -> None:
+    figures = {1: {"bleu": 20.0, "loss": 2.0}, 2: {"bleu": 30.0, "loss": 3.0}, 3: {"bleu": 30.0, "loss": 2.5}}  # fmt: skip
+    assert Curve("bleu", figures).best_step == 3
+    assert Curve("loss", figures).best_step == 1
+    assert Curve("chrf", figures).best_step is None

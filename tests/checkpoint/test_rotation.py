@@ -4,6 +4,7 @@ import math
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,11 +13,34 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, list_checkpoints
 from transformer_cli.checkpoint.run_folder import Scored, best_first
+from transformer_cli.config import TrainingConfig
 from transformer_cli.process.errors import TfmError
 
 from ..faults import FailingFileSystem
 from .conftest import MEMORY
 from .snapshots import newest_step, saved, snapshot
+
+
+@pytest.mark.parametrize(
+    ("settings", "num_kept_best", "num_regular"),
+    [
+        ({}, 1, 0),
+        ({"average_last": 5}, 1, 5),
+        ({"average_last": 5, "average_of": "best"}, 5, 0),
+        ({"average_last": 5, "average_of": "best", "keep_best": 7}, 7, 0),
+    ],
+)
+def test_what_an_average_needs_is_kept(
+    settings: dict[str, Any], num_kept_best: int, num_regular: int
+) -> None:
+    training = TrainingConfig(max_steps=10, batch_tokens=100, save_every=3, **settings)
+    assert Retention.of(training) == Retention(
+        keep_last=training.keep_last,
+        keep_best=num_kept_best,
+        metric=training.best_metric,
+        num_regular=num_regular,
+        save_every=3,
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,10 +263,11 @@ def test_a_damaged_state_in_the_best_checkpoint_is_told_and_nothing_is_deleted(
     state.write_bytes(state.read_bytes().replace(b'"loss": 1.0', b'"loss": 9.0'))
     assert "state.json" in list_checkpoints(tmp_path / "checkpoints").skipped["step-00000010"]
     checkpoints.save(snapshot(40), None)
-    (told,) = (record.getMessage() for record in caplog.records)
+    checkpoints.save(snapshot(50), None)
+    (told,) = (record.getMessage() for record in caplog.records)  # once
     assert "a damaged checkpoint is not counted among those to keep" in told
     assert "step-00000010/state.json" in told
     assert best.folder.exists(), "a person can still examine it"
     again = checkpoints.best()
     assert again is not None
-    assert again.step == 30
+    assert again.step == 30, "of equal score, the one with the smaller loss"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import find_run
+from transformer_cli.checkpoint.runs import folder_size
 from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage.lock import RunLock
 
@@ -210,3 +211,21 @@ def test_the_name_of_a_config_or_a_wrong_path_leads_to_the_run(tmp_path: Path, g
     with pytest.raises(MissingInputError) as caught:
         find_run(given, tmp_path)
     assert caught.value.hint == "did you mean de?"
+
+
+def test_the_size_of_a_folder_is_that_of_the_files_that_can_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    for name, size in [("one", 3), ("two", 50), ("sub/three", 700)]:
+        (tmp_path / name).write_bytes(bytes(size))
+    assert folder_size(tmp_path) == 753
+    lstat = os.lstat
+
+    def vanished(path: str) -> os.stat_result:
+        if path.endswith("two"):
+            raise FileNotFoundError(path)
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", vanished)
+    assert folder_size(tmp_path) == 703

@@ -24,6 +24,10 @@ def test_it_answers_as_a_python_set_does(digests: list[bytes]) -> None:
         assert ours.add(one) is (one not in theirs)
         theirs.add(one)
     assert len(ours) == len(theirs)
+    for one in [*digests, *map(digest, range(30)), bytes(8) + b"%08d" % 3]:
+        assert (one in ours) is (one in theirs)
+    assert "text" not in ours
+    assert set(ours) == theirs
 
 
 @pytest.mark.parametrize("max_bytes", [0, 64 << 20])

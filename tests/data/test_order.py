@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from itertools import islice, permutations
 
 import numpy as np
@@ -277,3 +278,17 @@ def test_planning_is_lazy_and_needs_no_table_of_the_corpus() -> None:
     pairs = np.concatenate(batches)
     assert len(np.unique(pairs)) == 3000
     assert pairs.max() > num_pairs * 0.9
+
+
+@pytest.mark.parametrize("pool_size", [300, 10_000])
+def test_the_growth_by_sampled_subwords_is_that_of_the_first_twenty_batches(pool_size: int) -> None:
+    def sampled(epoch: int, visits: Indices) -> tuple[Indices, Indices]:
+        source, target = lengths(visits % 1000)
+        return source, target + (visits + epoch) % 5
+
+    plan = replace(order(pool_size=pool_size, budget=Budget(tokens=64)), sampled_lengths=sampled)
+    first = np.concatenate(list(islice(plan.batches(0), 20)))
+    longer, ordinary = TARGET_LENGTHS[first] + first % 5, TARGET_LENGTHS[first]
+    assert plan.growth() == longer.sum() / ordinary.sum()
+    assert plan.growth() > 1.0
+    assert order().growth() == 1.0

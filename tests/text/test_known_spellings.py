@@ -25,6 +25,8 @@ texts = st.lists(st.sampled_from(pieces), max_size=12).map("".join) | st.text(ma
         ("rome", "Rome"),
         ("Cat", "cat"),
         ("the House", "the house"),
+        ("THE CAT THE CAT", "The cat the cat"),
+        ('"THE CAT THE CAT', '"The cat the cat'),
         ("perche la citta e l'acqua?", "Perché la città è l'acqua?"),
         ("CITTA", "città"),
         ("the cat\u2019s house isn\u2019t far", "the cat's house isn't far"),

@@ -2,7 +2,12 @@
 
 import pytest
 
-from transformer_cli.text.languages import LANGUAGE_OF_NAME, guess_language, language_in
+from transformer_cli.text.languages import (
+    LANGUAGE_OF_NAME,
+    contradicting_language,
+    guess_language,
+    language_in,
+)
 
 SENTENCES = {
     "en": ["The cat is on the table.", "I do not know what they have done.", "She was in my house."],
@@ -49,3 +54,19 @@ def test_a_name_tells_its_language_if_it_names_one(name: str, language: str | No
 def test_every_name_stands_for_one_language() -> None:
     assert all(name == name.casefold() for name in LANGUAGE_OF_NAME)
     assert {len(code) for code in LANGUAGE_OF_NAME.values()} == {2}
+
+
+def test_a_script_of_its_own_contradicts_a_name_and_a_few_latin_words_do_not() -> None:
+    assert contradicting_language("en", SENTENCES["ru"] * 3) == "ru"
+    assert contradicting_language("en", SENTENCES["el"] * 5) == "el"
+    assert contradicting_language("ru", SENTENCES["en"] * 2) == "en"
+    names = ["the is Anna Berta Carla Dora Emma Frida Gerda Hanna Ida Karla Lotta Marta Nora"]
+    assert contradicting_language("en", names * 2) is None
+    assert contradicting_language("ru", [*names, "the Olga Petra Rita Sara Tina Ursula Vera Wanda Zita Alma"]) is None  # fmt: skip
+
+
+def test_twenty_words_are_enough_to_contradict_a_name_and_nineteen_are_not() -> None:
+    words = " ".join(SENTENCES["it"]).split() * 2
+    assert contradicting_language("en", [" ".join(words[:20])]) == "it"
+    assert contradicting_language("en", [" ".join(words[:19])]) is None
+    assert contradicting_language("it", [" ".join(words[:20])]) is None

@@ -57,6 +57,11 @@ def test_two_languages_of_one_encoding_are_read_together() -> None:
     ]
 
 
+def test_frequent_words_without_accents_speak_for_both_languages_of_a_text() -> None:
+    text = "Nie wiem, co to jest, ale ju\u017c jest w domu\tEz egy nagy h\xe1z \xe9s nem is az\n"
+    assert [one.encoding for one in likely_readings(text.encode("cp852"))] == ["cp852"]
+
+
 def test_both_readings_of_a_text_that_does_not_decide_are_given() -> None:
     readings = likely_readings(
         "Prosim \u010d.".encode("windows-1250")
@@ -91,3 +96,19 @@ def test_only_encodings_of_files_of_text_are_known() -> None:
     assert known_encoding("Windows-1252") == "cp1252"
     for name in ("rot13", "hex", "idna", "unicode_escape", "utf-7", "nonsense", ""):
         assert known_encoding(name) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"), [("\xfcber", "cp850"), ("\u010cech \u017elut\xe9", "iso-8859-2")]
+)
+def test_small_letters_are_likelier_than_capitals_so_the_most_likely_reading_is_first(
+    text: str, encoding: str
+) -> None:
+    assert likely_readings(text.encode(encoding))[0].encoding == encoding
+
+
+def test_the_words_that_are_shown_have_different_letters() -> None:
+    text = "perch\xe9 poich\xe9 bench\xe9 cos\xec citt\xe0 libert\xe0 pi\xf9"
+    assert text.encode("windows-1252").decode("windows-1252") == text
+    readings = {one.encoding: one.words for one in likely_readings(text.encode("windows-1252"))}
+    assert readings["windows-1252"] == ("perch\xe9", "cos\xec", "citt\xe0")

@@ -253,3 +253,11 @@ def test_each_token_has_a_place_in_the_text_and_in_the_decoded_text(kind: str, t
     for index, (start, end) in zip(ids, places, strict=False):
         if kind == "wordlevel":
             assert decoded[start:end].strip() == tokenizer.tokens([index])[0].replace("␣", "")
+
+
+def test_known_words_are_counted_without_marks_and_special_tokens() -> None:
+    tokenizer = train_tokenizer(["uno, due tre."], TokenizerConfig())
+    assert tokenizer.count_words(tokenizer.encode("due, tre quattro.")) == 2
+    assert tokenizer.count_words(range(tokenizer.vocab_size)) == 3
+    subwords = train_tokenizer(["uno, due tre."], TokenizerConfig(kind="bpe", vocab_size=270))
+    assert subwords.count_words(range(subwords.vocab_size)) == 0

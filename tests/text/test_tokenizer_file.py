@@ -110,6 +110,22 @@ def test_a_file_that_tfm_did_not_write_is_refused(case: str) -> None:
     assert refusal.value.hint
 
 
+def test_of_a_long_value_eighty_characters_are_shown() -> None:
+    parts = parts_of("bpe")
+    parts["model"]["type"] = "x" * 500
+    with pytest.raises(DataError, match=r"a model of type \"x{78}\u2026, only"):
+        Tokenizer.from_json(json.dumps(parts))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_file_that_falls_back_to_bytes_has_a_token_for_each_byte(kind: str) -> None:
+    japanese = train_tokenizer(["\u732b\u306f\u673a\u306e\u4e0a"] * 3, TokenizerConfig(kind=kind, vocab_size=290))  # fmt: skip
+    text = japanese.to_json()
+    assert Tokenizer.from_json(text).to_json() == text
+    with pytest.raises(DataError, match="a token for each byte"):
+        Tokenizer.from_json(text.replace('"<0xC3>"', '"<0xc3>"'))
+
+
 @pytest.mark.parametrize(
     "text", ["", "null", "[]", "{}", "[" * 100_000, '{"model": NaN}', '{"model": {}}']
 )

@@ -1,12 +1,16 @@
 import json
+import random
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.text import vocabulary
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.text.tokenizer_file import BYTE_TOKENS, TokenizerParts
 from transformer_cli.text.words import SPECIALS
 
 TEXTS = [
@@ -102,6 +106,36 @@ def test_no_subword_reaches_over_the_edge_of_a_word(kind: str) -> None:
     for index in range(len(SPECIALS), tokenizer.vocab_size):
         name = tokenizer.tokens([index])[0]
         assert len(name) == 1 or name.isalpha() or "\ufffd" in name, name
+
+
+def test_a_byte_is_less_probable_than_any_learned_piece_of_a_unigram_tokenizer() -> None:
+    texts = ["\u732b\u306f\u673a\u306e\u4e0a\u306b\u3044\u307e\u3059"] * 20
+    model = train_tokenizer(texts, TokenizerConfig(kind="unigram", vocab_size=300)).parts.model
+    scores = dict(model["vocab"])
+    learned = [score for piece, score in scores.items() if piece not in (*SPECIALS, *BYTE_TOKENS)]
+    assert learned
+    assert max(scores[token] for token in BYTE_TOKENS) <= min(learned)
+    assert max(learned) <= 0.0
+
+
+KANA = "".join(chr(code) for code in range(0x3042, 0x3060))
+
+
+def test_the_entries_of_unigram_are_chosen_among_twice_as_many_subwords_of_byte_pair_encoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learn_scores, num_candidates = vocabulary.learn_scores, []
+
+    def noted(texts: Any, candidates: TokenizerParts, vocab_size: int) -> TokenizerParts:
+        num_candidates.append(len(candidates.model["vocab"]))
+        return learn_scores(texts, candidates, vocab_size)
+
+    monkeypatch.setattr(vocabulary, "learn_scores", noted)
+    numbers = random.Random(1)
+    texts = ["".join(numbers.choices(KANA, k=12)) for _ in range(300)]
+    tokenizer = train_tokenizer(texts, TokenizerConfig(kind="unigram", vocab_size=350))
+    assert num_candidates == [700]
+    assert tokenizer.vocab_size == 350
 
 
 @pytest.mark.heavy

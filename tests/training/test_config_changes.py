@@ -242,6 +242,15 @@ def test_a_changed_list_of_corpora_is_told_by_what_differs(
     assert refusal_of(before, now).message.splitlines()[1:] == [f"    {line}" for line in lines]
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_corpora_that_only_one_of_two_configs_has_are_gone_or_new(is_gone: bool) -> None:
+    built_in = check_settings(SETTINGS | {"data": {"source": "phrasebook", "num_pairs": 100}}, "test")  # fmt: skip
+    pair = (config(), built_in) if is_gone else (built_in, config())
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(*pair)
+    assert f"data.corpora: is {'gone' if is_gone else 'new'}" in refused.value.message
+
+
 def test_the_hint_names_the_option_for_changed_data_where_it_helps() -> None:
     assert "--accept-data-change" in str(refusal_of([A], [B]).hint)
     mixed = str(refusal_of([A], [B], seed=9).hint)

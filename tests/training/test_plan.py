@@ -15,7 +15,13 @@ from transformer_cli.data.order import epoch_order
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.updates import Updates
 from transformer_cli.process.device import Machine
-from transformer_cli.training.advice import Announcer, Plan, Vocabulary, warnings
+from transformer_cli.training.advice import (
+    Announcer,
+    Plan,
+    Vocabulary,
+    _one_or_two_digits,
+    warnings,
+)
 from transformer_cli.training.callbacks import TrainingReport
 
 # Pairs, tokens per sentence of the longer side, entries of a vocabulary, validation sentences: as measured
@@ -219,6 +225,13 @@ def test_each_limit_is_where_it_is_said_to_be(changes: dict[str, Any], told: str
     found = warnings(replace(SPREADSHEET, **fits | of_plan), config)
     assert len(found) == (told is not None)
     assert told is None or told in found[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0.2, 1), (1.4, 1), (7, 7), (84, 80), (847, 800), (999, 1000), (1234, 1200), (98_765, 99_000)]
+)  # fmt: skip
+def test_advice_names_round_numbers_of_at_least_one(number: float, told: int) -> None:
+    assert _one_or_two_digits(number) == told
 
 
 def test_the_plan_counts_what_training_will_do(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The share of small faults that the tests find: mutants of the package, drawn with a seed.
 
-    nice -n 19 python tests/unchanged/mutants.py --results mutants.jsonl               # all 150: two hours of one core or more
-    nice -n 19 python tests/unchanged/mutants.py --results mutants.jsonl --first 30    # the first 30 of the same 150
+    nice -n 19 python tests/unchanged/mutants.py --results mutants.jsonl               # all 150: less than an hour of one core
+    nice -n 19 python tests/unchanged/mutants.py --results mutants.jsonl --first 60    # the first 60 of the same 150
+    python tests/unchanged/mutants.py --results fast.jsonl --reach mutants.reach.json --likely mutants.jsonl --markers fast   # only the fast tests
     python tests/unchanged/mutants.py --results mutants.jsonl --report                 # only the shares so far
     python tests/unchanged/mutants.py --list                                           # the mutants, untested
     python tests/unchanged/mutants.py --python /path/to/another/tree/.venv/bin/python --results FILE
@@ -12,17 +13,19 @@ the log, annotations and docstrings stay as they are.
 
 Each place of each function has a number that follows from the seed, the qualified name of the function and the place, not
 from files or lines. The places with the lowest numbers are taken, equally many in each room (folder of the package). So a function that
-moves to another file keeps its mutants, and shares of two layouts can be compared; if a function moves to another room, give
-`--rooms` so that the same code is covered.
+moves to another file keeps its mutants, and shares of two layouts can be compared. `model+acceleration+kernels` are several folders that count as
+one room, those of them that the tree has: so the same code is covered if functions move between them.
 
-For each mutant, the test files that mirror the changed module run first, then those that import it, those that use it
-through a module of the tests, and last the other files of the same room, until a test fails or `--seconds` of processor time are used.
-A test that also fails in the unchanged copy does not count. A run that needs more processor time than its limit counts as
-found (`endless`) if the unchanged copy needs less. Survivors are printed with their place: some change nothing that can be seen (a
+First the tests of the rooms run once in an unchanged copy, with a mark before the statement of each mutant: so it is known
+which tests reach it, through fixtures and other processes too, and what each one costs. Then, for each mutant, only these tests run,
+the cheapest first (further cases of one test function count as dearer), until one fails or `--seconds` of processor time are used. A place that is
+reached when a module is imported is tested with all tests.
+A test that also fails in the unchanged copy does not count. A test that needs ten times its processor time, and 20 seconds,
+counts as found (`endless`). Survivors are printed with their place: some change nothing that can be seen (a
 limit of a cache, a second form for GPUs on a machine without one).
 
 The results are JSON lines, one per mutant; a mutant that is in the file is not run again, so the script can be stopped and
-started at any time.
+started at any time. What the tests reach is kept beside them, in `FILE.reach.json`: begin with new names after a change of the tree.
 """
 
 from __future__ import annotations
@@ -30,34 +33,37 @@ from __future__ import annotations
 import argparse
 import ast
 import compileall
-import contextlib
 import copy
 import hashlib
 import json
 import os
 import py_compile
-import re
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 SEED = 1
 NUM_MUTANTS = 150
-ROOMS = ("model", "data", "training", "checkpoint", "decoding", "text")
+ROOMS = ("model+acceleration+kernels", "data", "training", "checkpoint", "decoding", "text")
 PACKAGE = "transformer_cli"
 NOT_COPIED = (".git", ".venv", "venv", "runs", "site", "__pycache__", ".*_cache", ".hypothesis")
-SECONDS_PER_FILE = 60  # of processor time
-WALL_FACTOR = 40  # a test that waits forever uses no processor time; on a busy machine, neither does one at low priority
+RUNNER = Path(__file__).with_name("mutant_runner.py")
+# Imported once, before the forks. No module of the package or of its tests may be among them.
+PRELOADED = (
+    "torch", "torch._dynamo", "numpy", "pytest", "_pytest.assertion.rewrite", "hypothesis", "hypothesis.strategies", "pydantic",
+    "typer.testing", "datasets", "tokenizers", "safetensors.torch", "yaml", "tqdm", "sacrebleu.metrics", "babel",
+)  # fmt: skip
+BATCHES = (
+    20,
+    150,
+)  # so many tests in the first runs on a mutant, which most mutants do not survive; the last has the rest
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -244,11 +250,8 @@ class Drawn(NamedTuple):
 
     mutant: Mutant
     file: str  # relative to the package
+    room: str
     key: str
-
-    @property
-    def room(self) -> str:
-        return self.file.partition("/")[0].removesuffix(".py")
 
 
 def draw(package: Path, rooms: Iterable[str], num_mutants: int, seed: int) -> list[Drawn]:
@@ -258,13 +261,14 @@ def draw(package: Path, rooms: Iterable[str], num_mutants: int, seed: int) -> li
     columns = []
     for room in rooms:
         found: list[tuple[str, str, Mutant]] = []
-        for file in sorted((package / room).rglob("*.py")):
+        for file in sorted(file for folder in room.split("+") for file in (package / folder).rglob("*.py")):  # fmt: skip
             relative = file.relative_to(package).as_posix()
             found += [(one.rank(seed), relative, one) for one in mutants_of(file.read_bytes())]
         found.sort(key=lambda item: item[:2])
         if not found:
             raise SystemExit(f"{package / room}: no functions here; name the rooms with --rooms")
-        columns.append([Drawn(one, file, f"{rank[:16]}:{one.after}") for rank, file, one in found[:each]])  # fmt: skip
+        name = room.partition("+")[0]
+        columns.append([Drawn(one, file, name, f"{rank[:16]}:{one.after}") for rank, file, one in found[:each]])  # fmt: skip
     turns = [one for row in zip_longest(*columns) for one in row if one is not None]
     return turns[:num_mutants]
 
@@ -272,194 +276,167 @@ def draw(package: Path, rooms: Iterable[str], num_mutants: int, seed: int) -> li
 # Which tests.
 
 
-class TestFiles:
-    """The test files of a tree, and what each of them imports."""
+def tests_of(tree: Path, rooms: Iterable[str], more: Iterable[str]) -> list[str]:
+    """The folders of tests that mirror the rooms, and more."""
+    names = [f"tests/{name}" for room in rooms for name in room.split("+")]
+    return [name for name in (*names, *more) if (tree / name).exists()]
 
-    __test__ = False
 
-    def __init__(self, tree: Path) -> None:
-        self.tree, self.tests, self.package = tree, tree / "tests", tree / PACKAGE
-        files = sorted(self.tests.rglob("*.py"))
-        self.imports = {file: self._modules_in(file) for file in files if file.parent.name != "unchanged"}  # fmt: skip
-        self.files = [file for file in self.imports if file.name.startswith("test_")]
+class Reached(NamedTuple):
+    """What the unchanged tree's tests reach: keys of the mutants' places, of each test and of each file's import."""
 
-    def tiers(self, changed: str) -> list[list[str]]:
-        """Groups of test files for a changed file of the package: the most likely ones first."""
-        module, room = self.package / changed, changed.partition("/")[0].removesuffix(".py")
-        stem = Path(changed).parent.name if module.name == "__init__.py" else module.stem
-        helpers = {file for file, modules in self.imports.items() if module in modules and file not in self.files}  # fmt: skip
-        tiers = [
-            [file for file in self.files if file.stem == f"test_{stem}"],
-            [file for file in self.files if module in self.imports[file]],
-            [file for file in self.files if helpers & self.imports[file]],
-            sorted(
-                (file for file in self.files if file.is_relative_to(self.tests / room)),
-                key=lambda file: file.parent != self.tests / Path(changed).parent,
-            ),
+    tests: dict[str, dict[str, Any]]
+    at_import: dict[str, list[str]]
+
+    def tests_for(self, key: str, only_fast: bool) -> dict[str, float]:
+        """The tests that reach a place, in the order in which they run, with their costs."""
+        chosen = {
+            name: test for name, test in self.tests.items()
+            if test["outcome"] == "passed" and (test["is_fast"] or not only_fast)
+        }  # fmt: skip
+        files = {file for file, keys in self.at_import.items() if key in keys}
+        groups = [
+            [name for name, test in chosen.items() if key in test["hits"]],
+            [name for name in chosen if name.partition("::")[0] in files],
+            list(chosen) if files else [],  # other files import the same modules
         ]
-        seen: set[Path] = set()
-        result = []
-        for tier in tiers:
-            result.append([str(file.relative_to(self.tree)) for file in tier if file not in seen])
-            seen.update(tier)
-        return [tier for tier in result if tier]
-
-    def _modules_in(self, file: Path) -> set[Path]:
-        """The files, of the package and of the tests, that a test file imports by name."""
-        found: set[Path] = set()
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    found |= _file_of(self.tree, alias.name.split("."))
-            elif isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    found |= _source_of(self.tree, _parts(file, node, self.tree), alias.name)
-        return found
+        costs = {name: test["cost"] for name, test in chosen.items()}
+        return {name: costs[name] for group in groups for name in in_turns(group, costs)}
 
 
-def _parts(file: Path, node: ast.ImportFrom, tree: Path) -> tuple[str, ...]:
-    own = file.relative_to(tree).parts[: -node.level] if node.level else ()
-    return (*own, *(node.module or "").split(".")) if node.module else own
-
-
-def _file_of(tree: Path, parts: Iterable[str]) -> set[Path]:
-    path = tree.joinpath(*parts)
-    return {file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()}
-
-
-@cache
-def _source_of(tree: Path, parts: tuple[str, ...], name: str) -> frozenset[Path]:
-    """The files in which a name that is imported from a module is defined; packages pass names on."""
-    if inner := _file_of(tree, (*parts, name)):
-        return frozenset(inner)
-    found = _file_of(tree, parts)
-    for file in tuple(found):
-        if file.name != "__init__.py":
-            continue
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names):  # fmt: skip
-                found |= _source_of(tree, _parts(file, node, tree), name)
-            if isinstance(node, ast.Dict):  # names that are imported when they are used
-                for key, value in zip(node.keys, node.values, strict=True):
-                    if getattr(key, "value", None) == name and str(getattr(value, "value", "")).startswith(PACKAGE):  # fmt: skip
-                        found |= _source_of(tree, tuple(value.value.partition(":")[0].split(".")), name)  # type: ignore[attr-defined]  # fmt: skip
-    return frozenset(found)
+def in_turns(tests: Iterable[str], costs: dict[str, float]) -> list[str]:
+    """The cheapest first; but the second case of a test function counts twice, the third three times."""
+    cases: Counter[str] = Counter()
+    weighted = []
+    for test in sorted(tests, key=lambda name: (costs[name], name)):
+        function = test.partition("[")[0]
+        cases[function] += 1
+        weighted.append((cases[function] * costs[test], test))
+    return [test for _, test in sorted(weighted)]
 
 
 # Running tests.
 
 
-class Outcome(NamedTuple):
-    """How a run of tests ended: passed, failed, endless, or nothing (no test was there)."""
-
-    ending: str
-    failed: tuple[str, ...]
-    seconds: float
-
-
 class Workshop:
     """A copy of the tree, in which mutants are made and tested."""
 
-    def __init__(self, tree: Path, folder: Path, python: str, seconds_per_file: int) -> None:
-        self.copy, self.python, self.seconds_per_file = folder / "tree", python, seconds_per_file
+    def __init__(self, tree: Path, folder: Path, python: str, tests: list[str], preloaded: Iterable[str] = PRELOADED) -> None:  # fmt: skip
+        self.tests, self.preloaded = tests, preloaded
+        self.folder, self.copy, self.python = folder, folder / "tree", python
         shutil.copytree(tree, self.copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
-        # Python reads such a file only if the source has not changed, to the byte; without them each test run would
-        # compile the whole package, and with usual ones it could take an old mutant for the new one.
-        compileall.compile_dir(
-            self.copy / PACKAGE, quiet=2,
-            invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
-        ) if sys.version_info[:2] == _version_of(python) else None  # fmt: skip
-        self.tests = TestFiles(self.copy)
-        self._fails_unchanged: dict[str, bool] = {}
         self._require_own_package()
+        self._server: subprocess.Popen[str] | None = None
+        self._fails_unchanged: dict[str, bool] = {}
+        self._numbers = 0
 
-    def verdict(self, drawn: Drawn, seconds: float) -> dict[str, Any]:
-        """Make a mutant, run its tests, and put the tree back."""
+    def reached(self, drawn: list[Drawn]) -> dict[str, Any]:
+        """Run tests once, unchanged, and find which places each of them reaches."""
+        hooks = self.folder / "hooks"
+        hooks.mkdir()
+        shutil.copy(RUNNER, hooks)
+        hook = "import mutant_runner\nmutant_runner.watch_places()\n"
+        (hooks / "sitecustomize.py").write_text(hook)
+        places: dict[str, list[list[int]]] = defaultdict(list)
+        for number, one in enumerate(drawn):
+            path = self.copy / PACKAGE / one.file
+            places[str(path)].append([*_position(path.read_bytes(), one.mutant), number])
+        (self.folder / "places.json").write_text(json.dumps(places))
+        environment = self._environment() | {
+            "PYTHONPATH": f"{hooks}{os.pathsep}{self.copy}", "MUTANT_PLACES": str(self.folder / "places.json"),
+            "MUTANT_HITS": str(self.folder / "hits"),
+        }  # fmt: skip
+        result = self.folder / "reach.json"
+        command = [self.python, str(RUNNER), "reach", str(result), str(self._new_folder()), *self.tests]  # fmt: skip
+        subprocess.run(command, cwd=self.copy, env=environment, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+        found = json.loads(result.read_text())
+        for test in found["tests"].values():
+            test["hits"] = [drawn[number].key for number in test["hits"]]
+        for file, hits in found["at_import"].items():
+            found["at_import"][file] = [drawn[number].key for number in hits]
+        return found
+
+    def verdict(self, drawn: Drawn, tests: dict[str, float], seconds: float, markers: str | None, likely: Iterable[str] = ()) -> dict[str, Any]:  # fmt: skip
+        """Make a mutant, run its tests, the likely ones first, and put the tree back."""
         file = self.copy / PACKAGE / drawn.file
         source = file.read_bytes()
         changed = drawn.mutant.applied(source)
         ast.parse(changed)
-        used, num_files = 0.0, 0
+        used, num_tests = 0.0, 0
         result: dict[str, Any] = {"verdict": "survived", "by": []}
-        try:
-            for tier in self.tests.tiers(drawn.file):
-                while tier and used < seconds and result["verdict"] == "survived":
-                    limit = seconds - used
-                    chosen, tier = self._affordable(tier, limit)
-                    file.write_bytes(changed)
-                    outcome = self._found(chosen, file, source, changed, limit)
-                    used += outcome.seconds
-                    num_files += len(chosen)
-                    if outcome.ending in ("failed", "endless"):
-                        result = {"verdict": "killed" if outcome.ending == "failed" else "endless", "by": list(outcome.failed)}  # fmt: skip
-        finally:
-            file.write_bytes(source)
-        return result | {"test_files": num_files, "cpu_seconds": round(used, 1)}
-
-    def _affordable(self, tier: list[str], seconds: float) -> tuple[list[str], list[str]]:
-        """As many files as may run together within the time, at least one; and the rest."""
-        count = max(1, min(8, int(seconds / self.seconds_per_file)))
-        return tier[:count], tier[count:]
-
-    def _found(self, files: list[str], file: Path, source: bytes, changed: bytes, limit: float) -> Outcome:  # fmt: skip
-        """Run test files on the mutant; a failure that the unchanged tree has too is left out."""
-        left_out: list[str] = []
-        seconds = 0.0
-        while True:
-            outcome = self.run(files, left_out, limit)
-            seconds += outcome.seconds
-            if outcome.ending not in ("failed", "endless"):
-                return outcome._replace(seconds=seconds)
-            file.write_bytes(source)
+        first = [test for test in likely if test in tests]
+        waiting = {test: tests[test] for test in (*first, *tests)}
+        batches = (len(first), *BATCHES)
+        while waiting and used < seconds and result["verdict"] == "survived":
+            num_batch = next((size for size in batches if num_tests < size), len(waiting))
+            batch = dict(list(waiting.items())[:num_batch])
+            file.write_bytes(changed)
             try:
-                known = self._also_unchanged(outcome, files, limit)
+                answer = self.run(batch, seconds - used, markers)
             finally:
-                file.write_bytes(changed)
-            if not known:
-                return outcome._replace(seconds=seconds)
-            if outcome.ending == "endless":  # these files are slow in any tree
-                return Outcome("passed", (), seconds)
-            left_out += known
+                file.write_bytes(source)
+            used += answer["seconds"]
+            num_tests += answer["num_tests"]
+            if answer["ending"] in ("failed", "endless"):
+                if any(self._also_unchanged(test, tests[test], markers) for test in answer["failed"]):  # fmt: skip
+                    waiting.pop(answer["failed"][0])
+                    continue
+                if not answer["failed"]:  # a file could not be imported, or pytest itself failed
+                    unchanged = self.run(batch, 0, markers)
+                    assert unchanged["num_tests"], unchanged["output"]
+                result = {"verdict": "killed" if answer["ending"] == "failed" else "endless", "by": answer["failed"] or [answer["output"][-300:]]}  # fmt: skip
+            waiting = {test: cost for test, cost in waiting.items() if test not in batch}
+        return result | {"tests": num_tests, "reaching": len(tests), "cpu_seconds": round(used, 1)}
 
-    def _also_unchanged(self, outcome: Outcome, files: list[str], limit: float) -> list[str]:
-        if outcome.ending == "endless":
-            return files if self.run(files, (), limit).ending == "endless" else []
-        known = []
-        for test in outcome.failed:
-            if test not in self._fails_unchanged:
-                self._fails_unchanged[test] = self.run([test], (), limit).ending in ("failed", "endless")  # fmt: skip
-            if self._fails_unchanged[test]:
-                known.append(test)
-        return known
+    def _also_unchanged(self, test: str, cost: float, markers: str | None) -> bool:
+        if test not in self._fails_unchanged:
+            answer = self.run({test: cost}, 60, markers)
+            self._fails_unchanged[test] = answer["ending"] != "passed"
+        return self._fails_unchanged[test]
 
-    def run(self, files: Iterable[str], left_out: Iterable[str], limit: float) -> Outcome:
-        """Run test files in one process, until the first failure or the limit of processor time."""
-        command = [self.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=no", *files]  # fmt: skip
-        for test in left_out:
-            command += ["--deselect", test]
-        environment = os.environ | {
-            "OMP_NUM_THREADS": "1", "PYTHONPATH": str(self.copy), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "300",
-        }  # fmt: skip
-        # Not less than the start of Python and PyTorch needs.
-        seconds = max(20, int(min(limit, self.seconds_per_file * len(list(files)))))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with tempfile.TemporaryFile("w+") as out:
-            process = subprocess.Popen(
-                command, cwd=self.copy, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True,
-                stdin=subprocess.DEVNULL, start_new_session=True,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5)),
+    def run(self, tests: dict[str, float], seconds: float, markers: str | None) -> dict[str, Any]:
+        """Run tests in a fork, until the first failure or the limit of processor time."""
+        server = self._started()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        folder = self._new_folder()
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        request = {"files": files, "tests": tests, "seconds": seconds, "markers": markers, "folder": str(folder)}  # fmt: skip
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        answer: dict[str, Any] = json.loads(server.stdout.readline())
+        shutil.rmtree(folder, ignore_errors=True)
+        return answer
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.communicate()
+
+    def _started(self) -> subprocess.Popen[str]:
+        """The server. Before it starts, the package and the tests are compiled: no run writes such files."""
+        if self._server is None:
+            # Python reads such a file only if the source has not changed, to the byte.
+            compileall.compile_dir(
+                self.copy / PACKAGE, quiet=2,
+                invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
+            ) if sys.version_info[:2] == _version_of(self.python) else None  # fmt: skip
+            environment = self._environment() | {"PYTHONPATH": str(self.copy)}
+            collect = [self.python, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *self.tests]  # fmt: skip
+            subprocess.run(collect, cwd=self.copy, env=environment | {"PYTHONDONTWRITEBYTECODE": ""}, stdout=subprocess.DEVNULL)  # fmt: skip
+            self._server = subprocess.Popen(
+                [self.python, str(RUNNER), "serve", *self.preloaded], cwd=self.copy, env=environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            try:
-                code = process.wait(timeout=seconds * WALL_FACTOR)
-            except subprocess.TimeoutExpired:
-                code = -signal.SIGXCPU
-            with_children_ended(process)
-            out.seek(0)
-            text = out.read()
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        failed = tuple(re.findall(r"^(?:FAILED|ERROR) (\S+(?: .*?\])?)(?= - |$)", text, flags=re.MULTILINE))  # fmt: skip
-        return Outcome(ending_of(code), failed or (() if code in (0, 5) else (f"exit code {code}",)), used)  # fmt: skip
+        return self._server
+
+    def _environment(self) -> dict[str, str]:
+        return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "300"}  # fmt: skip
+
+    def _new_folder(self) -> Path:
+        self._numbers += 1
+        folder = self.folder / f"run-{self._numbers}"
+        folder.mkdir()
+        return folder
 
     def _require_own_package(self) -> None:
         code = f"import {PACKAGE}; print({PACKAGE}.__file__)"
@@ -467,18 +444,14 @@ class Workshop:
         assert Path(found.stdout.strip()).is_relative_to(self.copy), found.stdout
 
 
-def with_children_ended(process: subprocess.Popen[str]) -> None:
-    """End what is left of a process and of those that it has started: they are a group of their own."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _position(source: bytes, mutant: Mutant) -> tuple[int, int, int, int]:
+    """Line and column (in bytes) of the begin and the end of a place, as in a syntax tree."""
 
+    def line_and_column(place: int) -> tuple[int, int]:
+        before = source[:place]
+        return before.count(b"\n") + 1, place - (before.rfind(b"\n") + 1)
 
-def ending_of(code: int) -> str:
-    """What an exit code of pytest means; a signal other than that of the time limit is a crash."""
-    if code in (0, 5):
-        return "passed" if code == 0 else "nothing"
-    return "endless" if code in (-signal.SIGXCPU, -signal.SIGKILL) else "failed"
+    return *line_and_column(mutant.begin), *line_and_column(mutant.end)
 
 
 def _version_of(python: str) -> tuple[int, int]:
@@ -502,7 +475,7 @@ def report(results: list[dict[str, Any]]) -> list[str]:
     survivors = [one for one in results if one["verdict"] == "survived"]
     lines += ["", f"survived: {len(survivors)}"]
     lines += [
-        f"  {one['file']}:{one['line']} {one['function']}, {one['kind']}: {_short(one['before'])} -> {_short(one['after'])} ({one['test_files']} test files)"
+        f"  {one['file']}:{one['line']} {one['function']}, {one['kind']}: {_short(one['before'])} -> {_short(one['after'])} ({one['tests']} of {one['reaching']} tests that reach it)"
         for one in survivors
     ]
     return lines
@@ -548,21 +521,35 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=NUM_MUTANTS)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--first", type=int, help="stop after this many")
-    parser.add_argument("--seconds", type=float, default=120, help="processor time for one mutant")
-    parser.add_argument("--seconds-per-file", type=int, default=SECONDS_PER_FILE, help="processor time for one test file")  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=15, help="processor time for one mutant")
+    parser.add_argument(
+        "--tests",
+        nargs="+",
+        default=(),
+        metavar="FOLDER",
+        help="more tests than those of the rooms",
+    )
+    parser.add_argument(
+        "--reach",
+        type=Path,
+        help="file that has, or gets, what the tests reach; RESULTS.reach.json if absent",
+    )
+    parser.add_argument("--likely", type=Path, metavar="RESULTS", help="of an earlier run: what found a mutant there runs first")  # fmt: skip
+    parser.add_argument("--markers", choices=["fast"], help="run only tests with this marker")
     parser.add_argument("--list", action="store_true", help="print the mutants, test nothing")
     parser.add_argument("--report", action="store_true", help="print the shares so far")
     options = parser.parse_args()
     tree = tree_of(options.python)
-    drawn = draw(tree / PACKAGE, options.rooms, options.mutants, options.seed)[: options.first]
+    drawn = draw(tree / PACKAGE, options.rooms, options.mutants, options.seed)
     drawn = [one for one in drawn if not any(text in one.file for text in options.leave_out)]
+    chosen = drawn[: options.first]
     if options.list:
-        for one in drawn:
+        for one in chosen:
             say(f"{one.file}:{one.mutant.line} {one.mutant.function}, {one.mutant.kind}: {_short(one.mutant.before)} -> {_short(one.mutant.after)}")  # fmt: skip
         return
     if options.results is None:
         parser.error("--results is missing")
-    keys = {one.key for one in drawn}
+    keys = {one.key for one in chosen}
     if not options.report:
         _test(drawn, tree, options)
     results = [one for one in read_results(options.results) if one["key"] in keys]
@@ -571,22 +558,39 @@ def main() -> None:
 
 def _test(drawn: list[Drawn], tree: Path, options: argparse.Namespace) -> None:
     done = {one["key"] for one in read_results(options.results)}
-    waiting = [one for one in drawn if one.key not in done]
+    waiting = [one for one in drawn[: options.first] if one.key not in done]
     if not waiting:
         return
     with tempfile.TemporaryDirectory(prefix="tfm-mutants-") as name:
-        workshop = Workshop(tree, Path(name), options.python, options.seconds_per_file)
+        workshop = Workshop(
+            tree, Path(name), options.python, tests_of(tree, options.rooms, options.tests)
+        )
+        reached = _reached(workshop, drawn, options)
+        likely = {one["key"]: one["by"] for one in read_results(options.likely)}
         for one in waiting:
             started_at = time.monotonic()
+            tests = reached.tests_for(one.key, only_fast=options.markers == "fast")
             result = {
                 "key": one.key, "room": one.room, "file": one.file, "line": one.mutant.line,
                 "function": one.mutant.function, "kind": one.mutant.kind, "before": one.mutant.before, "after": one.mutant.after,
-                **workshop.verdict(one, options.seconds),
+                **workshop.verdict(one, tests, options.seconds, options.markers, likely.get(one.key, ())),
                 "seconds": round(time.monotonic() - started_at, 1),
             }  # fmt: skip
             with options.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(result, ensure_ascii=False) + "\n")
             say(f"{result['verdict']:9} {one.file}:{one.mutant.line} {one.mutant.kind} {', '.join(result['by'][:1])} ({result['cpu_seconds']} s)")  # fmt: skip
+        workshop.close()
+
+
+def _reached(workshop: Workshop, drawn: list[Drawn], options: argparse.Namespace) -> Reached:
+    """What the tests reach, from the file of an earlier run if there is one."""
+    file = options.reach or options.results.with_name(options.results.stem + ".reach.json")
+    if not file.is_file():
+        file.write_text(json.dumps({"keys": [one.key for one in drawn], **workshop.reached(drawn)}))  # fmt: skip
+    known = json.loads(file.read_text())
+    if not {one.key for one in drawn} <= set(known["keys"]):
+        raise SystemExit(f"{file} is of other mutants; remove it, or name another with --reach")
+    return Reached(known["tests"], known["at_import"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
+import bz2
+import gzip
+import lzma
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +15,7 @@ from transformer_cli.data.sources.lines import (
     MAX_LINE_BYTES,
     Policy,
     RawPair,
+    compression_of,
     decode_pairs,
     read_lines,
 )
@@ -195,3 +201,23 @@ def test_ordinary_text_is_not_reported() -> None:
     pairs, report = _decode("Perché? 👩\u200d🚀".encode(), b"Why?")
     assert pairs == [("Perché? 👩\u200d🚀", "Why?")]
     assert (report.num_rows, report.skipped, report.unusual) == (1, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstandard.compress)],
+)  # fmt: skip
+def test_compressed_data_is_known_by_its_beginning(
+    suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    assert compression_of(compress(b"some text\n" * 9)[:16]) == suffix
+    assert compression_of(compress(b"")[:16]) == suffix
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"some text", b"BZh", b"BZh9 begins a tex", b"\x1f", b"PK\x03\x04"]
+)
+def test_text_is_not_compressed_even_if_it_begins_with_letters_of_a_compressed_file(
+    text: bytes,
+) -> None:
+    assert compression_of(text[:16]) is None
