@@ -158,3 +158,18 @@ def test_a_protected_name_is_not_translated() -> None:
     assert 'THE <mrk mtype="protected">Red Hat</mrk> SHOP</target>' in translated(
         read_xliff(text.encode())
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ('<bpt id="1">&lt;b&gt;</bpt>', '<ept id="1">&lt;/b&gt;</ept>'),
+        ('<bpt id="1" rid="7">&lt;b&gt;</bpt>', '<ept id="2" rid="7">&lt;/b&gt;</ept>'),
+        ('<bx id="1"/>', '<ex id="1"/>'),
+        ('<it id="1" pos="open">&lt;b&gt;</it>', '<it id="2" pos="close">&lt;/b&gt;</it>'),
+    ],
+)
+def test_two_tags_that_belong_together_stay_around_their_words(start: str, end: str) -> None:
+    source = f"I have a {start}red car{end} and a dog."
+    found = translated(read_xliff(xliff(unit(source)).encode()), REVERSED)
+    assert f"DOG. A AND {start}CAR RED{end} A HAVE I" in found

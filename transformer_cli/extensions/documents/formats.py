@@ -213,7 +213,7 @@ FORMATS = (
     Format("json", (".json", ".jsonl"), "json.read_json"),
     Format("yaml", (".yaml", ".yml"), "yaml.read_yaml"),
     Format("html", (".html", ".htm", ".xhtml"), "html.read_html"),
-    Format("docx", (".docx",), "docx.read_docx", is_archive=True),
+    Format("docx", (".docx", ".docm", ".dotx", ".dotm"), "docx.read_docx", is_archive=True),
     Format("odt", (".odt", ".ott"), "odt.read_odt", is_archive=True),
     Format("epub", (".epub",), "epub.read_epub", is_archive=True),
     Format("xliff", (".xlf", ".xliff"), "xliff.read_xliff"),

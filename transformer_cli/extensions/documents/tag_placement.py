@@ -253,7 +253,7 @@ class _Placement:
         root = self._tree()
         root.target = (0, len(self._target))
         self._place_children(root)
-        return PlacedMarkup(self._pieces(root), self._num_empty)
+        return PlacedMarkup(_with_partners_in_order(self._pieces(root)), self._num_empty)
 
     def _tree(self) -> _Node:
         root = _Node((0, len(self._source.text)))
@@ -423,6 +423,18 @@ class _Placement:
             return [point.markup]
         is_behind_space = place == 0 or self._target[place - 1].isspace()
         return [point.markup, " "] if is_behind_space else [" ", point.markup]
+
+
+def _with_partners_in_order(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces in which no point stands before its partner that begins the same thing."""
+    result = list(pieces)
+    places = {piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.POINT}  # fmt: skip
+    for at, piece in enumerate(pieces):
+        if isinstance(piece, Markup) and piece.partner is not None:
+            end = places.get(piece.partner, at)
+            if end < at:
+                result[at], result[end] = pieces[end], pieces[at]
+    return result
 
 
 def _without(part: Extent, taken: Extent) -> list[Extent]:

@@ -21,6 +21,7 @@ from transformer_cli.extensions.documents.xml import (
     XmlText,
     escaped_xml,
     inline_runs,
+    paired_tag,
     read_xml,
     white_space_before,
 )
@@ -105,7 +106,7 @@ def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch) -> list[Slot]:
         return []
     # Where the tool has marked the sentences, the target gets the same marks.
     marked = unit.child("seg-source") or source
-    runs = inline_runs(xml, marked, _kind_of, has_places=False)
+    runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return []
     keeps_spaces = unit.attributes.get("xml:space") == "preserve"
