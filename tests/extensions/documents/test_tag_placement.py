@@ -166,3 +166,28 @@ def test_links_by_position_cover_every_word() -> None:
     assert [link.target for link in links] == [(0, 1), (2, 3), (4, 5), (6, 7)]
     assert [link.source for link in links] == [(0, 1), (0, 1), (2, 3), (2, 3)]
     assert links_by_position("", "x") == ()
+
+
+def test_punctuation_behind_a_range_stays_behind_it_after_punctuation_in_it() -> None:
+    links = "0-0 1-1 2-2 3-3"
+    assert placed("a <b>house (BH)</b>, which", "una casa (BH), che", links) == "una <b>casa (BH)</b>, che"  # fmt: skip
+    assert placed("a <b>real 'house'</b>. Yes", "una vera 'casa'. Sì", links) == "una <b>vera 'casa'</b>. Sì"  # fmt: skip
+    assert placed("he <b>said (so)</b>! Yes", "lui dice (così). Sì", links) == "lui <b>dice (così)</b>. Sì"  # fmt: skip
+    assert placed("a, <b>'big house'</b> is", "una, 'grande casa' è", links) == "una, <b>'grande casa'</b> è"  # fmt: skip
+    assert placed("a <b>house (BH)</b>, which", "che (BH), casa una", "0-3 1-2 2-1 3-0") == "che <b>(BH), casa</b> una"  # fmt: skip
+
+
+def test_a_range_of_marks_alone_takes_no_word() -> None:
+    links = "0-0 1-2 2-1"
+    assert placed("the red house<b>\u203a</b>", "la casa\u203a rossa", links) == "la casa<b>\u203a</b> rossa"  # fmt: skip
+    assert placed("the red (house<b>)</b>", "la (casa) rossa", links) == "la (casa<b>)</b> rossa"
+    assert placed("the red house<b>\u203a</b>", "la casa rossa", links) == "la casa<b></b> rossa"
+
+
+def test_a_range_inside_a_word_leaves_what_stands_before_and_behind_it() -> None:
+    assert placed("1-<b>London</b> now", "1-Londra adesso", "0-0 1-1") == "1-<b>Londra</b> adesso"
+    assert placed("at <b>London</b>/2 now", "a Londra/2 adesso", "0-0 1-1 2-2") == "a <b>Londra</b>/2 adesso"  # fmt: skip
+
+
+def test_a_note_behind_a_bracket_stays_behind_it() -> None:
+    assert placed("a (word)<1/>. Yes", "una (parola). Si", "0-0 1-1 2-2") == "una (parola)<1/>. Si"
