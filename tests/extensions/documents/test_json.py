@@ -137,3 +137,10 @@ def test_formats_of_dates_and_names_of_other_messages_stay() -> None:
     assert translated(read_json(b'["%d mad dads"]')) == '["%d MAD DADS"]'
     # A pattern with many ways to read this would never end.
     assert read_json(f'["{"MMM" * 5000} man"]'.encode()).segments
+
+
+def test_what_describes_a_message_for_programs_stays() -> None:
+    text = '{"@@locale": "en", "hello": "Good day", "@hello": {"description": "A greeting", "placeholders": {"name": {"type": "String"}}}}'
+    assert translated(read_json(text.encode())) == text.replace("Good day", "GOOD DAY")
+    chosen = read_json(text.encode(), ReadingOptions(values=("@hello.description",)))
+    assert translated(chosen) == text.replace("A greeting", "A GREETING")

@@ -210,13 +210,13 @@ FORMATS = (
     Format("vtt", (".vtt",), "subtitles.read_vtt"),
     Format("csv", (".csv",), "tables.read_csv"),
     Format("tsv", (".tsv",), "tables.read_tsv"),
-    Format("json", (".json", ".jsonl"), "json.read_json"),
+    Format("json", (".json", ".jsonl", ".arb"), "json.read_json"),
     Format("yaml", (".yaml", ".yml"), "yaml.read_yaml"),
     Format("html", (".html", ".htm", ".xhtml"), "html.read_html"),
     Format("docx", (".docx", ".docm", ".dotx", ".dotm"), "docx.read_docx", is_archive=True),
     Format("odt", (".odt", ".ott"), "odt.read_odt", is_archive=True),
     Format("epub", (".epub",), "epub.read_epub", is_archive=True),
-    Format("xliff", (".xlf", ".xliff"), "xliff.read_xliff"),
+    Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff"),
     Format("tmx", (".tmx",), "tmx.read_tmx"),
 )
 NAMES = tuple(each.name for each in FORMATS)
@@ -235,7 +235,7 @@ def format_named(name: str) -> Format:
         UsageError: there is no such format.
     """
     for each in FORMATS:
-        if each.name == name.lower():
+        if name.lower() == each.name or f".{name.lower()}" in each.endings:
             return each
     raise UsageError(f"there is no document format {name}", hint=f"one of {', '.join(NAMES)}")
 

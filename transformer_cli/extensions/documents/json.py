@@ -18,6 +18,7 @@ from transformer_cli.extensions.documents.strings import (
     icu_segment,
     icu_texts,
     is_icu_message,
+    is_metadata,
     is_translated,
     rendered_icu,
     require_chosen,
@@ -45,7 +46,8 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     slots: list[Slot] = []
     for start, end, path in options.watch.over(_strings(text)):
         value = json.loads(text[start:end], strict=False)
-        if is_translated(value, path, options.values):
+        is_left_out = not options.values and is_metadata(path)
+        if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
             if is_icu_message(value):
                 for slot in _icu_slots(text, start, end, value, place, is_ascii):

@@ -22,8 +22,30 @@ from transformer_cli.extensions.documents.tag_placement import DIVISION
 from transformer_cli.process.errors import DataError
 
 Path = tuple[str | int, ...]
-# Names for programs, such as en_US, menu.open, item-2 and camelCase.
-_IDENTIFIER = re.compile(r"[A-Za-z][\w-]*[_.\d][\w.-]*|[a-z]+[A-Z]\w*")
+# Names for programs.
+_IDENTIFIER = re.compile(
+    r"""
+    [A-Za-z][\w-]*[_.\d][\w.-]*                             # en_US, menu.open, item-2
+  | [a-z]+[A-Z]\w*                                          # camelCase
+  | [a-z]{2,3}-[A-Z](?:[A-Z]|[a-z]{3}(?:-[A-Z]{2})?)          # de-DE, zh-Hans, zh-Hans-CN
+  | :[A-Za-z_]\w+[?!]?                                       # a symbol of Ruby
+  | (?:text|image|audio|video|font|application|multipart|message|model)/[\w.+*-]+   # text/html
+  | (?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)/[\w/+-]+   # Europe/Rome
+  | (?:[\w@.-]+/)+[\w.-]*\.\w+                              # app/models/car.rb
+  | [0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}     # a UUID
+  | v?\d+(?:\.\d+)+-\w+                                      # 1.2.3-beta
+  | true | false | null
+  | \#[0-9A-Fa-f]{3,8}                                      # a colour
+  | (?:rgb|hsl|hwb|lab|lch|oklab|oklch)a?\([\d\s.,%/+-]*\)
+  | (?:var|url|calc|env)\([^()]*\)
+  | [+-]?\d+(?:\.\d+)?(?:px|r?em|ex|ch|v[hw]|vmin|vmax|pt|m?s|fr|deg)
+    """,
+    re.VERBOSE,
+)
+# No name is longer, and the time of the search grows with the square of the length.
+_LONGEST_NAME = 200
+_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
+_KEYS_OF_LANGUAGES = frozenset(["lang", "language", "locale", "hreflang"])
 
 # Formats of dates for programs, such as %Y-%m-%d and DD/MM/YYYY.
 _DATE_FORMAT = re.compile(
@@ -38,9 +60,19 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
         return False
     if patterns:
         return is_chosen(path, patterns)
+    if len(value) > _LONGEST_NAME:
+        return True
+    key = path[-1] if path and isinstance(path[-1], str) else ""
+    if key.lower() in _KEYS_OF_LANGUAGES and _LANGUAGE_CODE.fullmatch(value):
+        return False
     if _DATE_FORMAT.fullmatch(value):
         return False
     return not _IDENTIFIER.fullmatch(value) or value.endswith(".")
+
+
+def is_metadata(path: Path) -> bool:
+    """Whether a key says that its value is no text: in JSON, @key of Flutter's ARB files describes a message, and @type is of JSON-LD."""
+    return any(isinstance(key, str) and key.startswith("@") for key in path)
 
 
 def require_chosen(patterns: Sequence[str], *, has_values: bool) -> None:
