@@ -144,3 +144,8 @@ def test_what_describes_a_message_for_programs_stays() -> None:
     assert translated(read_json(text.encode())) == text.replace("Good day", "GOOD DAY")
     chosen = read_json(text.encode(), ReadingOptions(values=("@hello.description",)))
     assert translated(chosen) == text.replace("A greeting", "A GREETING")
+
+
+def test_links_of_html_that_touch_are_not_one_word() -> None:
+    text = '{"a": "<a>Home</a><a>My garden</a>"}'
+    assert translated(read_json(text.encode())) == '{"a": "<a>HOME</a><a>MY GARDEN</a>"}'

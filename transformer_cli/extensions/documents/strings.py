@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from transformer_cli.extensions.documents.html import TokenKind, html_tokens, is_inline_element
+from transformer_cli.extensions.documents.html import (
+    BLOCKS,
+    TokenKind,
+    html_tokens,
+    is_inline_element,
+)
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     Markup,
@@ -241,12 +246,6 @@ def _closing(value: str, start: int, end: int) -> int:
     raise ValueError("a brace is never closed")
 
 
-_BLOCKS = re.compile(
-    r"address|article|aside|blockquote|br|caption|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]|header|hr|li|"
-    r"main|nav|ol|p|section|table|tbody|td|tfoot|th|thead|tr|ul"
-)
-
-
 def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segment:
     """The segment of a string. If its inline tags do not fit together, they are text that stays, as a placeholder."""
     if is_icu_message(text):
@@ -264,14 +263,19 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segme
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
+    end_of_link = -1
     for token in html_tokens(text):
         raw = text[token.start : token.end]
+        if token.name == "a" and token.kind is TokenKind.START and token.start == end_of_link:
+            yield InlinePart(DIVISION, token.start, token.start)  # the links of a menu
+        if token.name == "a" and token.kind is TokenKind.END:
+            end_of_link = token.end
         is_tag = token.kind in (TokenKind.START, TokenKind.END)
         role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
         if is_tag and is_inline_element(token.name):
             yield InlinePart(Markup(role, token.start, raw), token.start, token.end, token.name)
             continue
-        if not is_tag or not _BLOCKS.fullmatch(token.name):
+        if not is_tag or token.name not in BLOCKS:
             has_text = has_text or bool(raw.strip())
             yield InlinePart(raw, token.start, token.end)
             continue

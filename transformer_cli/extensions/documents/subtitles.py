@@ -432,7 +432,7 @@ class Subtitles:
         lengths = [len(text.replace(end, " ")) for text in texts]
         place = 0
         written = []
-        for index, text in enumerate(texts):
+        for index in range(len(texts)):
             start = cue.start_seconds + seconds * place / sum(lengths)
             place += lengths[index]
             stop = cue.start_seconds + seconds * place / sum(lengths)
