@@ -149,3 +149,8 @@ def test_what_describes_a_message_for_programs_stays() -> None:
 def test_links_of_html_that_touch_are_not_one_word() -> None:
     text = '{"a": "<a>Home</a><a>My garden</a>"}'
     assert translated(read_json(text.encode())) == '{"a": "<a>HOME</a><a>MY GARDEN</a>"}'
+
+
+def test_a_number_of_thousands_of_digits_stays() -> None:
+    text = f'{{"a": {"9" * 5000}, "b": 1e999, "c": "the house"}}'
+    assert translated(read_json(text.encode())) == text.replace("the house", "THE HOUSE")

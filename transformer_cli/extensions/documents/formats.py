@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import TypeVar
 
+from transformer_cli.data.sources.lines import kind_without_text
 from transformer_cli.extensions.documents.character_encoding import (
     DecodedText,
     decoded,
@@ -253,6 +254,12 @@ def read_document(
         "documents", document_format.modules, purpose=f"the document format {document_format.name}"
     )
     options.limits.check_size(data)
+    is_text = not document_format.is_archive and document_format.name not in XML
+    other = kind_without_text(data[:16]) if is_text else None
+    if other is not None and not other[0].startswith("XML"):  # XHTML is XML
+        raise DataError(
+            f"not a document of the format {document_format.name} but {other[0]}", hint=other[1]
+        )
     module, _, function = document_format.reader.rpartition(".")
     read: Read = getattr(import_module(f"transformer_cli.extensions.documents.{module}"), function)
     names_its_encoding = document_format.is_archive or document_format.name in XML

@@ -73,15 +73,20 @@ def _check_depth(text: str, lines: LineNumbers, options: ReadingOptions) -> None
 def _check(text: str) -> None:
     """Refuse what is no JSON, and no lines of JSON either."""
     try:
-        json.loads(text, strict=False)
+        _loads(text)
     except ValueError as error:
         lines = [line for line in text.split("\n") if line.strip()]
         try:
             for line in lines if len(lines) > 1 else [text]:
-                json.loads(line, strict=False)
+                _loads(line)
         except ValueError:
             line_number = getattr(error, "lineno", 1)
             raise DataError(f"line {line_number}: no valid JSON: {error}") from error
+
+
+def _loads(text: str) -> None:
+    """Read JSON; its numbers stay text, because Python refuses to read one of thousands of digits."""
+    json.loads(text, strict=False, parse_int=str, parse_float=str)
 
 
 def _strings(text: str) -> Iterator[tuple[int, int, Path]]:

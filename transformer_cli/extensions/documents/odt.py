@@ -23,6 +23,7 @@ from transformer_cli.process.errors import DataError
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _PARTS = ("content.xml", "styles.xml")
+_MANIFEST = "META-INF/manifest.xml"
 _RANGES = frozenset(["a", "meta", "meta-field", "ruby", "ruby-base", "span"])
 _BREAKS = frozenset(["line-break", "tab"])
 # Parts of a text that the program computes, such as the number of a page.
@@ -85,6 +86,11 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     archive = opened_archive(data, options.limits)
     if "content.xml" not in archive.namelist():
         raise DataError("this is no ODT file: it has no content.xml")
+    if _MANIFEST in archive.namelist() and b"encryption-data" in read_part(archive, _MANIFEST, options.limits):  # fmt: skip
+        raise DataError(
+            "this document has a password",
+            hint="open it in a word processor and save it without one",
+        )
     parts = {
         name: _read_part(read_part(archive, name, options.limits), options)
         for name in _PARTS
