@@ -154,3 +154,10 @@ def test_links_of_html_that_touch_are_not_one_word() -> None:
 def test_a_number_of_thousands_of_digits_stays() -> None:
     text = f'{{"a": {"9" * 5000}, "b": 1e999, "c": "the house"}}'
     assert translated(read_json(text.encode())) == text.replace("the house", "THE HOUSE")
+
+
+def test_a_paragraph_of_html_on_a_line_of_its_own_stays_around_its_words() -> None:
+    text = '{"a": "<p>The <b>red</b> car.</p>\\n <p>The dog</p>\\n<p>A cat</p>"}'
+    assert translated(read_json(text.encode()), REVERSED) == (
+        '{"a": "<p>CAR. <b>RED</b> THE</p>\\n <p>DOG THE</p>\\n<p>CAT A</p>"}'
+    )

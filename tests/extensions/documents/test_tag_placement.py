@@ -191,3 +191,14 @@ def test_a_range_inside_a_word_leaves_what_stands_before_and_behind_it() -> None
 
 def test_a_note_behind_a_bracket_stays_behind_it() -> None:
     assert placed("a (word)<1/>. Yes", "una (parola). Si", "0-0 1-1 2-2") == "una (parola)<1/>. Si"
+
+
+def test_no_tag_comes_into_a_placeholder() -> None:
+    links = "0-0 1-1 2-2"
+    assert placed("Hi {{name}}, <b>you</b>", "Ciao te, {{name}}!", "0-0 1-1 2-2") == "Ciao te, <b>{{name}}</b>!"  # fmt: skip
+    assert placed("Hi <b>{{name}}</b>, you", "Ciao {{name}}, te", links) == "Ciao <b>{{name}}</b>, te"  # fmt: skip
+    assert placed("see <b>(http://a.b/)</b>, you", "vedi (http://a.b/), te", links) == "vedi <b>(http://a.b/)</b>, te"  # fmt: skip
+
+
+def test_a_point_before_a_full_stop_stays_behind_the_word_before_it() -> None:
+    assert placed("the car is red <1/>.", "la macchina rossa.", "0-0 1-1 3-2 4-2") == "la macchina rossa<1/>."  # fmt: skip

@@ -276,7 +276,7 @@ def _parts(text: str) -> Iterator[InlinePart]:
             yield InlinePart(Markup(role, token.start, raw), token.start, token.end, token.name)
             continue
         if not is_tag or token.name not in BLOCKS:
-            has_text = has_text or bool(raw.strip())
+            has_text = True  # also white space: what stands behind it belongs to the next block
             yield InlinePart(raw, token.start, token.end)
             continue
         division = InlinePart(DIVISION if has_text else "", token.start, token.start)

@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
 )
 from transformer_cli.extensions.documents.translator import Extent, LinkedWords
+from transformer_cli.text.spans import Span, SpanKind, find_spans, masked
 
 # A text with more is no text of a person. The time of the placement grows with the product of markup and words.
 MAX_MARKUP = 1000
@@ -246,9 +247,11 @@ class _Placement:
             for label in source.words
             for match in re.finditer(re.escape(label), target)
         ]
+        # Nothing inside a placeholder or a URL is punctuation of the sentence, either.
+        self._labels += [(span.start, span.end) for span in _words_among_spans(target)]
         self._cores = [self._core(word) for word in self._words]
         # A label is a word: letters in place of its braces.
-        self._masked = source.text
+        self._masked = masked(source.text, _words_among_spans(source.text), "x")
         for label in source.words:
             self._masked = self._masked.replace(label, "x" * len(label))
         self._num_empty = 0
@@ -394,7 +397,11 @@ class _Placement:
         touches_before = bool(before) and before[-1].source[1] == place
         touches_after = bool(after) and after[0].source[0] == place
         if after and (touches_after or not before) and not touches_before:
-            return after[0].target[0]
+            start, end = after[0].target
+            is_mark = before and not any(map(str.isalnum, self._masked[slice(*after[0].source)]))
+            num_marks = len(_marks_at_end(self._masked_target(start, end)))
+            # A full stop that stands alone in the source is a part of the last word of the translation.
+            return end - num_marks if is_mark and num_marks < end - start else start
         if touches_before:
             return self._behind(before[-1])
         if before and after:
@@ -466,6 +473,11 @@ def _with_partners_in_order(pieces: Sequence[Piece]) -> list[Piece]:
             if end < at:
                 result[at], result[end] = pieces[end], pieces[at]
     return result
+
+
+def _words_among_spans(text: str) -> list[Span]:
+    """The protected spans of a text that take the place of a word, such as {name}."""
+    return [span for span in find_spans(text) if span.kind is SpanKind.WORD]
 
 
 def _num_outside(target: str, inner: str, after: str) -> int:
