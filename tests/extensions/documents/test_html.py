@@ -238,6 +238,7 @@ def test_parts_of_a_word_are_one_text(text: str) -> None:
 def test_an_empty_element_that_html_does_not_know_stands_between_two_words() -> None:
     text = '<p>The car is red <x id="7"></x>. Good morning.</p>'
     assert translated(read_html(text.encode())) == text.upper().replace("P>", "p>").replace('X ID="7"></X', 'x id="7"></x')  # fmt: skip
+    assert len(read_html(text.encode()).segments) == 1
     assert len(read_html(b"<p>One<section></section>two <td></td>three</p>").segments) == 3
 
 

@@ -202,3 +202,13 @@ def test_no_tag_comes_into_a_placeholder() -> None:
 
 def test_a_point_before_a_full_stop_stays_behind_the_word_before_it() -> None:
     assert placed("the car is red <1/>.", "la macchina rossa.", "0-0 1-1 3-2 4-2") == "la macchina rossa<1/>."  # fmt: skip
+
+
+def test_many_ranges_without_words_have_one_empty_place_each() -> None:
+    """Their places once doubled with each of them, so that a text with forty of them never ended."""
+    tags = "".join(
+        f"<{letter}>x</{letter}>" for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"
+    )
+    found = placed(f"{tags} car", "auto", "1-0")
+    assert found.count("</") == 40
+    assert found.endswith("auto")

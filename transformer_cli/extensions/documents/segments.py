@@ -133,6 +133,10 @@ class InlinePart(NamedTuple):
     """Of a POINT that begins (OPEN) or ends (CLOSE) something that covers text without being an element around it."""
 
 
+# A text with more is left as it is, and the time of this look grows with the square of their number.
+_MOST_RANGES = 1000
+
+
 def with_paired_points(parts: Sequence[InlinePart]) -> list[InlinePart]:
     """Parts in which two points that belong together, such as the ends of a bookmark, are a range as far as that is possible.
 
@@ -142,7 +146,10 @@ def with_paired_points(parts: Sequence[InlinePart]) -> list[InlinePart]:
     if not any(part.pair for part in parts):
         return result
     ranges = [each for each in partners_of(parts).items() if each[0] < each[1]]
-    for first, last in _pairs_of_points(parts):
+    pairs = _pairs_of_points(parts)
+    if len(pairs) + len(ranges) > _MOST_RANGES:
+        return result
+    for first, last in pairs:
         begin, end = result[first].piece, result[last].piece
         assert isinstance(begin, Markup)
         assert isinstance(end, Markup)

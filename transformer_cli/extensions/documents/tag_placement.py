@@ -283,7 +283,8 @@ class _Placement:
         free = [parent.target]
         for child in sorted(parent.children, key=lambda child: -len(child.own)):
             child.target = self._range_of(child, free)
-            free = [part for each in free for part in _without(each, child.target)]
+            # Without this, equal empty parts double with each range that has no words.
+            free = list(dict.fromkeys(part for each in free for part in _without(each, child.target)))  # fmt: skip
         for child in parent.children:
             self._place_children(child)
 
