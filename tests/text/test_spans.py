@@ -54,6 +54,7 @@ def found(text: str) -> list[str]:
         ('%(user.name)s %(day|date:"F")s', ["%(user.name)s", '%(day|date:"F")s']),
         ("%*d %.*f %n %1 %L2 5%n", ["%*d", "%.*f", "%n", "%1", "%L2", "5"]),
         ("The !name is new ! \u00a1hola! a!b", ["!name"]),
+        ("!and the :name: is", [":name:"]),
         ("[X7X] and [0]", ["[X7X]", "0"]),
         (r"one\ntwo \n \u00e9 \new", ["\\n", "\\u00e9"]),
         ("foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta", ["foo_bar", "foo_bar()", "call()", "Ctrl+S", "v1.2.3-beta"]),
