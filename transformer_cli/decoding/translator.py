@@ -26,6 +26,7 @@ from transformer_cli.decoding.protected_spans import (
     spans_of_terms,
     spans_outside_terms,
 )
+from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline
 from transformer_cli.decoding.translation import (
     Chunk,
@@ -497,6 +498,7 @@ class Translator:
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
+        hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
         if self.pipeline.keeps_text:
             self._keep_text(prepared_texts, hypotheses)
         if self.pipeline.replacement is not None:
@@ -554,7 +556,29 @@ class Translator:
             parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
             new = [part for part in parts if part not in hypotheses]
             hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
+            of_new = {part: hypotheses[part] for part in new}
+            hypotheses |= self._with_terms_in_place([texts[place] for place in lost], of_new)
             waiting = lost
+
+    def _with_terms_in_place(
+        self, texts: Sequence[PreparedLine], hypotheses: Mapping[Request, list[Hypothesis]]
+    ) -> Mapping[Request, list[Hypothesis]]:
+        """Hypotheses in which terms of the glossary do not stand beside the model's own words; only for the best one."""
+        options = self.decoding
+        is_search = options.num_best == 1 and not (options.sampling or options.diversity or options.mbr)  # fmt: skip
+        engine = self.engine
+        if self.pipeline.glossary is None or not is_search or not isinstance(engine, ExplainingEngine):  # fmt: skip
+            return {}
+        required = {
+            part: terms
+            for text in texts
+            for part, terms in zip(text.parts, text.terms, strict=True)
+            if part in hypotheses
+        }
+        placer = TermPlacer(
+            engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options
+        )
+        return placer.placed(required, hypotheses)
 
     def _prepared(self, chunk: Chunk) -> PreparedLine:
         prepared = self.pipeline.in_clauses(self.pipeline.prepare(chunk.text, chunk.prefix))

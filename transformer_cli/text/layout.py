@@ -28,6 +28,8 @@ _PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
 # Between a number and its unit or the next three digits: the plain, no-break, narrow no-break and thin space.
 _SPACE = r"\u00a0\u202f\u2009"
 _PATTERNS = {
+    # A line end or another character that is written as in a program: \n, \u00e9.
+    "escape": r"(?<![\\\w:])\\(?:[nrt](?![a-z])|u[0-9A-Fa-f]{4}(?![0-9A-Fa-f])|x[0-9A-Fa-f]{2}(?![0-9A-Fa-f]))",
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
@@ -45,8 +47,16 @@ _PATTERNS = {
         rf"\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}"  # {{name}}
         rf"|[$\#%]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, ${x}, %{x}, {% if x %}
         rf"|\[\[[^\[\]{_NO_CONTROL}]{{1,99}}\]\]"  # [[name]]
-        r"|%\(\w{1,99}\)[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?[A-Za-z]"  # %(x)d
-        r"|(?<![\d%])%(?:\d{1,3}\$)?[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@](?![A-Za-z])"
+        r"|\[X\d{1,9}X\]"  # of Weblate
+        rf"|<%[^<>%{_NO_CONTROL}]{{1,200}}%>"  # <%= name %>
+        rf"|%\([^()%{_NO_CONTROL}]{{1,99}}\)[#0+-]{{0,3}}\d{{0,9}}(?:\.\d{{1,9}})?[A-Za-z]"  # %(x)d, %(a.b)s
+        r"|(?<![\w%])%%?[A-Za-z_][\w.-]{0,98}%%?(?!\w)"  # %name%, %%name%%
+        r"|(?<![\d%])%(?:\d{1,3}\$)?[#0+-]{0,3}(?:\*|\d{0,9})(?:\.(?:\*|\d{1,9}))?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@](?![A-Za-z])"
+        r"|(?<![\d%])%(?:L?\d{1,2}(?![\d%])|L?n(?![A-Za-z]))"  # %1, %n of Qt
+        r"|(?<![\d%])%%(?!%)"
+        r"|(?<!\w)@?__[A-Za-z0-9](?:[\w.-]{0,97}[A-Za-z0-9])?__(?!\w)"  # __name__, @__name__
+        r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>]):(?:[a-z]\w{1,98}|[A-Z]\w{2,98}):?(?![\w:])"  # :name, :smile:
+        r"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])![a-z]\w{2,98}(?![\w:!])"  # !name, but not "!and" at the beginning of a text
         rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
         r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
         r"|\$[A-Za-z_]\w{0,99}"  # $x
@@ -63,16 +73,21 @@ _PATTERNS = {
         rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS})(?![\w-])"  # report.pdf
         r"|(?<![\w@#&])[@#][^\W\d_]\w{0,99}"  # @name, #topic
     ),
-    # A word that begins with letters and has digits: A4, XY-123/45, mp3.
-    "name": r"(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
+    # Names of programs, keys pressed together, versions, and words that begin with letters and have digits.
+    "name": r"(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
+    r"|(?<!\w)[A-Za-z_]\w{0,98}\(\)"  # call()
+    r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
+    r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
+    # A4, XY-123/45, mp3
+    r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
         rf"(?:(?:(?<!\w)(?:{_CURRENCIES})|[$£¥\u20a0-\u20cf])[ {_SPACE}]?)?(?:(?<![\w)])[+\u2212-])?"
         rf"\d+(?:[.,:/'\u2019{_SPACE}-]\d+)*"
-        rf"(?:[ {_SPACE}]?(?:°[CF]|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
+        rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
     ),
 }
 # A text without any of these holds no span, and most sentences hold none.
-_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:\ufe0f\u20e3{_PICTURE}]|\.\w")
+_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:_+\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]")
 _CLOSING = ".,;:!?'\")]}…*_-"
 
 
@@ -130,7 +145,12 @@ def _spans(text: str) -> Iterator[Span]:
         if kind in ("address", "path"):
             end = _without_closing_marks(text, start, end)
         place = end
-        kinds = {"tag": SpanKind.TAG, "picture": SpanKind.TAG, "number": SpanKind.NUMBER}
+        kinds = {
+            "escape": SpanKind.TAG,
+            "tag": SpanKind.TAG,
+            "picture": SpanKind.TAG,
+            "number": SpanKind.NUMBER,
+        }
         yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
 
 

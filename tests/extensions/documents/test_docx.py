@@ -235,3 +235,69 @@ def test_equal_translations_keep_every_byte_and_others_lose_and_double_nothing(
 def test_an_empty_format_is_none() -> None:
     found = result(run("Split", '<w:rPr><w:lang w:val="en"/></w:rPr>') + run(" word"))
     assert "SPLIT WORD" in found
+
+
+FIELD = (
+    '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> HYPERLINK "x" </w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r>',
+    '<w:r><w:fldChar w:fldCharType="end"/></w:r>',
+)
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        (f'<w:ins w:id="5">{run("very big ")}</w:ins>', 'BIG VERY</w:t></w:r></w:ins>'),
+        (f'<w:smartTag>{run("very big ")}</w:smartTag>', 'BIG VERY</w:t></w:r></w:smartTag>'),
+        (f'<w:sdt><w:sdtPr/><w:sdtContent>{run("very big ")}</w:sdtContent></w:sdt>', 'BIG VERY</w:t></w:r></w:sdtContent></w:sdt>'),
+        ('<w:del w:id="5"><w:r><w:delText>very big </w:delText></w:r></w:del>', '<w:delText>very big </w:delText></w:r></w:del>'),
+        (f'<w:bookmarkStart w:id="7" w:name="x"/>{run("very big ")}<w:bookmarkEnd w:id="7"/>', 'BIG VERY</w:t></w:r><w:bookmarkEnd w:id="7"/>'),
+    ],
+)  # fmt: skip
+def test_whatever_stands_in_a_link_that_is_a_field_stays_in_it(inside: str, expected: str) -> None:
+    begin, end = FIELD
+    paragraph = f"{run('See ')}{begin}{run('the ')}{inside}{run('red house')}{end}{run(' there.')}"
+    found = result(paragraph, translator=REVERSED)
+    link = found[found.index(begin) : found.index(end)]
+    assert expected in link
+    assert all(word in link for word in ("HOUSE", "RED", "THE"))
+
+
+def test_a_link_field_may_begin_and_end_inside_runs_with_text() -> None:
+    begin, end = (mark.removeprefix("<w:r>").removesuffix("</w:r>") for mark in FIELD)
+    paragraph = f"<w:r>{BOLD}<w:t xml:space=\"preserve\">See </w:t>{begin}<w:t>the house</w:t></w:r>{run(' of')}<w:r><w:t xml:space=\"preserve\"> Anna</w:t>{end}<w:t xml:space=\"preserve\"> now</w:t></w:r>"  # fmt: skip
+    found = result(paragraph)
+    etree.fromstring(found.encode())
+    marks = re.sub(r"<w:rPr>.*?</w:rPr>|</?w:[rt]\b[^>]*>", "", found[found.index("SEE") :])
+    kept = re.sub(r"</?w:r>", "", begin)
+    assert marks.startswith(f"SEE {kept}THE HOUSE OF ANNA{end} NOW")
+
+
+@pytest.mark.parametrize("kind", ["bookmark", "commentRange", "perm", "moveToRange"])
+def test_two_marks_that_belong_together_stay_around_their_words(kind: str) -> None:
+    start, end = f'<w:{kind}Start w:id="1"/>', f'<w:{kind}End w:id="1"/>'
+    found = result(f"{run('I have a ')}{start}{run('red car')}{end}{run(' and a dog.')}", translator=REVERSED)  # fmt: skip
+    assert re.sub(r"<[^>]*>", "", found[found.index(start) : found.index(end)]) == "CAR RED"
+
+
+def test_marks_that_cross_a_link_keep_their_order() -> None:
+    start, end = '<w:bookmarkStart w:id="1"/>', '<w:bookmarkEnd w:id="1"/>'
+    link = f'<w:hyperlink r:id="r">{run("a big ")}{start}{run("red")}</w:hyperlink>'
+    found = result(f"{run('I have ')}{link}{run(' car')}{end}{run(' and a dog.')}", translator=REVERSED)  # fmt: skip
+    assert found.index(start) < found.index(end)
+    etree.fromstring(found.encode())
+
+
+def test_the_main_part_and_its_headers_are_those_that_the_package_names() -> None:
+    def relationships(*targets: tuple[str, str]) -> str:
+        inner = "".join(f'<Relationship Id="r" Type="http://x/relationships/{kind}" Target="{target}"/>' for kind, target in targets)  # fmt: skip
+        return f'<Relationships xmlns="http://x">{inner}</Relationships>'
+
+    header = f'<w:hdr xmlns:w="{W}"><w:p>{run("At the top")}</w:p></w:hdr>'
+    parts = {
+        "_rels/.rels": relationships(("officeDocument", "/word/document2.xml"), ("extended-properties", "docProps/app.xml")),
+        "word/document2.xml": body(run("The house")),
+        "word/_rels/document2.xml.rels": relationships(("header", "tops/one.xml"), ("styles", "styles.xml"), ("image", "../a.png")),
+        "word/tops/one.xml": header,
+        "word/header9.xml": header.replace("top", "side"),
+    }  # fmt: skip
+    assert texts(packed(parts)) == ["The house", "At the top"]

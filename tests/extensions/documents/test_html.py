@@ -2,11 +2,13 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.html import read_html
+from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.translation import NOT_TEXT, translate_document
 
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
@@ -208,3 +210,44 @@ def test_the_space_between_a_text_and_a_tag_without_words_stays() -> None:
     assert upper("<p><a href=u><img src=x></a> one <b></b> <i> </i></p>") == (
         "<p><a href=u><img src=x></a> ONE <b></b> <i> </i></p>"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<a>Home</a><a>My garden</a><a>see it</a>", ["Home", "My garden", "see it"]),
+        ("<b><a>Home</a>|<a>My garden</a></b>", ["Home|", "My garden"]),
+        ("<span>Name</span><span>The red house</span>", ["Name", "The red house"]),
+        ("<td><b><a>one</a></b><a>two</a></td>", ["one", "two"]),
+    ],
+)
+def test_inline_elements_that_touch_are_texts_of_their_own(text: str, expected: list[str]) -> None:
+    assert [plain_text(each.pieces) for each in read_html(text.encode()).segments] == expected
+    words = re.compile("(?<=>)[^<]+|^[^<]+")
+    assert translated(read_html(text.encode())) == words.sub(lambda match: match[0].upper(), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The <b>h</b><i>ouse</i>, <b>H</b><i>2</i><b>O</b>", "<a>Home </a><a>is</a>, <a>here</a>"],
+)
+def test_parts_of_a_word_are_one_text(text: str) -> None:
+    assert len(read_html(text.encode()).segments) == 1
+
+
+def test_an_empty_element_that_html_does_not_know_stands_between_two_words() -> None:
+    text = '<p>The car is red <x id="7"></x>. Good morning.</p>'
+    assert translated(read_html(text.encode())) == text.upper().replace("P>", "p>").replace('X ID="7"></X', 'x id="7"></x')  # fmt: skip
+    assert len(read_html(text.encode()).segments) == 1
+    assert len(read_html(b"<p>One<section></section>two <td></td>three</p>").segments) == 3
+
+
+def test_attributes_of_elements_whose_content_stays_are_translated() -> None:
+    text = (
+        '<textarea placeholder="your text">x</textarea><iframe title="the house" src="x"></iframe>'
+        '<video title="a film"></video><code title="a name">x</code>'
+    )
+    expected = text.replace("your text", "YOUR TEXT").replace("the house", "THE HOUSE").replace("a film", "A FILM").replace("a name", "A NAME")  # fmt: skip
+    assert translated(read_html(text.encode())) == expected
+    kept = b'<textarea translate="no" placeholder="your text"></textarea>'
+    assert done(read_html(kept)).data == kept

@@ -138,3 +138,27 @@ def test_formats_of_dates_and_names_of_other_messages_stay() -> None:
     assert translated(read_json(b'["%d mad dads"]')) == '["%d MAD DADS"]'
     # A pattern with many ways to read this would never end.
     assert read_json(f'["{"MMM" * 5000} man"]'.encode()).segments
+
+
+def test_what_describes_a_message_for_programs_stays() -> None:
+    text = '{"@@locale": "en", "hello": "Good day", "@hello": {"description": "A greeting", "placeholders": {"name": {"type": "String"}}}}'
+    assert translated(read_json(text.encode())) == text.replace("Good day", "GOOD DAY")
+    chosen = read_json(text.encode(), ReadingOptions(values=("@hello.description",)))
+    assert translated(chosen) == text.replace("A greeting", "A GREETING")
+
+
+def test_links_of_html_that_touch_are_not_one_word() -> None:
+    text = '{"a": "<a>Home</a><a>My garden</a>"}'
+    assert translated(read_json(text.encode())) == '{"a": "<a>HOME</a><a>MY GARDEN</a>"}'
+
+
+def test_a_number_of_thousands_of_digits_stays() -> None:
+    text = f'{{"a": {"9" * 5000}, "b": 1e999, "c": "the house"}}'
+    assert translated(read_json(text.encode())) == text.replace("the house", "THE HOUSE")
+
+
+def test_a_paragraph_of_html_on_a_line_of_its_own_stays_around_its_words() -> None:
+    text = '{"a": "<p>The <b>red</b> car.</p>\\n <p>The dog</p>\\n<p>A cat</p>"}'
+    assert translated(read_json(text.encode()), REVERSED) == (
+        '{"a": "<p>CAR. <b>RED</b> THE</p>\\n <p>DOG THE</p>\\n<p>CAT A</p>"}'
+    )

@@ -143,3 +143,34 @@ def test_formulas_and_names_of_pictures_stay() -> None:
 def test_an_extension_inside_code_is_code() -> None:
     source = "```\n[^1]: x\n::: y\n```\n\n    [^2]: z\n"
     assert upper(source) == source
+
+
+def test_blocks_of_html_in_a_cell_divide_texts() -> None:
+    text = "|a|\n|-|\n|<p>The house is big</p><p>The dog is small</p>|\n|<ul><li>one dog</li><li>two cats</li></ul>|\n"
+    assert translated(read_markdown(text.encode()), REVERSED) == (
+        "|A|\n|-|\n|<p>BIG IS HOUSE THE</p><p>SMALL IS DOG THE</p>|\n|<ul><li>DOG ONE</li><li>CATS TWO</li></ul>|\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["code", "kbd", "var", "samp"])
+def test_an_element_of_code_takes_the_place_of_a_word(name: str) -> None:
+    text = f"Press <{name}>the *key*</{name}> and <{name} class='x'>wait</{name}>.\n"
+    expected = text.replace("Press", "PRESS").replace(" and ", " AND ")
+    assert translated(read_markdown(text.encode())) == expected
+
+
+def test_a_name_in_angle_brackets_stays_inside_its_word() -> None:
+    text = 'Set "allow_<YOUR NAME>_x" to x<Y>z.\n'
+    assert translated(read_markdown(text.encode())) == 'SET "ALLOW_<YOUR NAME>_X" TO X<Y>Z.\n'
+
+
+def test_the_first_line_of_a_box_stays_a_line() -> None:
+    text = "> [!NOTE]\n> The house\n> is big.\n\n> [!tip]- A title\n> The dog.\n\n> A line\n> and [!x]\n> more\n"
+    assert translated(read_markdown(text.encode())) == (
+        "> [!NOTE]\n> THE HOUSE IS BIG.\n\n> [!tip]- A TITLE\n> THE DOG.\n\n> A LINE AND [!x] MORE\n"
+    )
+
+
+def test_links_that_touch_are_texts_of_their_own() -> None:
+    text = "[Home](a)[My garden](b)\n"
+    assert translated(read_markdown(text.encode()), REVERSED) == "[HOME](a)[GARDEN MY](b)\n"

@@ -118,3 +118,24 @@ def test_an_element_of_spaces_divides_words() -> None:
         '<text:p><text:s text:c="2"/>ONE.<text:s/> TWO. <text:s/>THREE<text:s/></text:p>'
         in result(paragraph)
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ('<text:bookmark-start text:name="x"/>', '<text:bookmark-end text:name="x"/>'),
+        ('<text:reference-mark-start text:name="x"/>', '<text:reference-mark-end text:name="x"/>'),
+        ('<text:change-start text:change-id="x"/>', '<text:change-end text:change-id="x"/>'),
+        ('<text:toc-mark-start text:id="x"/>', '<text:toc-mark-end text:id="x"/>'),
+        ('<office:annotation office:name="x"><text:p>A note</text:p></office:annotation>', '<office:annotation-end office:name="x"/>'),
+    ],
+)  # fmt: skip
+def test_two_marks_that_belong_together_stay_around_their_words(start: str, end: str) -> None:
+    data = done(read_odt(odt(f"I have a {start}red car{end} and a dog.")), REVERSED).data
+    assert f"DOG. A AND {start}CAR RED{end} A HAVE I" in unpacked(data)["content.xml"]
+
+
+def test_a_document_with_a_password_is_refused_with_the_reason() -> None:
+    parts = {"mimetype": "x", "content.xml": "\u0001\u0002", "META-INF/manifest.xml": "<m><encryption-data/></m>"}  # fmt: skip
+    with pytest.raises(DataError, match="this document has a password"):
+        read_odt(packed(parts))

@@ -10,7 +10,7 @@ from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText
 from transformer_cli.process.errors import DataError
 
-from .fake_translators import UPPER, Identity, WordByWord, done
+from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
 CATALOGUE = r"""# A comment
 msgid ""
@@ -139,3 +139,16 @@ def test_catalogues_that_polib_writes_come_back_and_are_translated(
 def test_a_file_that_is_no_catalogue_is_refused_with_its_line() -> None:
     with pytest.raises(DataError, match="line 2: neither a field such as msgid"):
         read_po(b"# x\nhello world\n")
+
+
+def test_a_plural_without_numbered_translations_is_refused() -> None:
+    text = 'msgid "a"\nmsgstr ""\n\nmsgid "one file"\nmsgid_plural "%d files"\nmsgstr ""\n'
+    with pytest.raises(DataError, match="line 4: a message has a plural"):
+        read_po(text.encode())
+
+
+@pytest.mark.parametrize("name", ["%(user.name)s", '%(day|date:"F")s', "%%", "%*d", "%n", "<%= x %>", "__count__", "%name%", ":name"])  # fmt: skip
+def test_names_in_many_styles_stay(name: str) -> None:
+    escaped = name.replace('"', '\\"')
+    text = f'msgid "the {escaped} is old"\nmsgstr ""\n'
+    assert f'msgstr "THE {escaped} IS OLD"' in translated(read_po(text.encode()))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.extensions.documents.formats import ReadingWatch
+from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.subtitles import (
     Subtitles,
     cues_of,
@@ -170,3 +171,95 @@ def test_a_file_without_times_is_refused(read: Callable[[bytes], object], text: 
 @pytest.mark.parametrize(("read", "text"), [(read_srt, "\n"), (read_vtt, "WEBVTT\n\nNOTE hello\n")])
 def test_a_file_without_cues_stays_as_it_is(read: Callable[[bytes], Subtitles], text: str) -> None:
     assert done(read(text.encode())).data.decode() == text
+
+
+def film(*texts: str, times: str = "00:00:{:02d},000 --> 00:00:{:02d},000") -> str:
+    """Cues of a second each, one after the other, with these texts."""
+    return "\n".join(f"{at}\n{times.format(at, at + 1)}\n{text}\n" for at, text in enumerate(texts, 1))  # fmt: skip
+
+
+def sentences(*texts: str) -> list[str]:
+    """What is translated together."""
+    return ["".join(piece for piece in each.pieces if isinstance(piece, str)) for each in read_srt(film(*texts).encode()).segments]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "complete",
+    [
+        ("[laughs]", "yes, you are right."),
+        ("(door closes)", "we go", "home."),
+        ("the hotel is small", "[music]"),
+        ("\u266a the music is", "beautiful \u266a", "\u266a I am happy", "where is it?"),
+        ("the hotel is small", "ANNA: where is it?"),
+        (">> the hotel is small", ">> where is it?"),
+        ("the hotel is small -", "- Where is it?"),
+        ("- the hotel is small", "- it is not"),
+        ("CHAPTER ONE", "We were at home."),
+        ("The hotel is small", "The station is old", "I am tired"),
+    ],
+)
+def test_a_cue_that_is_complete_is_not_joined_with_the_next(complete: tuple[str, ...]) -> None:
+    joined = {"we go": "home.", "\u266a the music is": "beautiful \u266a"}
+    found = sentences(*complete)
+    assert len(found) == len(complete) - len(joined.keys() & set(complete))
+    shown = [cue.content for cue in cues(done(read_srt(film(*complete).encode()), REVERSED).data)]
+    marks = re.compile(r"\[|\]|\(|\)|\u266a|>>|ANNA|^- ")
+    assert [sorted(marks.findall(text.upper())) for text in shown] == [sorted(marks.findall(text.upper())) for text in complete]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        ("we wanted to see", "Anna in the garden."),
+        ("ladies and gentlemen, -", "- let me introduce -", "- this man."),
+        ("I want --", "to go home."),
+    ],
+)
+def test_the_cues_of_a_sentence_are_joined_and_keep_their_dashes(torn: tuple[str, ...]) -> None:
+    assert len(sentences(*torn)) == 1
+    assert "- -" not in sentences(*torn)[0]
+    shown = [cue.content for cue in cues(done(read_srt(film(*torn).encode())).data)]
+    assert shown == [text.upper() for text in torn]
+
+
+def test_a_voice_goes_on_and_another_one_begins_a_sentence() -> None:
+    film = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Anna>the hotel\n\n00:02.000 --> 00:03.000\n<v Anna>is small\n\n00:03.000 --> 00:04.000\n<v Bob>it is not"
+    assert [plain_text(each.pieces) for each in read_vtt(film.encode()).segments] == ["the hotel is small", "it is not"]  # fmt: skip
+
+
+@pytest.mark.parametrize("gap", ["\n", "\n\n", " \n", " \n \n"])
+@pytest.mark.parametrize("before", ["Good morning.\n", ""])
+def test_text_behind_a_blank_line_in_a_cue_is_translated(before: str, gap: str) -> None:
+    given = f"1\n00:00:01,000 --> 00:00:02,000\n{before}{gap}Where is the station?\nWe go.\n\n2\n00:00:03,000 --> 00:00:04,000\nAll.\n"
+    found = done(read_srt(given.encode())).data.decode()
+    assert found == given.upper().replace("?\nWE", "? WE")
+    vtt = "WEBVTT\n\nNOTE a\nb\n\n" + given.replace(",", ".").replace(
+        "\n2\n", "\nNOTE some\nwords\n\nname\n"
+    )
+    expected = found.replace(",", ".").replace("\n2\n", "\nNOTE some\nwords\n\nname\n")
+    assert done(read_vtt(vtt.encode())).data.decode() == "WEBVTT\n\nNOTE a\nb\n\n" + expected
+
+
+def test_times_without_milliseconds_are_read_and_get_some_where_a_cue_is_divided() -> None:
+    given = film("Good morning.", times="00:00:{:02d} --> 00:00:{:02d}")
+    assert done(read_srt(given.encode())).data.decode() == given.upper()
+    long = f"1\n00:00:00 --> 00:00:03\n{'many words ' * 20}\n"
+    first, *_ = cues(done(read_srt(long.encode())).data)
+    assert 0 < first.end.total_seconds() < 3
+    vtt = done(read_vtt(f"WEBVTT\n\n{long}".encode())).data.decode()
+    assert re.search(r"00:00:00\.000 --> 00:00:0\d\.\d{3}\n", vtt)
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_every_line_end_is_known_and_used_for_new_lines(end: str) -> None:
+    given = f"1\n00:00:00,000 --> 00:00:09,000\n{'many words ' * 20}\n\n2\n00:00:20,000 --> 00:00:21,000\nAll.\n"
+    expected = done(read_srt(given.encode())).data.decode()
+    found = done(read_srt(given.replace("\n", end).encode())).data.decode()
+    assert found == expected.replace("\n", end)
+    vtt = f"WEBVTT\n\n{given}".replace("\n", end)
+    assert "ALL." in done(read_vtt(vtt.encode())).data.decode()
+
+
+def test_the_line_break_of_another_format_is_a_space() -> None:
+    [cue] = cues(done(read_srt(film("where is\\Nthe station?").encode())).data)
+    assert cue.content == "WHERE IS THE STATION?"

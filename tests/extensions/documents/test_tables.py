@@ -12,7 +12,7 @@ from transformer_cli.extensions.documents.tables import read_csv, read_tsv, rows
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.process.errors import DataError, UsageError
 
-from .fake_translators import UPPER, Identity, done
+from .fake_translators import UPPER, Identity, done, translated
 
 TEXTS = st.text(st.sampled_from("ab ,;\"\n\r'|x\u00e8"), max_size=12)
 TABLES = st.lists(st.lists(TEXTS, min_size=2, max_size=4), min_size=1, max_size=6)
@@ -90,3 +90,10 @@ def test_a_mark_inside_a_cell_without_marks_is_plain_text_afterwards_too() -> No
     data = b'text\tn\nA 5" disk, "red"\t1\n'
     found = done(read_tsv(data, ReadingOptions(columns=("text",))), UPPER).data
     assert found == b'text\tn\nA 5" DISK, "RED"\t1\n'
+
+
+@pytest.mark.parametrize("line", ["sep=;\r\n", '"sep=;"\n', "SEP=;\n"])
+def test_the_line_of_excel_that_names_the_delimiter_is_no_row(line: str) -> None:
+    text = f"{line}id;text\n1;the house, too\n"
+    document = read_csv(text.encode(), ReadingOptions(columns=("text",)))
+    assert translated(document) == text.replace("the house, too", "THE HOUSE, TOO")

@@ -166,3 +166,49 @@ def test_links_by_position_cover_every_word() -> None:
     assert [link.target for link in links] == [(0, 1), (2, 3), (4, 5), (6, 7)]
     assert [link.source for link in links] == [(0, 1), (0, 1), (2, 3), (2, 3)]
     assert links_by_position("", "x") == ()
+
+
+def test_punctuation_behind_a_range_stays_behind_it_after_punctuation_in_it() -> None:
+    links = "0-0 1-1 2-2 3-3"
+    assert placed("a <b>house (BH)</b>, which", "una casa (BH), che", links) == "una <b>casa (BH)</b>, che"  # fmt: skip
+    assert placed("a <b>real 'house'</b>. Yes", "una vera 'casa'. Sì", links) == "una <b>vera 'casa'</b>. Sì"  # fmt: skip
+    assert placed("he <b>said (so)</b>! Yes", "lui dice (così). Sì", links) == "lui <b>dice (così)</b>. Sì"  # fmt: skip
+    assert placed("a, <b>'big house'</b> is", "una, 'grande casa' è", links) == "una, <b>'grande casa'</b> è"  # fmt: skip
+    assert placed("a <b>house (BH)</b>, which", "che (BH), casa una", "0-3 1-2 2-1 3-0") == "che <b>(BH), casa</b> una"  # fmt: skip
+
+
+def test_a_range_of_marks_alone_takes_no_word() -> None:
+    links = "0-0 1-2 2-1"
+    assert placed("the red house<b>\u203a</b>", "la casa\u203a rossa", links) == "la casa<b>\u203a</b> rossa"  # fmt: skip
+    assert placed("the red (house<b>)</b>", "la (casa) rossa", links) == "la (casa<b>)</b> rossa"
+    assert placed("the red house<b>\u203a</b>", "la casa rossa", links) == "la casa<b></b> rossa"
+
+
+def test_a_range_inside_a_word_leaves_what_stands_before_and_behind_it() -> None:
+    assert placed("1-<b>London</b> now", "1-Londra adesso", "0-0 1-1") == "1-<b>Londra</b> adesso"
+    assert placed("at <b>London</b>/2 now", "a Londra/2 adesso", "0-0 1-1 2-2") == "a <b>Londra</b>/2 adesso"  # fmt: skip
+
+
+def test_a_note_behind_a_bracket_stays_behind_it() -> None:
+    assert placed("a (word)<1/>. Yes", "una (parola). Si", "0-0 1-1 2-2") == "una (parola)<1/>. Si"
+
+
+def test_no_tag_comes_into_a_placeholder() -> None:
+    links = "0-0 1-1 2-2"
+    assert placed("Hi {{name}}, <b>you</b>", "Ciao te, {{name}}!", "0-0 1-1 2-2") == "Ciao te, <b>{{name}}</b>!"  # fmt: skip
+    assert placed("Hi <b>{{name}}</b>, you", "Ciao {{name}}, te", links) == "Ciao <b>{{name}}</b>, te"  # fmt: skip
+    assert placed("see <b>(http://a.b/)</b>, you", "vedi (http://a.b/), te", links) == "vedi <b>(http://a.b/)</b>, te"  # fmt: skip
+
+
+def test_a_point_before_a_full_stop_stays_behind_the_word_before_it() -> None:
+    assert placed("the car is red <1/>.", "la macchina rossa.", "0-0 1-1 3-2 4-2") == "la macchina rossa<1/>."  # fmt: skip
+
+
+def test_many_ranges_without_words_have_one_empty_place_each() -> None:
+    """Their places once doubled with each of them, so that a text with forty of them never ended."""
+    tags = "".join(
+        f"<{letter}>x</{letter}>" for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"
+    )
+    found = placed(f"{tags} car", "auto", "1-0")
+    assert found.count("</") == 40
+    assert found.endswith("auto")

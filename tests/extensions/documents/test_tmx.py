@@ -6,7 +6,7 @@ from lxml import etree
 from transformer_cli.extensions.documents.tmx import read_tmx
 from transformer_cli.process.errors import DataError
 
-from .fake_translators import Identity, translated
+from .fake_translators import REVERSED, Identity, translated
 
 TMX = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
@@ -42,3 +42,16 @@ def test_equal_translations_keep_every_byte() -> None:
 def test_other_files_are_refused(text: str) -> None:
     with pytest.raises(DataError, match="this is no TMX file"):
         read_tmx(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ('<bpt i="1">&lt;b></bpt>', '<ept i="1">&lt;/b></ept>'),
+        ('<it pos="begin" x="1">&lt;b></it>', '<it pos="end" x="1">&lt;/b></it>'),
+    ],
+)
+def test_two_tags_that_belong_together_stay_around_their_words(start: str, end: str) -> None:
+    source = f"I have a {start}red car{end} and a dog."
+    text = f'<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>{source}</seg></tuv></tu></body></tmx>'
+    assert f"DOG. A AND {start}CAR RED{end} A HAVE I" in translated(read_tmx(text.encode()), REVERSED)  # fmt: skip

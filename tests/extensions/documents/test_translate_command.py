@@ -280,3 +280,49 @@ def test_an_encoding_that_does_not_fit_is_refused(
 def test_lines_in_an_encoding_are_a_document() -> None:
     assert chosen("a.txt", encoding="cp1252").format.name == "txt"
     assert chosen(None, encoding="cp1252").path is None
+
+
+@pytest.mark.parametrize("name", ["film.ass", "a.strings", "a.ftl", "guide.rst", "page.mdx"])
+def test_a_file_of_a_format_that_is_not_read_is_no_file_of_lines(name: str) -> None:
+    with pytest.raises(UsageError, match="a format that is not read") as refused:
+        chosen(name)
+    assert "--format txt" in str(refused.value.hint)
+    assert chosen(name, "txt") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("a.arb", "json"), ("a.sdlxliff", "xliff"), ("a.mqxliff", "xliff"), ("a.docm", "docx"), ("a.dotx", "docx")],
+)  # fmt: skip
+def test_other_endings_of_a_format_are_known(name: str, found: str) -> None:
+    assert chosen(name).format.name == found
+
+
+def test_an_ending_is_a_name_of_its_format() -> None:
+    assert chosen("a", "xlf").format.name == "xliff"
+    assert chosen("a", "yml").format.name == "yaml"
+
+
+@pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("a.po", 'msgid "uno"\nmsgstr "one"\n', "every message has a translation"),
+        ("a.tmx", "<tmx><header/><body/></tmx>", "no unit is in the source language alone"),
+        ("a.html", "<p>42</p>", "no text to translate was found"),
+    ],
+)
+def test_a_file_without_anything_to_translate_is_told_with_the_reason(
+    name: str, text: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path(name).write_text(text)
+    translate(name, f"new-{name}")
+    assert why in caplog.text
+
+
+@pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize(("name", "data"), [("a.md", b"%PDF-1.7"), ("a.html", b"\x89PNG\r\n"), ("a.srt", b"PK\x03\x04")])  # fmt: skip
+def test_another_file_with_the_ending_of_a_text_is_refused(name: str, data: bytes) -> None:
+    Path(name).write_bytes(data)
+    with pytest.raises(DataError, match="not a document of the format"):
+        translate(name, f"new-{name}")

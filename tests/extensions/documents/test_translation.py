@@ -11,6 +11,7 @@ from transformer_cli.extensions.documents.formats import (
     read_document,
     read_plain_text,
 )
+from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.segments import Markup, Role, Segment, TranslatedSegment
 from transformer_cli.extensions.documents.translation import (
     COPIED,
@@ -175,3 +176,17 @@ def test_a_number_of_thousands_of_digits_is_text_like_any_other(name: str, text:
 def test_a_number_that_the_format_does_not_know_is_refused(name: str, text: str) -> None:
     with pytest.raises(DataError):
         read_document(text.encode(), format_named(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("<p>We go. <b>2024.</b> The dog.</p>", "<b>2024.</b>"),
+        ("<p><a>#188</a>. The dog.</p>", "<a>#188</a>"),
+        ("<p>The dog. It <i>is. (12)</i></p>", "<i>IS. (12)</i>"),
+    ],
+)
+def test_a_tag_around_a_sentence_without_letters_stays_around_it(text: str, tag: str) -> None:
+    found = done(read_html(text.encode()))
+    assert tag in found.data.decode()
+    assert not found.doubts

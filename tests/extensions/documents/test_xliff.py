@@ -159,3 +159,43 @@ def test_a_protected_name_is_not_translated() -> None:
     assert 'THE <mrk mtype="protected">Red Hat</mrk> SHOP</target>' in translated(
         read_xliff(text.encode())
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ('<bpt id="1">&lt;b&gt;</bpt>', '<ept id="1">&lt;/b&gt;</ept>'),
+        ('<bpt id="1" rid="7">&lt;b&gt;</bpt>', '<ept id="2" rid="7">&lt;/b&gt;</ept>'),
+        ('<bx id="1"/>', '<ex id="1"/>'),
+        ('<it id="1" pos="open">&lt;b&gt;</it>', '<it id="2" pos="close">&lt;/b&gt;</it>'),
+    ],
+)
+def test_two_tags_that_belong_together_stay_around_their_words(start: str, end: str) -> None:
+    source = f"I have a {start}red car{end} and a dog."
+    found = translated(read_xliff(xliff(unit(source)).encode()), REVERSED)
+    assert f"DOG. A AND {start}CAR RED{end} A HAVE I" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        xliff(unit("One dog.\n  Two cats.", attributes=' xml:space="preserve"')),
+        xliff(unit("One dog.\n  Two cats.").replace("<source", '<source xml:space="preserve"')),
+        xliff(unit("One dog.\n  Two cats.")).replace("<body", '<body xml:space="preserve"'),
+        xliff(unit("One <g>dog.</g>\n  Two cats.")).replace("<file", '<file xml:space="preserve"'),
+    ],
+)
+def test_white_space_that_has_a_meaning_stays(text: str) -> None:
+    document = read_xliff(text.encode())
+    assert document.segments[0].keeps_spaces
+    assert re.search(r"<target[^>]*>ONE (<g>)?DOG\.(</g>)?\n", translated(document))
+    default = text.replace("<source", '<source xml:space="default"').replace('<source xml:space="default" xml:space="preserve"', '<source xml:space="default"')  # fmt: skip
+    assert not read_xliff(default.encode()).segments[0].keeps_spaces
+
+
+def test_targets_that_are_no_translations_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    marks = '<target><mrk mtype="seg">Uno.</mrk> <mrk mtype="seg"></mrk></target>'
+    document = read_xliff(xliff(unit("A dog.", "<target>A dog.</target>"), unit("One. Two.", marks)).encode())  # fmt: skip
+    assert not document.segments
+    assert "units with targets that are equal to their sources: 1 (the first is 1)" in caplog.text
+    assert "units with targets in which some sentences are empty: 1" in caplog.text

@@ -142,3 +142,16 @@ def test_what_is_no_yaml_is_refused_with_its_line() -> None:
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(DataError, match="nested more than 200 deep"):
         read_yaml(b"[" * 300 + b"]" * 300)
+
+
+@pytest.mark.parametrize("style", ["|", "|-", ">", ">-"])
+def test_a_block_keeps_its_line_ends(style: str) -> None:
+    text = f"a: {style}\r\n  The dog\r\n  is big.\r\n\r\n  The cat\r\nb: x\r\n"
+    found = done(read_yaml(text.encode())).data.decode()
+    assert found.count("\r\n") == found.count("\n")
+    assert "".join(yaml.safe_load(found)["a"].split()) == "THEDOGISBIG.THECAT"
+
+
+def test_a_character_that_yaml_does_not_allow_is_named_with_its_line() -> None:
+    with pytest.raises(DataError, match=r"^line 2: no valid YAML: it has the character U\+0000"):
+        read_yaml(b"a: b\nc: d\0\n")

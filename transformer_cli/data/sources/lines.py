@@ -48,6 +48,8 @@ _NOT_TEXT = {
     b"\xd0\xcf\x11\xe0": "a document of an old Office program: save it as plain text (UTF-8), a spreadsheet as CSV (UTF-8)",
     b"<?xml": "XML, such as a translation memory: tfm data import makes text files of TMX and XLIFF",
     b"%PDF": "a PDF file: its sentences have to be saved as plain text",
+    b"\x89PNG": "a picture: its text has to be typed",
+    b"\xff\xd8\xff": "a picture: its text has to be typed",
     b"PAR1": "a Parquet file: its name should end in .parquet",
     b"{\\rtf": "a document in Rich Text Format: save it as plain text in UTF-8",
 }
@@ -99,10 +101,18 @@ def _check_beginning(beginning: bytes, suffix: str, path: Path) -> None:
         if not beginning.startswith(_BEGINNINGS[suffix]):
             raise DataError(f"{path}: its name ends in {suffix}, but it does not hold such data")
         return
+    found = kind_without_text(beginning)
+    if found is not None:
+        raise DataError(f"{path}: not text but {found[0]}", hint=found[1])
+
+
+def kind_without_text(beginning: bytes) -> tuple[str, str] | None:
+    """What a file is that is no plain text, by its first 16 bytes, and what to do then; None if nothing is known."""
     for magic, kind in _NOT_TEXT.items():
         if beginning.removeprefix(codecs.BOM_UTF8).startswith(magic):
             what, _, remedy = kind.partition(": ")
-            raise DataError(f"{path}: not text but {what}", hint=remedy)
+            return what, remedy
+    return None
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -1,8 +1,9 @@
 """DOCX, the documents of Microsoft Word: paragraphs, tables, text boxes, notes, headers and footers."""
 
+import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -26,8 +27,11 @@ from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_x
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
 
-_BODY = "word/document.xml"
-_OTHERS = re.compile(r"word/(?:header|footer)\d*\.xml|word/(?:footnotes|endnotes)\.xml")
+_USUAL_BODY = "word/document.xml"
+_USUAL_OTHERS = re.compile(r"word/(?:header|footer)\d*\.xml|word/(?:footnotes|endnotes)\.xml")
+# How a package names the kinds of its parts, behind the last slash.
+_MAIN = frozenset(["officeDocument"])
+_WITH_TEXT = frozenset(["header", "footer", "footnotes", "endnotes"])
 
 
 def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
@@ -44,13 +48,38 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
             hint="open it in a word processor and save it as .docx, without a password",
         )
     archive = opened_archive(data, options.limits)
-    names = archive.namelist()
-    if _BODY not in names:
-        raise DataError(f"this is no DOCX file: it has no {_BODY}")
+    names = frozenset(archive.namelist())
+
+    def related(part: str, kinds: frozenset[str]) -> list[str]:
+        """The parts of some kinds to which a part, or the package itself, refers."""
+        folder, _, name = part.rpartition("/")
+        of_part = posixpath.join(folder, "_rels", f"{name}.rels")
+        if of_part not in names:
+            return []
+        root = read_xml(read_part(archive, of_part, options.limits), options).root
+        found = _targets(root, kinds, folder)
+        return [target for target in dict.fromkeys(found) if target in names]
+
+    body = next(iter(related("", _MAIN)), _USUAL_BODY)
+    if body not in names:
+        raise DataError(
+            f"this is no DOCX file: it has no {_USUAL_BODY}",
+            hint="a spreadsheet or a presentation is not read; of a text document, open it in a word processor and save it as .docx",
+        )
     parts: dict[str, Document] = {}
-    for name in (_BODY, *sorted(filter(_OTHERS.fullmatch, names))):
+    others = related(body, _WITH_TEXT) or filter(_USUAL_OTHERS.fullmatch, names)
+    for name in (body, *sorted(others)):
         parts[name] = _read_part(read_part(archive, name, options.limits), options)
     return ZipDocument(data, parts)
+
+
+def _targets(relationships: Element, kinds: frozenset[str], folder: str) -> Iterator[str]:
+    for element in relationships.elements:
+        given = element.attributes
+        if given.get("Type", "").rpartition("/")[2] in kinds and given.get("TargetMode") != "External":  # fmt: skip
+            target = given.get("Target", "")
+            path = target if target.startswith("/") else posixpath.join(folder, target)
+            yield posixpath.normpath(path).lstrip("/")
 
 
 def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
@@ -89,6 +118,8 @@ class _Sort(Enum):
     TEXT = "text"
     MARKUP = "markup"
     BREAK = "break"
+    FIELD = "field"
+    """A mark that begins, separates or ends a field, or its instruction; `_with_fields` makes MARKUP of them."""
 
 
 class _Atom(NamedTuple):
@@ -98,19 +129,25 @@ class _Atom(NamedTuple):
     start: int
     end: int
     run_format: str | None
-    """The format of the run in which it stands, as XML; None outside of runs."""
+    """The format of the run in which it begins, as XML; None outside of runs."""
+    end_format: str | None
+    """The format of the run in which it ends; another one than the first if it is a field of several runs."""
     text: str = ""
-    """Of a TEXT."""
+    """Of a TEXT; of a FIELD: what it does, or its instruction."""
     role: Role = Role.POINT
     """Of a MARKUP."""
     name: str = ""
-    """A range begins and ends with the same name."""
+    """A range begins and ends with the same name, and so do two points that belong together."""
+    pair: Role | None = None
+    """As in `InlinePart`."""
+    parent: int = 0
+    """Of a FIELD: where the element around its run begins."""
 
 
 def slots_of_paragraph(xml: XmlText, paragraph: Element, place: str) -> Iterator[Slot]:
     """The texts of a paragraph between line breaks and tabs; those of text boxes in it are paragraphs of their own."""
     groups: list[list[_Atom]] = [[]]
-    for atom in _atoms(xml, paragraph):
+    for atom in _with_fields(list(_atoms(xml, paragraph))):
         if atom.sort is _Sort.BREAK:
             groups.append([])
         else:
@@ -122,7 +159,7 @@ def slots_of_paragraph(xml: XmlText, paragraph: Element, place: str) -> Iterator
             if has_letter(plain_text(pieces)):
                 start, end = run[0].start, run[-1].end
                 inside = [atom for atom in group if start <= atom.start and atom.end <= end]
-                at_ends = inside[0].run_format, inside[-1].run_format
+                at_ends = inside[0].run_format, inside[-1].end_format
                 yield Slot(start, end, Segment(pieces, place), partial(_written, style, at_ends))
 
 
@@ -136,8 +173,8 @@ class _Style:
     """The format of most of the characters, as XML; empty if it has none."""
     of_ranges: dict[int, str] = field(default_factory=dict)
     """The format of each range that has another one, by its number."""
-    of_marks: dict[int, str] = field(default_factory=dict)
-    """The format of each mark that stands in a run, by its number."""
+    of_marks: dict[int | None, tuple[str | None, str | None]] = field(default_factory=dict)
+    """The formats of the runs in which each mark begins and ends, by its place; None: outside of runs."""
 
     @classmethod
     def of(cls, atoms: "Sequence[_Atom]", prefix: str) -> "_Style":
@@ -149,32 +186,32 @@ class _Style:
 
 def _atoms(xml: XmlText, parent: Element) -> Iterator[_Atom]:
     """The parts of a paragraph, or of an element around runs."""
-    children = parent.elements
-    ends = _ends_of_fields(children)
-    index = 0
-    while index < len(children):
-        child = children[index]
-        field_end = ends.get(index)
-        if field_end is not None:
-            yield from _field(xml, children[index : field_end + 1])
-            index = field_end + 1
-            continue
-        index += 1
+    for child in parent.elements:
         if child.local in _FORGOTTEN:
             continue
         if is_word(child, "r"):
-            yield from _atoms_of_run(xml, child)
+            yield from _atoms_of_run(xml, child, parent)
         elif child.local in _WRAPPERS and (inner := _inner(child)) is not None:
             yield _markup(Role.OPEN, child.start, inner.inner_start, child.local)
             yield from _atoms(xml, inner)
             yield _markup(Role.CLOSE, inner.inner_end, child.end, child.local)
         else:
-            role = Role.WORD if child.local == "fldSimple" else Role.POINT
-            yield _markup(role, child.start, child.end)
+            yield _mark(child)
 
 
 def _markup(role: Role, start: int, end: int, name: str = "") -> _Atom:
-    return _Atom(_Sort.MARKUP, start, end, None, role=role, name=name)
+    return _Atom(_Sort.MARKUP, start, end, None, None, role=role, name=name)
+
+
+def _mark(element: Element) -> _Atom:
+    """An element outside of runs that takes the place of a word, or of none, such as the end of a bookmark."""
+    role = Role.WORD if element.local == "fldSimple" else Role.POINT
+    atom = _markup(role, element.start, element.end)
+    for ending, pair in (("Start", Role.OPEN), ("End", Role.CLOSE)):
+        if element.local.endswith(ending):
+            number = next((value for name, value in element.attributes.items() if name.endswith(":id")), "")  # fmt: skip
+            return atom._replace(pair=pair, name=f"{element.local.removesuffix(ending)} {number}")
+    return atom
 
 
 def _inner(wrapper: Element) -> Element | None:
@@ -183,20 +220,26 @@ def _inner(wrapper: Element) -> Element | None:
     return inner if inner is not None and inner.elements else None
 
 
-def _atoms_of_run(xml: XmlText, run: Element) -> Iterator[_Atom]:
+def _atoms_of_run(xml: XmlText, run: Element, parent: Element) -> Iterator[_Atom]:
     properties = run.child("rPr")
     run_format = "" if properties is None else _UNSEEN.sub("", xml.raw(properties))
     run_format = "" if _EMPTY.fullmatch(run_format) else run_format
-    for child in run.elements:
-        if child is properties or child.local in _FORGOTTEN:
+    children = [child for child in run.elements if child is not properties]
+    for child in children:
+        if child.local in _FORGOTTEN:
             continue
+        atom = _Atom(_Sort.MARKUP, child.start, child.end, run_format, run_format)
         if child.local in _BREAKS:
-            yield _Atom(_Sort.BREAK, child.start, child.end, run_format)
+            yield atom._replace(sort=_Sort.BREAK)
         elif is_word(child, "t") or child.local in _SIGNS:
             text = _SIGNS.get(child.local) or _shown_text(xml, child)
-            yield _Atom(_Sort.TEXT, child.start, child.end, run_format, text)
+            yield atom._replace(sort=_Sort.TEXT, text=text)
+        elif (of_field := _of_field(xml, child)) is not None:
+            if len(children) == 1:  # its whole run is the mark
+                atom = _markup(Role.POINT, run.start, run.end)
+            yield atom._replace(sort=_Sort.FIELD, text=of_field, parent=parent.start)
         else:
-            yield _Atom(_Sort.MARKUP, child.start, child.end, run_format)
+            yield atom
 
 
 def _shown_text(xml: XmlText, element: Element) -> str:
@@ -204,49 +247,72 @@ def _shown_text(xml: XmlText, element: Element) -> str:
     return text if element.attributes.get("xml:space") == "preserve" else text.strip(" \t\r\n")
 
 
-def _field_mark(child: Element) -> str | None:
-    """What a run does for a field: begin, separate or end it."""
-    if not is_word(child, "r"):
+_BEGIN, _SEPARATE, _END = "begin", "separate", "end"
+
+
+def _of_field(xml: XmlText, element: Element) -> str | None:
+    """What an element of a run does for a field: begin, separate or end it, or name its instruction; else None."""
+    if element.local == "instrText":
+        return xml.whole_text(element)
+    if element.local != "fldChar":
         return None
-    for element in child.elements:
-        if element.local == "fldChar":
-            return next(
-                (
-                    value
-                    for name, value in element.attributes.items()
-                    if name.endswith("fldCharType")
-                ),
-                None,
-            )
-    return None
+    return next(
+        (value for name, value in element.attributes.items() if name.endswith("fldCharType")), None
+    )
 
 
-def _ends_of_fields(children: Sequence[Element]) -> dict[int, int]:
-    """For the index of each run that begins a field, the index of the run that ends it, if one does."""
-    ends: dict[int, int] = {}
-    opened: list[int] = []
-    for index, child in enumerate(children):
-        mark = _field_mark(child)
-        if mark == "begin":
-            opened.append(index)
-        elif mark == "end" and opened:
-            ends[opened.pop()] = index
-    return ends
+class _Field(NamedTuple):
+    """A field, by the indices of its marks."""
+
+    begin: int
+    separate: int | None
+    end: int
 
 
-def _field(xml: XmlText, runs: Sequence[Element]) -> Iterator[_Atom]:
-    """A field, such as the number of a page: it takes the place of a word, but the text of a link is translated."""
-    start, end = runs[0].start, runs[-1].end
-    middle = [at for at, run in enumerate(runs) if _field_mark(run) == "separate"]
-    instruction = "".join(xml.whole_text(run) for run in runs[: middle[0] if middle else None])
-    if len(middle) != 1 or not instruction.strip().upper().startswith("HYPERLINK"):
-        yield _markup(Role.WORD, start, end)
-        return
-    first, last = middle[0] + 1, len(runs) - 1
-    yield _markup(Role.OPEN, start, runs[middle[0]].end, "field")
-    for run in runs[first:last]:
-        yield from _atoms_of_run(xml, run) if is_word(run, "r") else ()
-    yield _markup(Role.CLOSE, runs[last].start, end, "field")
+def _fields(atoms: Sequence[_Atom]) -> Iterator[_Field]:
+    """The fields that begin and end in the same element; one that goes on in another paragraph is none of them."""
+    opened: dict[int, list[tuple[int, list[int]]]] = {}
+    for index, atom in enumerate(atoms):
+        waiting = opened.setdefault(atom.parent, [])
+        if atom.sort is not _Sort.FIELD:
+            continue
+        if atom.text == _BEGIN:
+            waiting.append((index, []))
+        elif atom.text == _SEPARATE and waiting:
+            waiting[-1][1].append(index)
+        elif atom.text == _END and waiting:
+            begin, middle = waiting.pop()
+            yield _Field(begin, middle[0] if len(middle) == 1 else None, index)
+
+
+def _with_fields(atoms: Sequence[_Atom]) -> Iterator[_Atom]:
+    """Atoms in which a field, such as the number of a page, takes the place of a word; a link is a range of text."""
+    found = {each.begin: each for each in _fields(atoms)}
+    ends: dict[int, _Atom] = {}
+    index = 0
+    while index < len(atoms):
+        atom, of_field = atoms[index], found.get(index)
+        if of_field is None:
+            kept = ends.get(index, atom)
+            yield kept._replace(sort=_Sort.MARKUP) if kept.sort is _Sort.FIELD else kept
+        elif of_field.separate is not None and _is_link(atoms[index : of_field.separate]):
+            index = of_field.separate
+            yield _joined(atom, atoms[index], Role.OPEN)
+            last = atoms[of_field.end]
+            ends[of_field.end] = _joined(last, last, Role.CLOSE)
+        else:
+            index = of_field.end
+            yield _joined(atom, atoms[index], Role.WORD)
+        index += 1
+
+
+def _is_link(atoms: Iterable[_Atom]) -> bool:
+    instruction = "".join(atom.text for atom in atoms if atom.sort is _Sort.FIELD and atom.text != _BEGIN)  # fmt: skip
+    return instruction.strip().upper().startswith("HYPERLINK")
+
+
+def _joined(first: _Atom, last: _Atom, role: Role) -> _Atom:
+    return _Atom(_Sort.MARKUP, first.start, last.end, first.run_format, last.end_format, role=role, name="field")  # fmt: skip
 
 
 def _inline_parts(xml: XmlText, atoms: Sequence[_Atom], style: _Style) -> Iterator[InlinePart]:
@@ -256,7 +322,8 @@ def _inline_parts(xml: XmlText, atoms: Sequence[_Atom], style: _Style) -> Iterat
     for atom in atoms:
         is_blank = atom.sort is _Sort.MARKUP or not atom.text.strip()
         wanted = None if atom.run_format in (None, style.usual) else atom.run_format
-        if is_blank and wanted != opened:
+        is_edge = atom.sort is _Sort.MARKUP and atom.role in (Role.OPEN, Role.CLOSE)
+        if is_edge or (is_blank and wanted != opened):
             wanted = None
         if opened is not None and wanted != opened:
             yield InlinePart(Markup(Role.CLOSE, 0, ""), end, end, "format")
@@ -267,10 +334,10 @@ def _inline_parts(xml: XmlText, atoms: Sequence[_Atom], style: _Style) -> Iterat
         if atom.sort is _Sort.TEXT:
             yield InlinePart(atom.text, atom.start, end)
             continue
-        if atom.run_format is not None:
-            style.of_marks[atom.start] = atom.run_format
+        style.of_marks[atom.start] = atom.run_format, atom.end_format
         raw = xml.content.text[atom.start : end]
-        yield InlinePart(Markup(atom.role, atom.start, raw, atom.start), atom.start, end, atom.name)
+        piece = Markup(atom.role, atom.start, raw, atom.start)
+        yield InlinePart(piece, atom.start, end, atom.name, atom.pair)
     if opened is not None:
         yield InlinePart(Markup(Role.CLOSE, 0, ""), end, end, "format")
 
@@ -284,20 +351,13 @@ class _Runs:
     """Of the run in which the next part stands; None outside of runs."""
     parts: list[str] = field(default_factory=list)
 
-    def inside(self, part: str, run_format: str) -> None:
-        """Write a part in a run of a format."""
-        if self.run_format != run_format:
-            self.outside("")
-            self.parts += [f"<{self.prefix}r>", run_format]
-            self.run_format = run_format
+    def write(self, part: str, begins: str | None, ends: str | None) -> None:
+        """Write a part that begins and ends in runs of two formats; None: outside of runs."""
+        if self.run_format != begins:
+            self.parts += [] if self.run_format is None else [f"</{self.prefix}r>"]
+            self.parts += [] if begins is None else [f"<{self.prefix}r>", begins]
         self.parts.append(part)
-
-    def outside(self, part: str) -> None:
-        """Write a part outside of runs."""
-        if self.run_format is not None:
-            self.parts.append(f"</{self.prefix}r>")
-            self.run_format = None
-        self.parts.append(part)
+        self.run_format = ends
 
 
 def _written(
@@ -313,17 +373,13 @@ def _written(
     for piece in found.pieces:
         if isinstance(piece, str):
             name = f"{style.prefix}t"
-            runs.inside(f'<{name} xml:space="preserve">{escaped_xml(piece)}</{name}>', formats[-1])
-        elif piece.number in style.of_marks:
-            runs.inside(piece.raw, style.of_marks[piece.number])
+            text = f'<{name} xml:space="preserve">{escaped_xml(piece)}</{name}>'
+            runs.write(text, formats[-1], formats[-1])
         elif piece.raw:
-            runs.outside(piece.raw)
+            runs.write(piece.raw, *style.of_marks[piece.start])
         elif piece.role is Role.OPEN:
             formats.append(style.of_ranges[piece.number])
         else:
             formats.pop()
-    if at_ends[1] is None:
-        runs.outside("")
-    else:
-        runs.inside("", at_ends[1])
+    runs.write("", at_ends[1], at_ends[1])
     return "".join(runs.parts)

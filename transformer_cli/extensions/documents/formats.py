@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import TypeVar
 
+from transformer_cli.data.sources.lines import kind_without_text
 from transformer_cli.extensions.documents.character_encoding import (
     DecodedText,
     decoded,
@@ -210,13 +211,13 @@ FORMATS = (
     Format("vtt", (".vtt",), "subtitles.read_vtt"),
     Format("csv", (".csv",), "tables.read_csv"),
     Format("tsv", (".tsv",), "tables.read_tsv"),
-    Format("json", (".json", ".jsonl"), "json.read_json"),
+    Format("json", (".json", ".jsonl", ".arb"), "json.read_json"),
     Format("yaml", (".yaml", ".yml"), "yaml.read_yaml"),
     Format("html", (".html", ".htm", ".xhtml"), "html.read_html"),
-    Format("docx", (".docx",), "docx.read_docx", is_archive=True),
+    Format("docx", (".docx", ".docm", ".dotx", ".dotm"), "docx.read_docx", is_archive=True),
     Format("odt", (".odt", ".ott"), "odt.read_odt", is_archive=True),
     Format("epub", (".epub",), "epub.read_epub", is_archive=True),
-    Format("xliff", (".xlf", ".xliff"), "xliff.read_xliff"),
+    Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff"),
     Format("tmx", (".tmx",), "tmx.read_tmx"),
 )
 NAMES = tuple(each.name for each in FORMATS)
@@ -235,7 +236,7 @@ def format_named(name: str) -> Format:
         UsageError: there is no such format.
     """
     for each in FORMATS:
-        if each.name == name.lower():
+        if name.lower() == each.name or f".{name.lower()}" in each.endings:
             return each
     raise UsageError(f"there is no document format {name}", hint=f"one of {', '.join(NAMES)}")
 
@@ -253,6 +254,12 @@ def read_document(
         "documents", document_format.modules, purpose=f"the document format {document_format.name}"
     )
     options.limits.check_size(data)
+    is_text = not document_format.is_archive and document_format.name not in XML
+    other = kind_without_text(data[:16]) if is_text else None
+    if other is not None and not other[0].startswith("XML"):  # XHTML is XML
+        raise DataError(
+            f"not a document of the format {document_format.name} but {other[0]}", hint=other[1]
+        )
     module, _, function = document_format.reader.rpartition(".")
     read: Read = getattr(import_module(f"transformer_cli.extensions.documents.{module}"), function)
     names_its_encoding = document_format.is_archive or document_format.name in XML

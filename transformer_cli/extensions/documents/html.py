@@ -204,10 +204,16 @@ _INLINE = _names(
     "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark nobr q rb ruby s small span strike "
     "strong sub sup time tt u"
 )
+BLOCKS = _names(
+    "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset figcaption "
+    "figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main menu nav ol optgroup option p "
+    "search section select slot summary table tbody td tfoot th thead title tr ul"
+)
+"""Elements that always divide texts, also without content."""
 _POINTS = _names("area basefont img input param source track wbr")
 _VOID = _POINTS | _names("base br col embed frame hr link meta")
-# Elements whose content is not translated. Inside a sentence they take the place of a word,
-_CODE = _names("code kbd math samp svg var")
+# Elements whose content is not translated. Inside a sentence they take the place of a word (code),
+CODE = _names("code kbd math samp svg var")
 # or of nothing,
 _INVISIBLE = _names(
     "audio canvas datalist iframe noembed noframes object picture rp rt rtc script style template textarea video xmp"
@@ -220,6 +226,9 @@ _TEXT_ATTRIBUTES = _names(
 _TEXTS_OF_META = _names(
     "description keywords og:description og:title og:image:alt twitter:description twitter:title twitter:image:alt"
 )
+_FEW_TAGS = 10
+# What stands between the links of a menu.
+_BETWEEN_LINKS = frozenset("|\u00b7\u2022\u203a\u00bb/")
 _BUTTONS = frozenset(["button", "reset", "submit"])
 _BEGINNING = 4096
 # The mark of a footnote, such as <sup><a href="#n1"><b>1</b></a></sup>, has fewer.
@@ -285,7 +294,9 @@ class _Reader:
     def _read_start(self, index: int, raw: str) -> int:
         token, of_tag = self._tokens[index], attributes(raw)
         role = self._untranslated_role(token, of_tag)
-        if role is None and self._is_mark(index):
+        if role is not None and not _is_kept(of_tag):
+            self._read_attributes(token, of_tag)
+        elif role is None and self._is_mark(index):
             role = Role.POINT
         if role is not None:
             end = self._ends.get(index, index + 1)
@@ -295,6 +306,8 @@ class _Reader:
                 self._add(role, token.start, self._tokens[end - 1].end)
             return end
         if token.name in _INLINE:
+            if self._begins_a_text(index):
+                self._flush()
             self._add(Role.OPEN, token.start, token.end, token.name)
         elif token.name in _POINTS:
             self._add(Role.POINT, token.start, token.end)
@@ -306,6 +319,31 @@ class _Reader:
             self._flush()
         self._read_attributes(token, of_tag)
         return index + 1
+
+    def _begins_a_text(self, index: int) -> bool:
+        """Whether an inline element and the one before it are texts of their own, as the links of a menu without white space.
+
+        Two links are, and so are two other elements if a capital letter follows a small one. Parts of one word are not:
+        <b>H</b><i>ello</i>.
+        """
+        run = self._run
+        sign = run[-1].piece if run else None
+        if isinstance(sign, str) and sign in _BETWEEN_LINKS:
+            run = run[:-1]
+        closed = set()
+        for part in reversed(run):
+            if isinstance(part.piece, str) or part.piece.role is not Role.CLOSE:
+                break
+            closed.add(part.name)
+        texts = (part.piece for part in run[-_FEW_TAGS:][::-1] if isinstance(part.piece, str))
+        before = next(texts, "")[-1:]
+        if not closed or not before.isalnum():
+            return False
+        after = self._text_behind(index)[:1]
+        if not after.isalnum():
+            return False
+        is_link = "a" in closed and self._tokens[index].name == "a"
+        return is_link or (run is self._run and before.islower() and after.isupper())
 
     def _text_behind(self, index: int) -> str:
         """The text that follows a tag in the same block; empty if there is none before the next line break."""
@@ -335,17 +373,22 @@ class _Reader:
         """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
         if token.name in _VOID:
             return None
-        if token.name in _INVISIBLE:
+        if token.name in _INVISIBLE or self._is_empty_and_unknown(token):
             return Role.POINT
         values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
-        is_kept = (
-            values.get("translate", "").lower() == "no"
-            or "notranslate" in values.get("class", "").split()
-            or self._is_foreign(token.name, values.get("lang", values.get("xml:lang")))
-        )
-        if token.name in _CODE or (is_kept and token.name in _INLINE):
+        language = values.get("lang", values.get("xml:lang"))
+        is_kept = _is_kept(of_tag) or self._is_foreign(token.name, language)
+        if token.name in CODE or (is_kept and token.name in _INLINE):
             return Role.WORD
         return Role.OPEN if is_kept or token.name in _CODE_BLOCKS else None
+
+    def _is_empty_and_unknown(self, token: HtmlToken) -> bool:
+        """Whether a tag begins an element without content that HTML does not know, such as <x id="7"></x>."""
+        is_known = token.name in BLOCKS or token.name in _INLINE or token.name in CODE or token.name in _CODE_BLOCKS  # fmt: skip
+        ending = f"</{token.name}"
+        place = token.end + len(ending)
+        is_empty = self._text[token.end : place].lower() == ending and self._text[place : place + 1] in ("", ">", " ")  # fmt: skip
+        return is_empty and not is_known
 
     def _is_foreign(self, name: str, language: str | None) -> bool:
         """Whether an element names another language than the page."""
@@ -388,6 +431,15 @@ class _Reader:
             elif _is_text(token.name, each.name, values) and has_letter(values[each.name]):
                 segment = Segment.plain(values[each.name], "", keeps_spaces=False)
                 self._add_slot(start, end, segment, partial(_as_attribute, each))
+
+
+def _is_kept(of_tag: Sequence[Attribute]) -> bool:
+    """Whether a tag says that its element is not to be translated."""
+    values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
+    return (
+        values.get("translate", "").lower() == "no"
+        or "notranslate" in values.get("class", "").split()
+    )
 
 
 def _is_text(tag: str, name: str, values: Mapping[str, str]) -> bool:

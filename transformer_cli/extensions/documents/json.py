@@ -18,6 +18,7 @@ from transformer_cli.extensions.documents.strings import (
     icu_segment,
     icu_texts,
     is_icu_message,
+    is_metadata,
     is_translated,
     rendered_icu,
     require_chosen,
@@ -45,7 +46,8 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     slots: list[Slot] = []
     for start, end, path in options.watch.over(_strings(text)):
         value = json.loads(text[start:end], strict=False)
-        if is_translated(value, path, options.values):
+        is_left_out = not options.values and is_metadata(path)
+        if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
             if is_icu_message(value):
                 for slot in _icu_slots(text, start, end, value, place, is_ascii):
@@ -71,15 +73,20 @@ def _check_depth(text: str, lines: LineNumbers, options: ReadingOptions) -> None
 def _check(text: str) -> None:
     """Refuse what is no JSON, and no lines of JSON either."""
     try:
-        json.loads(text, strict=False)
+        _loads(text)
     except ValueError as error:
         lines = [line for line in text.split("\n") if line.strip()]
         try:
             for line in lines if len(lines) > 1 else [text]:
-                json.loads(line, strict=False)
+                _loads(line)
         except ValueError:
             line_number = getattr(error, "lineno", 1)
             raise DataError(f"line {line_number}: no valid JSON: {error}") from error
+
+
+def _loads(text: str) -> None:
+    """Read JSON; its numbers stay text, because Python refuses to read one of thousands of digits."""
+    json.loads(text, strict=False, parse_int=str, parse_float=str)
 
 
 def _strings(text: str) -> Iterator[tuple[int, int, Path]]:

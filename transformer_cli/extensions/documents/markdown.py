@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
-from transformer_cli.extensions.documents.html import TokenKind, html_tokens, is_inline_element
+from transformer_cli.extensions.documents.html import (
+    BLOCKS,
+    CODE,
+    TokenKind,
+    html_tokens,
+    is_inline_element,
+)
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     LineNumbers,
@@ -187,7 +193,9 @@ class InlineEvent(NamedTuple):
 
 
 # The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
-_MARKS = re.compile(r"\[\^[^\]\s]+\]:?|\[![A-Z]+\]|\A\[[ xX]\](?=\s)")
+_MARKS = re.compile(r"\[\^[^\]\s]+\]:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)")
+# The first line of a box of GitHub or Obsidian, with its title; it stays a line.
+_BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
 
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
@@ -259,6 +267,7 @@ class MarkdownInline:
             event = _range_of(token)
             if event is not None:
                 notes.events.append(event)
+        notes.events = _with_whole_code(text, sorted(notes.events, key=lambda event: event[:2]))
         taken = [False] * (len(text) + 1)
         for event in notes.events:
             taken[event.start : event.end] = [True] * (event.end - event.start)
@@ -275,6 +284,7 @@ class MarkdownInline:
                 return False
             start, num_before = state.pos, len(state.tokens)
             pending = state.pending if name == "newline" else ""
+            before = state.src[max(0, start - 1) : start]
             is_found = rule(state, silent)
             notes = self._notes
             pushed = state.tokens[num_before:]
@@ -289,7 +299,7 @@ class MarkdownInline:
                     if pushed[-1].type == "hardbreak":
                         start -= len(pending) - len(pending.rstrip(" "))
                     notes.events.append(
-                        _event(name, pushed[-1], state.src[start : state.pos], start)
+                        _event(name, pushed[-1], state.src[start : state.pos], start, before)
                     )
             return is_found
 
@@ -334,8 +344,8 @@ def _range_of(token: "Token") -> InlineEvent | None:
     return InlineEvent(start, start + length, role, token.type.split("_")[0])
 
 
-def _event(name: str, token: "Token", raw: str, start: int) -> InlineEvent:
-    """What a rule has found."""
+def _event(name: str, token: "Token", raw: str, start: int, before: str) -> InlineEvent:
+    """What a rule has found, and the character before it."""
     end = start + len(raw)
     if name in ("backticks", "autolink", *_EXTENSIONS):
         return InlineEvent(start, end, Role.WORD)
@@ -343,21 +353,45 @@ def _event(name: str, token: "Token", raw: str, start: int) -> InlineEvent:
         alt = (start + 2, start + 2 + len(token.content))
         return InlineEvent(start, end, Role.POINT, alt=alt)
     if name == "html_inline":
-        return _html_event(raw, start, end)
+        return _html_event(raw, start, end, is_in_word=before.isalnum() or before == "_")
     if token.type == "text_special":
         return InlineEvent(start, end, None, shown=token.content)
     return InlineEvent(start, end, None, shown=None if token.type == "hardbreak" else " ")
 
 
-def _html_event(raw: str, start: int, end: int) -> InlineEvent:
+def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEvent:
     token = next(html_tokens(raw))
     if token.kind in (TokenKind.START, TokenKind.END):
-        if token.name == "br":
+        if token.name in BLOCKS:
             return InlineEvent(start, end, None)
         if is_inline_element(token.name):
             role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
             return InlineEvent(start, end, role, f"<{token.name}>")
+        if token.name in CODE:
+            return InlineEvent(start, end, Role.POINT, f"<{'/' * (token.kind is TokenKind.END)}{token.name}>")  # fmt: skip
+        if is_in_word:  # no tag, but a name that somebody else fills in: allow_<NAME>_x
+            return InlineEvent(start, end, Role.WORD)
     return InlineEvent(start, end, Role.POINT)
+
+
+def _with_whole_code(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:
+    """Events in which a whole element of code, such as <kbd>Enter</kbd>, takes the place of a word, as `Enter` does."""
+    kept: list[InlineEvent] = []
+    closing = {
+        f"</{name}>": at
+        for at, event in enumerate(events)
+        if (name := event.name[2:-1]) and event.name.startswith("</")
+    }
+    at = 0
+    while at < len(events):
+        event = events[at]
+        end = f"</{event.name[1:]}"
+        if event.name[1:-1] in CODE and closing.get(end, -1) > at:
+            last = next(later for later in range(at, len(events)) if events[later].name == end)
+            event, at = InlineEvent(event.start, events[last].end, Role.WORD), last
+        kept.append(event)
+        at += 1
+    return kept
 
 
 logger = logging.getLogger(__name__)
@@ -448,6 +482,7 @@ class _Reader:
         """The parts of an inline text with their places in the file, divided at the ends of lines that stay."""
         runs: list[list[InlinePart]] = [[]]
         opened: list[int] = []
+        box_line = _BOX_LINE.match(content)
         for event in _gapless(content, self._inline.events(content, self._env)):
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
@@ -458,11 +493,13 @@ class _Reader:
                     # The text of a link can be its reference, too, which is not translated.
                     label = content[opened.pop() : event.start]
                     raw = f"][{label}]" if raw in ("]", "][]") else raw
+                if event.role is Role.OPEN and _is_between_links(content, event, runs[-1]):
+                    runs.append([])
                 piece: Piece = Markup(event.role, event.start, raw, start)
                 runs[-1].append(InlinePart(piece, start, end, event.name))
                 if event.alt is not None and event.alt[0] < event.alt[1]:
                     self._add_alt(content[slice(*event.alt)], places[slice(*event.alt)])
-            elif event.shown is None:
+            elif event.shown is None or (box_line is not None and event.start == box_line.end()):
                 runs.append([])
             else:
                 runs[-1].append(InlinePart(event.shown, start, end))
@@ -502,6 +539,18 @@ class _Reader:
             if stripped.endswith(content):
                 return cell[len(stripped) - len(content) : len(stripped)]
         return None
+
+
+def _is_between_links(content: str, opening: InlineEvent, run: Sequence[InlinePart]) -> bool:
+    """Whether a link begins directly behind another one, without white space: they are two texts, as in a menu."""
+    last = run[-1] if run else None
+    is_link = last is not None and last.name == opening.name == "link"
+    texts = (part.piece for part in run[-3:][::-1] if isinstance(part.piece, str))
+    return (
+        is_link
+        and next(texts, "")[-1:].isalnum()
+        and content[opening.end : opening.end + 1].isalnum()
+    )
 
 
 @dataclass(frozen=True, slots=True)

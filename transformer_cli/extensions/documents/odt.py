@@ -2,6 +2,7 @@
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
+    Role,
     Segment,
     Slot,
     SplicedDocument,
@@ -22,6 +23,7 @@ from transformer_cli.process.errors import DataError
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _PARTS = ("content.xml", "styles.xml")
+_MANIFEST = "META-INF/manifest.xml"
 _RANGES = frozenset(["a", "meta", "meta-field", "ruby", "ruby-base", "span"])
 _BREAKS = frozenset(["line-break", "tab"])
 # Parts of a text that the program computes, such as the number of a page.
@@ -84,6 +86,11 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     archive = opened_archive(data, options.limits)
     if "content.xml" not in archive.namelist():
         raise DataError("this is no ODT file: it has no content.xml")
+    if _MANIFEST in archive.namelist() and b"encryption-data" in read_part(archive, _MANIFEST, options.limits):  # fmt: skip
+        raise DataError(
+            "this document has a password",
+            hint="open it in a word processor and save it without one",
+        )
     parts = {
         name: _read_part(read_part(archive, name, options.limits), options)
         for name in _PARTS
@@ -96,7 +103,7 @@ def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
     xml = read_xml(data, options)
     slots = []
     for number, paragraph in enumerate(_paragraphs(xml.root), 1):
-        for run in inline_runs(xml, paragraph, _kind_of):
+        for run in inline_runs(xml, paragraph, _kind_of, _pair_of):
             pieces = tuple(part.piece for part in run)
             if has_letter(plain_text(pieces)):
                 segment = options.watch.counted(Segment(pieces, f"paragraph {number}"))
@@ -127,6 +134,25 @@ def _kind_of(element: Element) -> Inline:
     if element.local in _FIELDS:
         return Inline.WORD
     return Inline.RANGE if element.local in _RANGES else Inline.POINT
+
+
+_ENDS = {"start": Role.OPEN, "end": Role.CLOSE}
+
+
+def _pair_of(element: Element) -> tuple[Role, str] | None:
+    """The ends of a bookmark, a reference, a change, an entry of an index, or a comment."""
+    if element.local == "annotation":
+        kind, end = "annotation", "start"
+    else:
+        kind, _, end = element.local.rpartition("-")
+    names = (
+        element.attributes[f"{prefix}:{name}"]
+        for prefix in ("text", "office")
+        for name in ("name", "change-id", "id")
+        if f"{prefix}:{name}" in element.attributes
+    )
+    name = next(names, None)
+    return None if end not in _ENDS or name is None else (_ENDS[end], f"{kind} {name}")
 
 
 def _as_xml(found: TranslatedSegment) -> str:

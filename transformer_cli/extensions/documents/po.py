@@ -153,6 +153,11 @@ def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:
 
 
 def _complete(message: _Message) -> _Message:
+    if "msgid_plural" in message.fields and "msgstr" in message.fields:
+        raise DataError(
+            f"line {message.line}: a message has a plural (msgid_plural), but one translation for both (msgstr)",
+            hint='write msgstr[0] "" and msgstr[1] "" in its place; msgfmt --check names such faults',
+        )
     if "msgid" in message.fields and any(name.startswith("msgstr") for name in message.fields):
         return message
     raise DataError(

@@ -39,6 +39,8 @@ class Markup(NamedTuple):
     """What stands in the file; only the format reads it."""
     start: int | None = None
     """Where it stands in the text of a file, if other parts of the file that change may lie in it."""
+    partner: int | None = None
+    """Of a POINT that begins something, such as a bookmark: the number of the POINT that ends it, which stays behind it."""
 
 
 Piece = str | Markup
@@ -127,6 +129,56 @@ class InlinePart(NamedTuple):
     end: int
     name: str = ""
     """Of a tag: a range begins and ends with the same name."""
+    pair: Role | None = None
+    """Of a POINT that begins (OPEN) or ends (CLOSE) something that covers text without being an element around it."""
+
+
+# A text with more is left as it is, and the time of this look grows with the square of their number.
+_MOST_RANGES = 1000
+
+
+def with_paired_points(parts: Sequence[InlinePart]) -> list[InlinePart]:
+    """Parts in which two points that belong together, such as the ends of a bookmark, are a range as far as that is possible.
+
+    A pair that crosses another range stays two points, and the first of them knows the second.
+    """
+    result = list(parts)
+    if not any(part.pair for part in parts):
+        return result
+    ranges = [each for each in partners_of(parts).items() if each[0] < each[1]]
+    pairs = _pairs_of_points(parts)
+    if len(pairs) + len(ranges) > _MOST_RANGES:
+        return result
+    for first, last in pairs:
+        begin, end = result[first].piece, result[last].piece
+        assert isinstance(begin, Markup)
+        assert isinstance(end, Markup)
+        if any(_cross((first, last), other) for other in ranges):
+            result[first] = parts[first]._replace(piece=begin._replace(partner=end.number))
+            continue
+        ranges.append((first, last))
+        for index, piece, role in ((first, begin, Role.OPEN), (last, end, Role.CLOSE)):
+            name = f"{parts[index].name} {begin.number}"  # pairs of one kind may cross each other
+            result[index] = parts[index]._replace(piece=piece._replace(role=role), name=name)
+    return result
+
+
+def _pairs_of_points(parts: Sequence[InlinePart]) -> list[tuple[int, int]]:
+    """The indices of two points that belong together: the last one that was opened with a name, and the one that closes it."""
+    pairs: list[tuple[int, int]] = []
+    opened: dict[str, list[int]] = {}
+    for index, part in enumerate(parts):
+        if part.pair is Role.OPEN:
+            opened.setdefault(part.name, []).append(index)
+        elif part.pair is Role.CLOSE and opened.get(part.name):
+            pairs.append((opened[part.name].pop(), index))
+    return pairs
+
+
+def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two ranges overlap, and neither holds the other."""
+    inner, outer = sorted((one, other), key=lambda each: -each[0])
+    return inner[0] < outer[1] < inner[1]
 
 
 def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
@@ -134,6 +186,7 @@ def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
 
     The CLOSE of each range gets the number of its OPEN.
     """
+    parts = with_paired_points(parts)
     partners = partners_of(parts)
     unpaired = [
         isinstance(part.piece, Markup)

@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from transformer_cli.extensions.documents.html import TokenKind, html_tokens, is_inline_element
+from transformer_cli.extensions.documents.html import (
+    BLOCKS,
+    TokenKind,
+    html_tokens,
+    is_inline_element,
+)
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     Markup,
@@ -22,8 +27,30 @@ from transformer_cli.extensions.documents.tag_placement import DIVISION
 from transformer_cli.process.errors import DataError
 
 Path = tuple[str | int, ...]
-# Names for programs, such as en_US, menu.open, item-2 and camelCase.
-_IDENTIFIER = re.compile(r"[A-Za-z][\w-]*[_.\d][\w.-]*|[a-z]+[A-Z]\w*")
+# Names for programs.
+_IDENTIFIER = re.compile(
+    r"""
+    [A-Za-z][\w-]*[_.\d][\w.-]*                             # en_US, menu.open, item-2
+  | [a-z]+[A-Z]\w*                                          # camelCase
+  | [a-z]{2,3}-[A-Z](?:[A-Z]|[a-z]{3}(?:-[A-Z]{2})?)          # de-DE, zh-Hans, zh-Hans-CN
+  | :[A-Za-z_]\w+[?!]?                                       # a symbol of Ruby
+  | (?:text|image|audio|video|font|application|multipart|message|model)/[\w.+*-]+   # text/html
+  | (?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)/[\w/+-]+   # Europe/Rome
+  | (?:[\w@.-]+/)+[\w.-]*\.\w+                              # app/models/car.rb
+  | [0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}     # a UUID
+  | v?\d+(?:\.\d+)+-\w+                                      # 1.2.3-beta
+  | true | false | null
+  | \#[0-9A-Fa-f]{3,8}                                      # a colour
+  | (?:rgb|hsl|hwb|lab|lch|oklab|oklch)a?\([\d\s.,%/+-]*\)
+  | (?:var|url|calc|env)\([^()]*\)
+  | [+-]?\d+(?:\.\d+)?(?:px|r?em|ex|ch|v[hw]|vmin|vmax|pt|m?s|fr|deg)
+    """,
+    re.VERBOSE,
+)
+# No name is longer, and the time of the search grows with the square of the length.
+_LONGEST_NAME = 200
+_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
+_KEYS_OF_LANGUAGES = frozenset(["lang", "language", "locale", "hreflang"])
 
 # Formats of dates for programs, such as %Y-%m-%d and DD/MM/YYYY.
 _DATE_FORMAT = re.compile(
@@ -38,9 +65,19 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
         return False
     if patterns:
         return is_chosen(path, patterns)
+    if len(value) > _LONGEST_NAME:
+        return True
+    key = path[-1] if path and isinstance(path[-1], str) else ""
+    if key.lower() in _KEYS_OF_LANGUAGES and _LANGUAGE_CODE.fullmatch(value):
+        return False
     if _DATE_FORMAT.fullmatch(value):
         return False
     return not _IDENTIFIER.fullmatch(value) or value.endswith(".")
+
+
+def is_metadata(path: Path) -> bool:
+    """Whether a key says that its value is no text: in JSON, @key of Flutter's ARB files describes a message, and @type is of JSON-LD."""
+    return any(isinstance(key, str) and key.startswith("@") for key in path)
 
 
 def require_chosen(patterns: Sequence[str], *, has_values: bool) -> None:
@@ -209,12 +246,6 @@ def _closing(value: str, start: int, end: int) -> int:
     raise ValueError("a brace is never closed")
 
 
-_BLOCKS = re.compile(
-    r"address|article|aside|blockquote|br|caption|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]|header|hr|li|"
-    r"main|nav|ol|p|section|table|tbody|td|tfoot|th|thead|tr|ul"
-)
-
-
 def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segment:
     """The segment of a string. If its inline tags do not fit together, they are text that stays, as a placeholder."""
     if is_icu_message(text):
@@ -232,15 +263,20 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segme
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
+    end_of_link = -1
     for token in html_tokens(text):
         raw = text[token.start : token.end]
+        if token.name == "a" and token.kind is TokenKind.START and token.start == end_of_link:
+            yield InlinePart(DIVISION, token.start, token.start)  # the links of a menu
+        if token.name == "a" and token.kind is TokenKind.END:
+            end_of_link = token.end
         is_tag = token.kind in (TokenKind.START, TokenKind.END)
         role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
         if is_tag and is_inline_element(token.name):
             yield InlinePart(Markup(role, token.start, raw), token.start, token.end, token.name)
             continue
-        if not is_tag or not _BLOCKS.fullmatch(token.name):
-            has_text = has_text or bool(raw.strip())
+        if not is_tag or token.name not in BLOCKS:
+            has_text = True  # also white space: what stands behind it belongs to the next block
             yield InlinePart(raw, token.start, token.end)
             continue
         division = InlinePart(DIVISION if has_text else "", token.start, token.start)

@@ -33,15 +33,20 @@ from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.layout import display_width
 from transformer_cli.text.sentences import ends_sentence
 
+# Some programs leave out the milliseconds, and players read such times.
+_TIME = r"(?:\d{1,9}:)?\d{1,2}:\d{2}(?:[,.]\d{1,3})?"
+_BEGINNING_OF_LINE = r"(?:\A|(?<=[\r\n]))"
 _TIMING = re.compile(
-    r"^[ \t]*(?P<start>(?:\d{1,9}:)?\d{1,2}:\d{2}[,.]\d{1,3})[ \t]*-->[ \t]*"
-    r"(?P<end>(?:\d{1,9}:)?\d{1,2}:\d{2}[,.]\d{1,3})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)",
-    re.MULTILINE,
+    rf"{_BEGINNING_OF_LINE}[ \t]*(?P<start>{_TIME})[ \t]*-->[ \t]*"
+    rf"(?P<end>{_TIME})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)"
 )
-_ARROW = re.compile(r"^[^\r\n]*-->", re.MULTILINE)
+_ARROW = re.compile(rf"{_BEGINNING_OF_LINE}[^\r\n]*-->")
+# The first word of a block of WebVTT that is no cue.
+_NO_CUE = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _NUMBER_LINE = re.compile(r"(?:\A|(?<=[\r\n]))[ \t]*(\d+)[ \t]*(?:\r\n|\r|\n)\Z")
 _LONGEST_NUMBER_LINE = 40
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Cue:
     """What stands behind its times, such as the settings of WebVTT."""
     lines: tuple[tuple[int, int], ...]
     """Where each line of its text stands in the file, without line ends."""
+    is_part: bool = False
+    """Whether blank lines divide the text that is shown at these times; then each part is a cue with the same times."""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -67,6 +74,8 @@ class Cue:
 
 def cues_of(text: str, watch: ReadingWatch) -> Iterator[Cue]:
     """The cues of a file that have text, in order.
+
+    All text up to the next times belongs to a cue, also behind a blank line: it is text that somebody wrote.
 
     Raises:
         DataError: the file has text, but no times: its text would stay as it is.
@@ -79,28 +88,47 @@ def cues_of(text: str, watch: ReadingWatch) -> Iterator[Cue]:
     place = 0
     while match := _TIMING.search(text, place):
         place = match.end()
-        lines = []
-        for line in watch.over(_LINE.finditer(text, place)):
-            if not line[1].strip() or "-->" in line[1]:
-                break
-            lines.append(line.span(1))
-            place = line.end()
-            if not line[2]:
-                break
-        # Without a blank line between two cues, the number of the next one is no text.
-        following = _TIMING.match(text, place)
-        if following and lines and text[slice(*lines[-1])].strip().isdecimal():
-            place = lines.pop()[0]
-        if lines:
-            number = _number_before(text, match.start())
+        blocks = _blocks_of(text, place, watch)
+        for index, lines in enumerate(blocks):
             yield Cue(
-                number,
+                None if index else _number_before(text, match.start()),
                 match.span(),
                 seconds_of(match["start"]),
                 seconds_of(match["end"]),
                 match["rest"],
                 tuple(lines),
+                is_part=len(blocks) > 1,
             )
+
+
+def _blocks_of(text: str, start: int, watch: ReadingWatch) -> list[list[tuple[int, int]]]:
+    """The lines of a cue, in blocks that blank lines divide; without the number or name of the next cue."""
+    blocks: list[list[tuple[int, int]]] = [[]]
+    for line in watch.over(_LINE.finditer(text, start)):
+        if "-->" in line[1]:
+            _leave_out_name(blocks, text)
+            break
+        if line[1].strip():
+            blocks[-1].append(line.span(1))
+        elif blocks[-1]:
+            blocks.append([])
+        if not line[2]:
+            break
+    is_webvtt = text.startswith("WEBVTT")
+    return [
+        block
+        for block in blocks
+        if block and not (is_webvtt and block[0][0] > start and _NO_CUE.match(text, block[0][0]))
+    ]
+
+
+def _leave_out_name(blocks: list[list[tuple[int, int]]], text: str) -> None:
+    """Take away what stands directly before the times of the next cue, or its number before blank lines."""
+    last = blocks[-1] or (blocks[-2] if len(blocks) > 1 else [])
+    if last and text[slice(*last[-1])].strip().isdecimal():
+        last.pop()
+    elif len(blocks) > 1 and len(blocks[-1]) == 1 and text.startswith("WEBVTT"):
+        blocks.pop()
 
 
 def lines_without_times(text: str) -> list[int]:
@@ -127,7 +155,7 @@ def seconds_of(time: str) -> float:
 
 def time_of(seconds: float, pattern: str) -> str:
     """Seconds as a time in the form of another one: with a comma or a point, with or without hours."""
-    sign = "," if "," in pattern else "."
+    sign = "." if "." in pattern else ","
     milliseconds = round(seconds * 1000)
     minutes, rest = divmod(milliseconds, 60_000)
     hours, minutes = divmod(minutes, 60)
@@ -301,9 +329,19 @@ logger = logging.getLogger(__name__)
 _TAG = re.compile(r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
 # A sound or music, which is a line of its own.
 _SOUND = re.compile(
-    r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*"
+    r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*",
+    re.DOTALL,
 )
-_DASH = re.compile(r"[-\u2013\u2014][ \t]*|<v[. ][^<>]*>")
+_NOTES = ("\u266a", "\u266b")
+_BREAK = re.compile(r"\\N")
+_VOICE = re.compile(r"<v[. ][^<>]*>")
+_DASH = re.compile(rf"[-\u2013\u2014][ \t]*|{_VOICE.pattern}")
+# A dash at the end of a cue: the sentence goes on, or is broken off.
+_LAST_DASH = re.compile(r"\s*(?:\s[-\u2013\u2014]|--|\u2014)\s*\Z")
+# The name of who speaks, in capitals, or the sign of news.
+_SPEAKER = re.compile(r"(?P<name>[^\W\d_][\w.' -]{0,30}):(?=\s|\Z)|>>")
+# Of a file in which fewer cues end with the mark of a sentence, a capital letter begins one.
+_FEWEST_STOPS = 0.2
 _MOST_CUES = 6
 _MOST_WARNINGS = 10
 # A text with more is none that people read on a screen. It stays in its cues, without a search for the best lines, whose
@@ -344,6 +382,7 @@ class Subtitles:
     is_srt: bool
     groups: tuple[_Group, ...]
     cues: tuple[Cue, ...]
+    line_end: str
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -375,11 +414,7 @@ class Subtitles:
 
     def _text(self, pieces: Sequence[Piece]) -> str:
         text = rendered(pieces, str if self.is_srt else lambda piece: escape(piece, quote=False))
-        return text.replace("\n", self._line_end)
-
-    @property
-    def _line_end(self) -> str:
-        return "\r\n" if "\r\n" in self.content.text else "\n"
+        return text.replace("\n", self.line_end)
 
     def _changes(
         self, member: _Member, texts: Sequence[str], number: int | None
@@ -389,18 +424,19 @@ class Subtitles:
         if len(texts) == 1:
             yield Change(member.start, member.end, whole[0])
             return
-        cue, end = member.cue, self._line_end
+        cue, end = member.cue, self.line_end
         timing = self.content.text[slice(*cue.timing)]
         times = _TIMES.search(timing)
         assert times is not None
         seconds = cue.end_seconds - cue.start_seconds
-        total, place = sum(map(len, texts)), 0
+        lengths = [len(text.replace(end, " ")) for text in texts]
+        place = 0
         written = []
-        for index, text in enumerate(texts):
-            start = cue.start_seconds + seconds * place / total
-            place += len(text)
-            stop = cue.start_seconds + seconds * place / total
-            shown = time_of(start, times[1]) + times[2] + time_of(stop, times[3])
+        for index in range(len(texts)):
+            start = cue.start_seconds + seconds * place / sum(lengths)
+            place += lengths[index]
+            stop = cue.start_seconds + seconds * place / sum(lengths)
+            shown = f"{self._time_of(start, times[1])}{times[2]}{self._time_of(stop, times[3])}"
             line = timing[: times.start()] + shown + timing[times.end() :]
             if not index:
                 yield Change(*cue.timing, line)
@@ -409,6 +445,10 @@ class Subtitles:
             own_number = "" if number is None else f"{number + index}{end}"
             written.append(f"{own_number}{line.rstrip()}{end}{whole[index]}")
         yield Change(member.start, member.end, (end + end).join(written))
+
+    def _time_of(self, seconds: float, pattern: str) -> str:
+        has_milliseconds = "." in pattern or "," in pattern
+        return time_of(seconds, pattern if has_milliseconds or self.is_srt else f"{pattern}.0")
 
 
 def read_srt(data: bytes, options: ReadingOptions = DEFAULTS) -> Subtitles:
@@ -444,23 +484,21 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
             place = f"line {lines.number_at(members[0].start)}"
             segment = options.watch.counted(Segment(tuple(merged(pieces)), place))
             groups.append(_Group(tuple(members), segment))
-    return Subtitles(content, is_srt, tuple(groups), cues)
+    ends = _LINE_END.search(content.text)
+    return Subtitles(content, is_srt, tuple(groups), cues, "\n" if ends is None else ends[0])
 
 
 def _sentences(cues: Sequence[Cue], text: str, is_srt: bool) -> Iterator[list[_Member]]:
     """The cues of each sentence; the lines of a dialogue are sentences of their own."""
+    num_stops = sum(ends_sentence(_shown(text, cue.place)) for cue in cues)
+    has_stops = num_stops >= _FEWEST_STOPS * len(cues)
     group: list[_Member] = []
     for cue in cues:
-        if group and (
-            len(group) == _MOST_CUES
-            or cue.start_seconds - group[-1].cue.end_seconds > _LONGEST_PAUSE_SECONDS
-        ):
+        if group and not _may_go_on(group, cue, text, has_stops=has_stops):
             yield group
             group = []
         lines = [text[slice(*line)].strip() for line in cue.lines]
-        if any(map(_DASH.match, lines[1:])) or (
-            len(lines) > 1 and any(map(_SOUND.fullmatch, lines))
-        ):
+        if len(lines) > 1 and (any(map(_DASH.match, lines[1:])) or any(map(_SOUND.fullmatch, lines))):  # fmt: skip
             if group:
                 yield group
                 group = []
@@ -469,19 +507,52 @@ def _sentences(cues: Sequence[Cue], text: str, is_srt: bool) -> Iterator[list[_M
             continue
         member = _member(cue, cue.place, text, is_srt, is_line=False)
         group.append(member)
-        if ends_sentence(plain_text(member.pieces).strip()):
+        shown = _shown(text, cue.place)
+        ends = ends_sentence(plain_text(member.pieces).strip()) or shown.endswith(_NOTES)
+        if ends or cue.is_part or _SOUND.fullmatch(shown):
             yield group
             group = []
     if group:
         yield group
 
 
+def _shown(text: str, place: tuple[int, int]) -> str:
+    """The text of a cue without its tags."""
+    return _TAG.sub("", text[slice(*place)]).strip()
+
+
+def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, *, has_stops: bool) -> bool:
+    """Whether the sentence of some cues can go on in the next one: that begins no sentence, sound or speech of its own."""
+    last = group[-1].cue
+    if len(group) == _MOST_CUES or cue.start_seconds - last.end_seconds > _LONGEST_PAUSE_SECONDS:
+        return False
+    before, shown = _shown(text, last.place), _shown(text, cue.place)
+    if cue.is_part or _SOUND.fullmatch(shown) or shown.startswith(_NOTES):
+        return False
+    voices = [_VOICE.match(text[slice(*each.place)].lstrip()) for each in (last, cue)]
+    if voices[1] is not None and (voices[0] is None or voices[0][0] != voices[1][0]):
+        return False
+    speaker = _SPEAKER.match(shown)
+    if speaker and (speaker["name"] is None or speaker["name"].isupper()):
+        return False
+    letters = shown.lstrip("-\u2013\u2014.\u2026\"'([{ \t")
+    if _DASH.match(shown) and not (_LAST_DASH.search(before) and letters[:1].islower()):
+        return False
+    if before.isupper() and not shown.isupper() and letters[:1].isupper():
+        return False  # a title
+    if before.startswith(_NOTES) and not shown.endswith(_NOTES):
+        return False  # no music any more
+    return has_stops or not letters[:1].isupper()
+
+
 def _member(cue: Cue, place: tuple[int, int], text: str, is_srt: bool, *, is_line: bool) -> _Member:
-    """A text of a cue, without the markup around the whole of it."""
+    """A text of a cue, without the markup around the whole of it, and without the dashes at its ends."""
     start, end = place
     dash = _DASH.match(text, start, end)
     core_start = dash.end() if dash else start
-    parts = list(_parts(text, core_start, end, is_srt))
+    last_dash = _LAST_DASH.search(text[core_start:end])
+    core_end = core_start + last_dash.start() if last_dash else end
+    parts = list(_parts(text, core_start, core_end, is_srt))
     inner = _nested(parts[slice(*_core(parts))])
     before = text[start : inner[0].start] if inner else text[start:end]
     after = text[inner[-1].end : end] if inner else ""
@@ -496,7 +567,9 @@ def _parts(text: str, start: int, end: int, is_srt: bool) -> Iterator[InlinePart
         stop = match.start() if match else end
         if stop > place:
             shown = text[place:stop]
-            yield InlinePart(shown if is_srt else unescaped_html(shown), place, stop)
+            # A line break of another format, which players of SubRip know too.
+            shown = _BREAK.sub(" ", shown) if is_srt else unescaped_html(shown)
+            yield InlinePart(shown, place, stop)
         if match:
             place = match.end()
             name = re.match(r"</?([A-Za-z]+)", match[0])
@@ -559,6 +632,8 @@ def _screens(
     for member, share in zip(members, shares, strict=True):
         if member.is_line or len(words) > _MOST_WORDS:
             of_member = [[share]]
+        elif member.cue.is_part:
+            of_member = [lines_of_screen(share)]
         else:
             seconds = member.cue.end_seconds - member.cue.start_seconds
             parts = screens_of(share, max(1, int(seconds / _SHORTEST_SCREEN_SECONDS)))

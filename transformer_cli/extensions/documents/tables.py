@@ -1,6 +1,7 @@
 """CSV and TSV: the cells of chosen columns are translated; the dialect, quotes and line ends of all others stay."""
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
 
 _DELIMITERS = ",;\t|"
+_NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 _SAMPLE = 100_000
 _MOST_NAMES = 30
 
@@ -47,9 +49,13 @@ def _read_table(
 ) -> SplicedDocument:
     content = decoded(data, given=options.encoding)
     text = content.text
-    delimiter = delimiter_of(text)
+    # Excel writes the delimiter on a line of its own: sep=;
+    named = _NAMED_DELIMITER.match(text)
+    delimiter = named[1] if named else delimiter_of(text)
     rows = [
-        row for row in rows_of_table(text, delimiter, options.watch) if len(row) > 1 or row[0].value
+        row
+        for row in rows_of_table(text, delimiter, options.watch, start=named.end() if named else 0)
+        if len(row) > 1 or row[0].value
     ]
     if not rows:
         return SplicedDocument(content, ())
@@ -70,13 +76,15 @@ def _read_table(
     return SplicedDocument(content, tuple(slots))
 
 
-def rows_of_table(text: str, delimiter: str, watch: ReadingWatch) -> Iterator[list[Cell]]:
+def rows_of_table(
+    text: str, delimiter: str, watch: ReadingWatch, *, start: int = 0
+) -> Iterator[list[Cell]]:
     """The rows of a table; a quotation mark inside a quoted cell is doubled.
 
     Raises:
         DataError: a quoted cell never ends.
     """
-    place, row = 0, []
+    place, row = start, []
     while place < len(text):
         watch.look()
         cell = _cell_at(text, place, delimiter)

@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
 )
 from transformer_cli.extensions.documents.translator import Extent, LinkedWords
+from transformer_cli.text.layout import Span, SpanKind, find_spans, masked
 
 # A text with more is no text of a person. The time of the placement grows with the product of markup and words.
 MAX_MARKUP = 1000
@@ -246,14 +247,20 @@ class _Placement:
             for label in source.words
             for match in re.finditer(re.escape(label), target)
         ]
+        # Nothing inside a placeholder or a URL is punctuation of the sentence, either.
+        self._labels += [(span.start, span.end) for span in _words_among_spans(target)]
         self._cores = [self._core(word) for word in self._words]
+        # A label is a word: letters in place of its braces.
+        self._masked = masked(source.text, _words_among_spans(source.text), "x")
+        for label in source.words:
+            self._masked = self._masked.replace(label, "x" * len(label))
         self._num_empty = 0
 
     def placed(self) -> PlacedMarkup:
         root = self._tree()
         root.target = (0, len(self._target))
         self._place_children(root)
-        return PlacedMarkup(self._pieces(root), self._num_empty)
+        return PlacedMarkup(_with_partners_in_order(self._pieces(root)), self._num_empty)
 
     def _tree(self) -> _Node:
         root = _Node((0, len(self._source.text)))
@@ -276,24 +283,43 @@ class _Placement:
         free = [parent.target]
         for child in sorted(parent.children, key=lambda child: -len(child.own)):
             child.target = self._range_of(child, free)
-            free = [part for each in free for part in _without(each, child.target)]
+            # Without this, equal empty parts double with each range that has no words.
+            free = list(dict.fromkeys(part for each in free for part in _without(each, child.target)))  # fmt: skip
         for child in parent.children:
             self._place_children(child)
 
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
+        inner = self._masked[slice(*node.source)].strip()
+        if inner and not any(map(str.isalnum, inner)):
+            return self._range_of_marks(node, inner, free)
         runs = [(run, part) for part in free if (run := self._best_run(node.own, part)) is not None]
         if runs:
             (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
             exact = self._inside_one_word(node, first) if first == last else None
             start, end = exact or self._without_outer_marks(node, first, last)
             return max(start, part[0]), min(end, part[1])
-        if any(map(str.isalnum, self._source.text[slice(*node.source)])):
-            self._num_empty += 1
+        self._num_empty += bool(inner)
+        return self._empty_range(node, free)
+
+    def _empty_range(self, node: _Node, free: Sequence[Extent]) -> Extent:
         place = self._place_beside(node.source[0])
         start, end = min(free, key=lambda part: max(part[0] - place, place - part[1], 0))
         place = min(max(place, start), end)
         return place, place
+
+    def _range_of_marks(self, node: _Node, inner: str, free: Sequence[Extent]) -> Extent:
+        """The range of a node without letters and digits, such as an arrow: the same marks beside the same word."""
+        place = self._place_beside(node.source[0])
+        found = [
+            at
+            for at in _places_of(inner, self._target)
+            if any(start <= at and at + len(inner) <= end for start, end in free)
+        ]
+        if not found:
+            return self._empty_range(node, free)
+        nearest = min(found, key=lambda at: min(abs(at - place), abs(at + len(inner) - place)))
+        return nearest, nearest + len(inner)
 
     def _score(self, own: frozenset[int], first: int, last: int) -> int:
         num_own = sum(number in own for number in range(first, last + 1))
@@ -328,14 +354,23 @@ class _Placement:
     def _without_outer_marks(self, node: _Node, first: int, last: int) -> Extent:
         """The range of some words, without the punctuation at its ends that is outside the node in the source."""
         start, end = self._words[first][0], self._words[last][1]
-        inner = self._source.text[slice(*node.source)].strip()
-        if inner and not any(map(str.isalnum, inner)):
-            return start, end
-        while start < end and inner[:1].isalnum() and self._is_mark(start):
-            start += 1
-        while start < end and inner[-1:].isalnum() and self._is_mark(end - 1):
-            end -= 1
-        return (start, end) if start < end else (self._words[first][0], self._words[last][1])
+        inner = self._masked[slice(*node.source)].strip()
+        before = re.split(r"\s", self._masked[: node.source[0]])[-1]
+        after = re.split(r"\s", self._masked[node.source[1] :], maxsplit=1)[0]
+        target = self._masked_target(start, end)
+        num_before = _num_outside(target[::-1], inner[::-1], before[::-1])
+        num_after = _num_outside(target, inner, after)
+        if num_before + num_after < end - start:
+            return start + num_before, end - num_after
+        return start, end
+
+    def _masked_target(self, start: int, end: int) -> str:
+        """A part of the translation, with letters in place of the braces of labels."""
+        inside = [(first, last) for first, last in self._labels if start <= first and last <= end]
+        text = self._target[start:end]
+        for first, last in inside:
+            text = text[: first - start] + "x" * (last - first) + text[last - start :]
+        return text
 
     def _core(self, word: Extent) -> Extent:
         """A word without the punctuation at its ends, which may stand outside of a range that holds the word."""
@@ -363,7 +398,11 @@ class _Placement:
         touches_before = bool(before) and before[-1].source[1] == place
         touches_after = bool(after) and after[0].source[0] == place
         if after and (touches_after or not before) and not touches_before:
-            return after[0].target[0]
+            start, end = after[0].target
+            is_mark = before and not any(map(str.isalnum, self._masked[slice(*after[0].source)]))
+            num_marks = len(_marks_at_end(self._masked_target(start, end)))
+            # A full stop that stands alone in the source is a part of the last word of the translation.
+            return end - num_marks if is_mark and num_marks < end - start else start
         if touches_before:
             return self._behind(before[-1])
         if before and after:
@@ -388,8 +427,8 @@ class _Placement:
                 start += 1
             return start
         if not any(map(str.isalnum, self._source.text[place:last])):
-            while start < end and self._is_mark(end - 1):
-                end -= 1
+            inner, after = self._masked[first:place], self._masked[place:last]
+            end -= _num_outside(self._masked_target(start, end), inner, after)
         return end
 
     def _behind(self, link: LinkedWords) -> int:
@@ -423,6 +462,56 @@ class _Placement:
             return [point.markup]
         is_behind_space = place == 0 or self._target[place - 1].isspace()
         return [point.markup, " "] if is_behind_space else [" ", point.markup]
+
+
+def _with_partners_in_order(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces in which no point stands before its partner that begins the same thing."""
+    result = list(pieces)
+    places = {piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.POINT}  # fmt: skip
+    for at, piece in enumerate(pieces):
+        if isinstance(piece, Markup) and piece.partner is not None:
+            end = places.get(piece.partner, at)
+            if end < at:
+                result[at], result[end] = pieces[end], pieces[at]
+    return result
+
+
+def _words_among_spans(text: str) -> list[Span]:
+    """The protected spans of a text that take the place of a word, such as {name}."""
+    return [span for span in find_spans(text) if span.kind is SpanKind.WORD]
+
+
+def _num_outside(target: str, inner: str, after: str) -> int:
+    """How many characters at the end of translated words belong behind a range, and not into it.
+
+    Args:
+        target: the words.
+        inner: what the range holds in the source.
+        after: what stands behind the range there, up to the next white space.
+    """
+    if after and target.endswith(after):
+        return len(after)
+    marks = _marks_at_end(target)
+    own = _marks_at_end(inner)
+    if own and (not after or after[0].isalnum()):
+        return 0
+    # A range that ends with a letter can hold the marks of another word, which is the last one now.
+    num_own = next((at for at, sign in enumerate(marks) if sign not in (own or inner)), len(marks))
+    return len(marks) - num_own
+
+
+def _marks_at_end(text: str) -> str:
+    end = len(text)
+    while end and not text[end - 1].isalnum():
+        end -= 1
+    return text[end:]
+
+
+def _places_of(part: str, text: str) -> Iterator[int]:
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
 
 
 def _without(part: Extent, taken: Extent) -> list[Extent]:

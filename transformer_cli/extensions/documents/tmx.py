@@ -22,6 +22,7 @@ from transformer_cli.extensions.documents.xml import (
     XmlText,
     escaped_xml,
     inline_runs,
+    paired_tag,
     read_xml,
     white_space_before,
 )
@@ -94,7 +95,7 @@ def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | No
     source = variants[0]
     if language not in _SEVERAL and primary_language(language) != primary_language(_language(source)):  # fmt: skip
         return None
-    runs = inline_runs(xml, segment_element, _kind_of, has_places=False)
+    runs = inline_runs(xml, segment_element, _kind_of, paired_tag, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return None
     return _Unit(source, Segment(tuple(part.piece for part in runs[0]), f"unit {number}"))

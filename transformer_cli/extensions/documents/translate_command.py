@@ -33,6 +33,33 @@ logger = logging.getLogger(__name__)
 
 MAX_SHOWN_DOUBTS = 20
 
+_NO_TEXT = "no text to translate was found"
+# Why there can be nothing to translate, by the name of the format.
+_NOTHING = {
+    "po": "every message has a translation, and those stay",
+    "tmx": "no unit is in the source language alone, and units with several languages stay",
+    "xliff": "no unit waits for a translation: one without a target, with an empty one, or in the state new",
+    "json": "no string looks like text; choose some by their keys: --values",
+    "yaml": "no string looks like text; choose some by their keys: --values",
+}
+# Formats that are not read. As lines, their names and signs would be translated too.
+_STRUCTURED = {
+    ".ass": "subtitles; save them as .srt",
+    ".ssa": "subtitles; save them as .srt",
+    ".sub": "subtitles; save them as .srt",
+    ".ttml": "subtitles; save them as .srt",
+    ".strings": "texts of an app; export them as .xliff",
+    ".properties": "texts of a program; convert them to .po or .json",
+    ".ftl": "texts of a program; convert them to .po or .json",
+    ".resx": "texts of a program; convert them to .po or .xliff",
+    ".ts": "texts or code of a program; convert texts of Qt to .po or .xliff (lconvert)",
+    ".mdx": "Markdown with code; rename a file without code to .md",
+    ".rst": "reStructuredText; Sphinx makes .po files of it",
+    ".adoc": "AsciiDoc; convert it to .html or .md",
+    ".tex": "LaTeX; convert it to .md or .docx",
+    ".ipynb": "a notebook; convert it to .md",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenDocument:
@@ -96,6 +123,12 @@ def chosen_document(
                 f"{path}: with --encoding, a compressed file is not read", hint="unpack it first"
             )
     elif found is None or found.name == LINES:
+        if path is not None and format_name is None and path.suffix.lower() in _STRUCTURED:
+            what, _, remedy = _STRUCTURED[path.suffix.lower()].partition("; ")
+            raise UsageError(
+                f"{path}: {what}, a format that is not read: line by line, its signs and names would be translated too",
+                hint=f"{remedy}; --format txt translates each line nevertheless",
+            )
         return None
     names = tuple(name.strip() for name in (columns or "").split(",") if name.strip())
     return ChosenDocument(path, found, ReadingOptions(names, tuple(values), encoding))
@@ -169,6 +202,8 @@ def translate_document_file(
         )
     with opened_output(output) as write, ended_after():
         write(found.data)
+    if not found.num_segments:
+        logger.warning("%s", _NOTHING.get(given.format.name, _NO_TEXT))
     for doubt in found.doubts[:MAX_SHOWN_DOUBTS]:
         logger.warning("%s: %s: %s", doubt.place, doubt.reason, on_one_line(doubt.text, 80))
     if len(found.doubts) > MAX_SHOWN_DOUBTS:

@@ -298,9 +298,14 @@ class _SegmentInWork:
         text = ""
         links: list[LinkedWords] = []
         for part, answer in zip(self.parts, found, strict=True):
-            text += _gap(part.gap, text, languages)
+            gap = _gap(part.gap, text, languages)
+            # A gap can hold sentences without letters, such as numbers, which have markup as others do.
+            links += _moved(links_by_position(part.gap, gap), part.start - len(part.gap), len(text))
+            text += gap
             links += _moved(answer.links, part.start, len(text))
             text += answer.text
+        end_of_source = len(self.inline.text) - len(self.end)
+        links += _moved(links_by_position(self.end, self.end), end_of_source, len(text))
         text += self.end
         inner: list[Piece] = self.inline.with_words(text)
         if self.inline.ranges or self.inline.points:

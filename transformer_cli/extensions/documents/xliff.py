@@ -1,6 +1,8 @@
 """XLIFF 1.2, the exchange format of translators: each unit without a translation gets one."""
 
+import logging
 import re
+from collections.abc import Sequence
 from functools import partial
 
 from transformer_cli.config.data import Direction
@@ -21,11 +23,14 @@ from transformer_cli.extensions.documents.xml import (
     XmlText,
     escaped_xml,
     inline_runs,
+    paired_tag,
     read_xml,
     white_space_before,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+
+logger = logging.getLogger(__name__)
 
 _RANGES = frozenset(["g", "mrk"])
 _WORDS = frozenset(["ph"])
@@ -52,10 +57,15 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
         raise DataError(f"this is XLIFF {version or 'of no version'}; only 1.2 is read")
     slots: list[Slot] = []
     edits: list[Edit] = []
+    units: list[Element] = []
+    keeping = _starts_of_units_that_keep_spaces(xml.root)
     for file in xml.root.walk():
         if file.local == "file":
             edits += _language_edits(xml, file)
-            slots += [slot for unit in _units(file) for slot in _slots_of(xml, unit, options.watch)]
+            units += _units(file)
+    for unit in units:
+        slots += _slots_of(xml, unit, options.watch, keeps_spaces=unit.start in keeping)
+    _warn_of_targets(xml, units)
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
 
 
@@ -97,7 +107,52 @@ def _units(element: Element) -> list[Element]:
     return [unit for child in element.elements for unit in _units(child)]
 
 
-def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch) -> list[Slot]:
+def _starts_of_units_that_keep_spaces(root: Element) -> set[int]:
+    """Where the units begin whose white space has a meaning: they, their source or an element around them says so."""
+    found: set[int] = set()
+    waiting = [(root, False)]
+    while waiting:
+        element, keeps = waiting.pop()
+        given = element.attributes.get("xml:space")
+        keeps = keeps if given is None else given == "preserve"
+        if element.local == "trans-unit":
+            source = element.child("source")
+            of_source = None if source is None else source.attributes.get("xml:space")
+            if keeps if of_source is None else of_source == "preserve":
+                found.add(element.start)
+        else:
+            waiting += [(child, keeps) for child in element.elements]
+    return found
+
+
+def _warn_of_targets(xml: XmlText, units: Sequence[Element]) -> None:
+    """Say which targets stay although they are probably no translations."""
+    copied, half_empty = [], []
+    for unit in units:
+        source, target = unit.child("source"), unit.child("target")
+        if source is None or target is None or unit.attributes.get("approved") == "yes" or _is_open(xml, target):  # fmt: skip
+            continue
+        text = xml.whole_text(source)
+        if has_letter(text) and xml.whole_text(target).strip() == text.strip():
+            copied.append(unit)
+        elif any(mark.local == "mrk" and not xml.whole_text(mark).strip() for mark in target.elements):  # fmt: skip
+            half_empty.append(unit)
+    for found, what in (
+        (copied, "targets that are equal to their sources"),
+        (half_empty, "targets in which some sentences are empty"),
+    ):
+        if found:
+            logger.warning(
+                'units with %s: %d (the first is %s); they stay, as every target does; a target with state="new" is translated',
+                what,
+                len(found),
+                found[0].attributes.get("id", "?"),
+            )
+
+
+def _slots_of(
+    xml: XmlText, unit: Element, watch: ReadingWatch, *, keeps_spaces: bool
+) -> list[Slot]:
     source, target = unit.child("source"), unit.child("target")
     if source is None or unit.attributes.get("approved") == "yes":
         return []
@@ -105,10 +160,9 @@ def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch) -> list[Slot]:
         return []
     # Where the tool has marked the sentences, the target gets the same marks.
     marked = unit.child("seg-source") or source
-    runs = inline_runs(xml, marked, _kind_of, has_places=False)
+    runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return []
-    keeps_spaces = unit.attributes.get("xml:space") == "preserve"
     segment = watch.counted(
         Segment(
             tuple(part.piece for part in runs[0]),

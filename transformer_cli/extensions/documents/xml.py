@@ -377,24 +377,51 @@ class Inline(Enum):
 
 
 Kinds = Callable[[Element], Inline]
+Pairs = Callable[[Element], tuple[Role, str] | None]
+"""Whether a POINT begins (OPEN) or ends (CLOSE) something, and the name that both of its points have."""
+
+
+def no_pairs(element: Element) -> None:
+    """No POINT has a partner."""
 
 
 def inline_runs(
-    xml: XmlText, element: Element, kind_of: Kinds, *, has_places: bool = True
+    xml: XmlText,
+    element: Element,
+    kind_of: Kinds,
+    pair_of: Pairs = no_pairs,
+    *,
+    has_places: bool = True,
 ) -> list[list[InlinePart]]:
     """The runs of text and markup of an element, divided at its breaks; in each run, all ranges are complete.
 
     Args:
         kind_of: of each element in it.
+        pair_of: of each POINT in it.
         has_places: whether the translation comes to the same place; if not, the markup is a copy.
     """
     runs: list[list[InlinePart]] = [[]]
-    for part in _parts(xml, element, kind_of, has_places):
+    for part in _parts(xml, element, kind_of, pair_of, has_places):
         if part is None:
             runs.append([])
         else:
             runs[-1].append(part)
     return [found for run in runs for found in nested_runs(_without_idle_gaps(run))]
+
+
+_PAIRED_TAGS = {"bpt": Role.OPEN, "ept": Role.CLOSE, "bx": Role.OPEN, "ex": Role.CLOSE}
+_ENDS = {"open": Role.OPEN, "begin": Role.OPEN, "close": Role.CLOSE, "end": Role.CLOSE}
+
+
+def paired_tag(element: Element) -> tuple[Role, str] | None:
+    """The tags of XLIFF and TMX that begin or end a range of the original document: bpt, ept, bx, ex and it."""
+    given = element.attributes
+    if element.local == "it":
+        role = _ENDS.get(given.get("pos", ""))
+        return None if role is None else (role, f"it {given.get('rid', '')}")
+    role = _PAIRED_TAGS.get(element.local)
+    number = given.get("rid") or given.get("i") or given.get("id") or ""
+    return None if role is None else (role, f"{element.local[-1]} {number}")
 
 
 def _without_idle_gaps(run: list[InlinePart]) -> list[InlinePart]:
@@ -411,7 +438,7 @@ def _without_idle_gaps(run: list[InlinePart]) -> list[InlinePart]:
 
 
 def _parts(
-    xml: XmlText, element: Element, kind_of: Kinds, has_places: bool
+    xml: XmlText, element: Element, kind_of: Kinds, pair_of: Pairs, has_places: bool
 ) -> Iterator[InlinePart | None]:
     """Text and markup in order; None for a break."""
     text = xml.content.text
@@ -434,8 +461,10 @@ def _parts(
             yield InlinePart(" ", child.end, child.end)
         elif kind is Inline.RANGE and child.inner_end > child.inner_start:
             yield markup(Role.OPEN, child.start, child.inner_start, child.name)
-            yield from _parts(xml, child, kind_of, has_places)
+            yield from _parts(xml, child, kind_of, pair_of, has_places)
             yield markup(Role.CLOSE, child.inner_end, child.end, child.name)
         else:
             role = Role.WORD if kind is Inline.WORD else Role.POINT
-            yield markup(role, child.start, child.end)
+            part = markup(role, child.start, child.end)
+            pair = pair_of(child) if role is Role.POINT else None
+            yield part if pair is None else part._replace(pair=pair[0], name=pair[1])

@@ -10,7 +10,12 @@ import yaml
 
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
-from transformer_cli.extensions.documents.segments import Slot, SplicedDocument, TranslatedSegment
+from transformer_cli.extensions.documents.segments import (
+    LineNumbers,
+    Slot,
+    SplicedDocument,
+    TranslatedSegment,
+)
 from transformer_cli.extensions.documents.strings import (
     Path,
     is_translated,
@@ -49,10 +54,7 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         ValueError,
         OverflowError,
     ) as error:  # the latter: a number of too many digits
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise DataError(f"{place}no valid YAML: {problem}") from error
+        raise _invalid(text, error) from error
     for scalar in scalars:
         event = scalar.event
         if is_translated(event.value, scalar.path, options.values):
@@ -64,6 +66,19 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
             slots.append(Slot(start, end, segment, partial(_written, scalar, text[start:end])))
     require_chosen(options.values, has_values=bool(slots))
     return SplicedDocument(content, tuple(slots))
+
+
+def _invalid(text: str, error: Exception) -> DataError:
+    if isinstance(error, yaml.reader.ReaderError):
+        line = LineNumbers(text).number_at(error.position)
+        character = int(error.character) if isinstance(error.character, int) else 0
+        return DataError(
+            f"line {line}: no valid YAML: it has the character U+{character:04X}, which YAML allows only as an escape",
+            hint=f'take it out, or write it in double quotation marks as "\\u{character:04x}"',
+        )
+    mark = getattr(error, "problem_mark", None)
+    place = f"line {mark.line + 1}: " if mark else ""
+    return DataError(f"{place}no valid YAML: {getattr(error, 'problem', None) or error}")
 
 
 def _scalars(text: str, options: ReadingOptions) -> Iterator[_Scalar]:
@@ -140,13 +155,14 @@ def _written(scalar: _Scalar, raw: str, translation: TranslatedSegment) -> str:
 
 def _block(text: str, raw: str, event: Any) -> str:
     """A literal block; also for a folded one, in which line breaks would mean something else."""
-    header, _, body = raw.partition("\n")
+    end_of_line = "\r\n" if "\r\n" in raw else "\n"
+    header, _, body = raw.replace("\r\n", "\n").partition("\n")
     first_raw = next(line for line in body.split("\n") if line.strip())
     first = next(line for line in event.value.split("\n") if line.strip())
     indent = " " * (_num_spaces(first_raw) - _num_spaces(first))
     end = raw[len(raw.rstrip()) :]
     lines = [indent + line if line.strip() else "" for line in text.rstrip("\n").split("\n")]
-    return "\n".join([header.replace(">", "|", 1), *lines]) + end
+    return end_of_line.join([header.replace(">", "|", 1), *lines]) + end
 
 
 def _num_spaces(line: str) -> int:
