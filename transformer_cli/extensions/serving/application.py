@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transformer_cli.extensions.serving.deepl import DeepLApi, Glossaries
 from transformer_cli.extensions.serving.description import description_routes
-from transformer_cli.extensions.serving.files import FilesApi
+from transformer_cli.extensions.serving.files import FilesApi, FileTranslations
 from transformer_cli.extensions.serving.libretranslate import LibreTranslateApi
 from transformer_cli.extensions.serving.limits import Limits, RefusedRequest, bad_request, too_large
 from transformer_cli.extensions.serving.metrics import ServerMetrics, state_routes
@@ -44,6 +44,7 @@ SECURITY_HEADERS = [
 ]
 # No browser and no proxy keeps texts of people.
 _NO_STORE = (b"cache-control", b"no-store")
+_PATHS_OF_FILES = ("/translate_file", "/v2/document")
 # Of such a body, many at the same time need little memory, also those that never end.
 _SMALL_BODY_BYTES = 64 << 10
 Observe = Callable[[str, int, float], None]
@@ -108,7 +109,7 @@ class RequestGuard:
         path = scope["path"]
         try:
             limits = self._service.limits
-            has_file = path == "/translate_file"
+            has_file = path in _PATHS_OF_FILES
             most = limits.max_file_bytes if has_file else limits.max_body_bytes
             if (
                 self._keys.are_required
@@ -294,15 +295,16 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
     """
     keys = options.keys
     metrics = ServerMetrics(service)
+    files = FileTranslations(service)
     routes = [
         *page_routes(),
         *description_routes(),
         *LibreTranslateApi(service, keys).routes(),
         *stream_routes(service, keys),
         *choice_routes(service, keys),
-        *DeepLApi(service, keys, options.glossaries).routes(),
+        *DeepLApi(service, keys, options.glossaries, files).routes(),
         *opus_cat_routes(service, keys),
-        *FilesApi(service, keys, options.root_path).routes(),
+        *FilesApi(service, keys, files, options.root_path).routes(),
         *explain_routes(service, keys),
         *state_routes(service, keys, metrics),
     ]
@@ -328,7 +330,7 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
         return CORSMiddleware(
             guarded,
             allow_origins=["*"],
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
             max_age=_CORS_SECONDS,
         )

@@ -43,6 +43,7 @@ _TARGET = Field(
 )
 _TEXT = Field("q", "The text to translate.", is_required=True)
 _TAGS = "Names of elements, with commas between them; for tag_handling=xml."
+_DOCUMENT_KEY = Field("document_key", "As in the answer of /v2/document.")
 _DEEPL = "DeepL (a subset)"
 _PAGE = "What the page uses"
 _STATE = "State"
@@ -110,6 +111,36 @@ ENDPOINTS = (
         _DEEPL,
     ),
     Endpoint(
+        "/v2/document",
+        "post",
+        "Begin to translate a document.",
+        "document_id, document_key",
+        (
+            Field("file", "The document.", "file", is_required=True),
+            Field("target_lang", "The language of the translation.", is_required=True),
+            Field("source_lang", "The language of the document; absent: it is detected."),
+            Field("filename", "The name of the file, if it is not that of the form."),
+            Field("glossary_id", "A glossary of the server."),
+        ),
+        _DEEPL,
+    ),
+    Endpoint(
+        "/v2/document/{name}",
+        "post",
+        "How far the translation of a document is.",
+        "document_id, status (queued, translating, done or error), seconds_remaining, billed_characters, error_message",
+        (_DOCUMENT_KEY,),
+        _DEEPL,
+    ),
+    Endpoint(
+        "/v2/document/{name}/result",
+        "post",
+        "Download a translated document.",
+        "The file; 503 before it is ready",
+        (_DOCUMENT_KEY,),
+        _DEEPL,
+    ),
+    Endpoint(
         "/v2/languages",
         "get",
         "The languages.",
@@ -137,10 +168,32 @@ ENDPOINTS = (
         "/v2/glossaries", "get", "The glossaries of the server.", "glossaries: a list", (), _DEEPL
     ),
     Endpoint(
+        "/v2/glossaries",
+        "post",
+        "Make a glossary; it stays until the server ends.",
+        "Its id, name, languages and number of terms",
+        (
+            Field("name", "A name for people.", is_required=True),
+            Field("source_lang", "The language of its source terms.", is_required=True),
+            Field("target_lang", "The language of its target terms.", is_required=True),
+            Field("entries", "On each line a source term and a target term.", is_required=True),
+            Field("entries_format", "tsv or csv."),
+        ),
+        _DEEPL,
+    ),
+    Endpoint(
         "/v2/glossaries/{name}",
         "get",
         "One glossary.",
         "Its name, languages and number of terms",
+        (),
+        _DEEPL,
+    ),
+    Endpoint(
+        "/v2/glossaries/{name}",
+        "delete",
+        "Delete a glossary that a client has made.",
+        "Nothing, with 204",
         (),
         _DEEPL,
     ),
@@ -275,7 +328,7 @@ def swagger() -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    place = "query" if endpoint.method == "get" else "formData"
+    place = "formData" if endpoint.method == "post" else "query"
     of_path = [
         {"name": part[1:-1], "in": "path", "required": True, "type": "string"}
         for part in endpoint.path.split("/")
