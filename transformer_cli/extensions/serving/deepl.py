@@ -228,8 +228,7 @@ class DeepLApi:
 
     async def translate(self, request: Request) -> JSONResponse:
         """POST /v2/translate: the translation of each text, and the language of the text."""
-        values = await read_values(request, lists=_LISTS)
-        self._check_key(request, values)
+        values = await self._values(request, _LISTS)
         given = values.texts("text")
         texts = [given] if isinstance(given, str) else given
         if not texts or "text" not in values:
@@ -278,8 +277,7 @@ class DeepLApi:
 
     async def send_document(self, request: Request) -> JSONResponse:
         """POST /v2/document: begin to translate a document; the answer has its id and its key."""
-        values = await read_values(request)
-        self._check_key(request, values)
+        values = await self._values(request)
         file = values.file("file")
         if not values.text("target_lang"):
             raise bad_request("Parameter 'target_lang' not specified.")
@@ -339,8 +337,7 @@ class DeepLApi:
 
     async def _sent_document(self, request: Request) -> tuple[str, _SentDocument]:
         """The document of an address, and its id, if the request has its key."""
-        values = await read_values(request)
-        self._check_key(request, values)
+        values = await self._values(request)
         self._forget_documents()
         name = request.path_params["name"]
         found = self._documents.get(name)
@@ -362,8 +359,7 @@ class DeepLApi:
 
     async def languages(self, request: Request) -> JSONResponse:
         """GET /v2/languages: the languages of texts (type source), or of translations (type target)."""
-        values = await read_values(request)
-        self._check_key(request, values)
+        values = await self._values(request)
         kind = values.text("type", "source") or "source"
         if kind not in ("source", "target"):
             raise bad_request("Value for 'type' not supported.")
@@ -376,13 +372,13 @@ class DeepLApi:
 
     async def usage(self, request: Request) -> JSONResponse:
         """GET /v2/usage: the number of characters since the start of the server."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         count = self._service.num_characters
         return JSONResponse({"character_count": count, "character_limit": _NO_LIMIT})
 
     async def glossary_pairs(self, request: Request) -> JSONResponse:
         """GET /v2/glossary-language-pairs: the directions in which the server translates."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         pairs = [
             {"source_lang": deepl_code(source).lower(), "target_lang": deepl_code(target).lower()}
             for source, target in self._service.runs.directions
@@ -391,13 +387,12 @@ class DeepLApi:
 
     async def glossaries(self, request: Request) -> JSONResponse:
         """GET /v2/glossaries: the glossaries with which the server was started, and those that clients have sent."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         return JSONResponse({"glossaries": [each.as_json() for each in self._all_glossaries()]})
 
     async def create_glossary(self, request: Request) -> JSONResponse:
         """POST /v2/glossaries: a new glossary; it stays until the server ends."""
-        values = await read_values(request)
-        self._check_key(request, values)
+        values = await self._values(request)
         for name in ("name", "source_lang", "target_lang", "entries"):
             if not values.text(name):
                 raise bad_request(f"Parameter '{name}' not specified.")
@@ -429,7 +424,7 @@ class DeepLApi:
 
     async def delete_glossary(self, request: Request) -> Response:
         """DELETE /v2/glossaries/ID: forget a glossary that a client has sent."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         found = self._glossary_named(request.path_params["name"])
         if found.unique in self._given_glossaries:
             raise bad_request("The server was started with this glossary, so it cannot be deleted.")
@@ -438,25 +433,25 @@ class DeepLApi:
 
     async def glossary(self, request: Request) -> JSONResponse:
         """GET /v2/glossaries/ID: one of them."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         return JSONResponse(self._glossary_named(request.path_params["name"]).as_json())
 
     async def entries(self, request: Request) -> Response:
         """GET /v2/glossaries/ID/entries: its terms, one pair on each line, with a tab between them."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         found = self._glossary_named(request.path_params["name"])
         lines = (f"{entry.source}\t{entry.target}" for entry in found.terms.entries)
         return Response("\n".join(lines), media_type="text/tab-separated-values")
 
     async def glossaries_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries: the same as /v2/glossaries in the form of version 3."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         listed = [each.as_json_of_v3() for each in self._all_glossaries()]
         return JSONResponse({"glossaries": listed})
 
     async def glossary_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries/ID: one of them."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         return JSONResponse(self._glossary_named(request.path_params["name"]).as_json_of_v3())
 
     def _all_glossaries(self) -> list[ServedGlossary]:
@@ -468,12 +463,15 @@ class DeepLApi:
             raise RefusedRequest(404, "Glossary not found.")
         return found
 
-    def _check_key(self, request: Request, values: RequestValues) -> None:
-        if not self._keys.are_required:
-            return
-        given = key_in_header(request.headers.get("authorization", "")) or values.text("auth_key")
-        if not self._keys.allow(given):
-            raise RefusedRequest(403, "Authorization failed: the API key is missing or wrong.")
+    async def _values(self, request: Request, lists: frozenset[str] = frozenset()) -> RequestValues:
+        """The parameters of a request that has a valid key."""
+        values = await read_values(request, lists=lists)
+        key = key_in_header(request.headers.get("authorization", ""))
+        message = "Authorization failed: the API key is missing or wrong."
+        await self._keys.check(
+            request, key or values.text("auth_key"), RefusedRequest(403, message)
+        )
+        return values
 
     def _language(self, values: RequestValues, name: str) -> str:
         try:

@@ -231,7 +231,7 @@ class FilesApi:
     async def translate_file(self, request: Request) -> Response:
         """POST /translate_file: the address of the translated file; with progress=true, how far it is, line by line."""
         values = await read_values(request)
-        check_key(self._keys, request, values)
+        await check_key(self._keys, request, values)
         file = values.file("file")
         for name in ("source", "target"):
             if not values.text(name):

@@ -184,12 +184,9 @@ def state_routes(service: TranslationService, keys: ApiKeys, metrics: ServerMetr
 
     async def show_metrics(request: Request) -> Response:
         """GET /metrics: for Prometheus, with `Authorization: Bearer KEY` if the server needs keys."""
-        if keys.are_required:
-            key = key_in_header(request.headers.get("authorization", ""))
-            if not keys.allow(key):
-                raise RefusedRequest(
-                    401, "An API key is needed", headers={"WWW-Authenticate": "Bearer"}
-                )
+        key = key_in_header(request.headers.get("authorization", ""))
+        headers = {"WWW-Authenticate": "Bearer"}
+        await keys.check(request, key, RefusedRequest(401, "An API key is needed", headers=headers))
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
     return [

@@ -125,7 +125,7 @@ def stream_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
     async def translate_stream(request: Request) -> Response:
         """One line of JSON for the beginning, for each sentence, and for the end."""
         values = await read_values(request)
-        check_key(keys, request, values)
+        await check_key(keys, request, values)
         text, source, target = values.text("q"), values.text("source"), values.text("target")
         for name, value in (("q", text), ("source", source), ("target", target)):
             if not value:
@@ -249,7 +249,7 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
             RefusedRequest: one is missing, or the sentence is too long or has line breaks.
         """
         values = await read_values(request)
-        check_key(keys, request, values)
+        await check_key(keys, request, values)
         for name in ("q", "source", "target"):
             if not values.text(name):
                 raise bad_request(f"Invalid request: missing {name} parameter")
@@ -294,7 +294,7 @@ def explain_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
     async def explain(request: Request) -> JSONResponse:
         """The parameters are q, source and target; and, if wished, beam, nbest, topk, prefix or prefix_ids, continues and attention."""
         values = await read_values(request)
-        check_key(keys, request, values)
+        await check_key(keys, request, values)
         text, prefix = values.text("q"), values.text("prefix")
         source, target = values.text("source"), values.text("target")
         for name, value in (("q", text), ("source", source), ("target", target)):
