@@ -261,7 +261,7 @@ class FilesApi:
                     told = now
             yield json_line({"type": "end", **working.result()})
         except RefusedRequest as refusal:
-            yield json_line({"type": "error", "error": refusal.message})
+            yield json_line({"type": "error", "error": refusal.message, "status": refusal.status})
         finally:
             working.cancel()
 

@@ -185,7 +185,7 @@ async def _stream_lines(
                 translated += of_sentence.target
                 number += 1
     except RefusedRequest as refusal:
-        yield json_line({"type": "error", "error": refusal.message})
+        yield json_line({"type": "error", "error": refusal.message, "status": refusal.status})
         return
     yield json_line(
         {"type": "end", "after": placed.after, "translatedText": translated + placed.after}
