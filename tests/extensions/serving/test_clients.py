@@ -149,6 +149,12 @@ def test_deepl_is_told_why_a_document_is_not_translated(deepl_client: deepl.Deep
     while (status := deepl_client.translate_document_get_status(handle)).ok:
         assert not status.done
     assert "zip" in str(status.error_message)
+    handle = deepl_client.translate_document_upload(
+        "Questa è sicuramente una frase italiana.", filename="a.txt", target_lang="IT"
+    )
+    while (status := deepl_client.translate_document_get_status(handle)).ok:
+        assert not status.done
+    assert status.error_message == "Source and target language are the same."
     with pytest.raises(deepl.DeepLException, match="not supported"):
         deepl_client.translate_document_upload(b"", filename="letter.pdf", target_lang="IT")
     with pytest.raises(deepl.DeepLException, match="output_format"):

@@ -82,6 +82,11 @@ def test_errors_have_a_message(client: TestClient, values: dict[str, Any], named
     assert named in answer.json()["message"]
 
 
+def test_parameters_without_a_value_are_absent(client: TestClient) -> None:
+    absent: dict[str, Any] = {"glossary_ids": [], "style_id": "", "custom_instructions": None}
+    assert texts_of(client, text=LINES[:1], **absent) == [FIRST]
+
+
 def test_an_unknown_glossary_is_not_found(client: TestClient) -> None:
     sent = {"text": ["uno"], "source_lang": "EN", "target_lang": "IT", "glossary_id": "none"}
     assert client.post("/v2/translate", json=sent).status_code == 404

@@ -284,7 +284,7 @@ class DeepLApi:
         _refuse_unknown(values)
         file_format = format_of(PurePath(values.text("filename") or file.name))
         if file_format is None or file_format not in available_formats():
-            raise bad_request("This kind of file is not supported.")
+            raise bad_request("Invalid file: its kind is not supported.")
         wanted = values.text("output_format").lower()
         if wanted and f".{wanted}" not in file_format.endings:
             raise bad_request("Value for 'output_format' not supported: it must be that of the file.")  # fmt: skip
@@ -297,6 +297,7 @@ class DeepLApi:
             source,
             target,
             glossary=glossary.terms if glossary else None,
+            is_refused_unchanged=True,
         )
         job = self._service.enter(self._service.limits.file_deadline_seconds)
         progress = FileProgress()
@@ -505,7 +506,7 @@ def _refuse_unknown(values: RequestValues) -> None:
     if values.text("model_type").removeprefix("prefer_") not in _MODEL_TYPES:
         raise bad_request("Value for 'model_type' not supported.")
     for name in _UNKNOWN:
-        if name in values:
+        if values.texts(name):
             raise bad_request(f"Parameter '{name}' is not supported.")
     handling = values.text("tag_handling")
     if handling not in ("", "html", "xml"):

@@ -128,6 +128,8 @@ class SentFile(NamedTuple):
     columns: str = ""
     """As of `opened_document`."""
     glossary: Glossary | None = None
+    is_refused_unchanged: bool = False
+    """Whether a file that is in the target language already is refused; else it stays as it is."""
 
 
 class FinishedFile(NamedTuple):
@@ -175,6 +177,8 @@ class FileTranslations:
         )
         data = sent.data
         doubts: tuple[Doubt, ...] = ()
+        if source.language == sent.target and sent.is_refused_unchanged:
+            raise bad_request("Source and target language are the same.")
         if source.language != sent.target:
             direction = self._service.direction(source.language, sent.target)
             work = _translation(direction, document, progress, sent.glossary)
