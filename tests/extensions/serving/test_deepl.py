@@ -3,13 +3,17 @@
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from transformer_cli.config import Direction
+from transformer_cli.decoding import Glossary, Translator
 from transformer_cli.extensions.serving import deepl, files
 from transformer_cli.extensions.serving.application import ServerOptions
+from transformer_cli.extensions.serving.deepl import ServedGlossary
 from transformer_cli.extensions.serving.limits import Limits
 
 from .served_translators import LINES, served, small_runs, small_translator
@@ -176,6 +180,7 @@ GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "u
         ({"entries_format": "xlsx"}, "'entries_format'"),
         ({"target_lang": "EN"}, "en"),
         ({"source_lang": "ZZ"}, "'source_lang'"),
+        ({"entries": "\n".join(f"{n}\t{n}" for n in range(10_001))}, "10001"),
     ],
 )  # fmt: skip
 def test_a_glossary_that_cannot_be_used_is_refused(
@@ -185,6 +190,25 @@ def test_a_glossary_that_cannot_be_used_is_refused(
     assert answer.status_code == 400
     assert message in answer.json()["message"]
     assert client.get("/v2/glossaries").json() == {"glossaries": []}
+
+
+def test_a_glossary_is_made_ready_for_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds for thousands of terms, which would be the time of each request."""
+    made: list[Glossary] = []
+    with_glossary = Translator.with_glossary
+
+    def counted(translator: Translator, glossary: Glossary) -> Translator:
+        made.append(glossary)
+        return with_glossary(translator, glossary)
+
+    monkeypatch.setattr(Translator, "with_glossary", counted)
+    terms = Glossary.of({"uno": "sette"})
+    given = ServedGlossary("given", "given", Direction("en", "it"), terms, datetime.now(UTC))
+    with served(small_runs(TRANSLATOR), ServerOptions(glossaries={"given": given})) as (client, _):
+        sent = client.post("/v2/glossaries", json=GLOSSARY).json()["glossary_id"]
+        for name in ("given", sent, "given", sent):
+            texts_of(client, text=["uno"], glossary_id=name)
+    assert len(made) == 2
 
 
 def test_glossaries_of_clients_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

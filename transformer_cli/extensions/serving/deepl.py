@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Glossary, read_glossary
+from transformer_cli.decoding.glossary import RequiredTerms
 from transformer_cli.extensions.documents.formats import format_of
 from transformer_cli.extensions.documents.tagged_xml import TagRules
 from transformer_cli.extensions.serving.batcher import Job
@@ -144,6 +145,10 @@ def sent_terms(entries: str, entries_format: str) -> Glossary:
         raise bad_request(f"Line {rows.line_num} of 'entries' cannot be read: {error}.") from None
     if not terms:
         raise bad_request("Parameter 'entries' holds no terms.")
+    if len(terms) > _MAX_TERMS_OF_ONE:
+        raise bad_request(
+            f"Too many terms: {len(terms)}, but at most {_MAX_TERMS_OF_ONE} are possible."
+        )
     return Glossary.of(terms)
 
 
@@ -178,6 +183,7 @@ _MAX_DOCUMENTS = 10_000
 # Of all clients, beside those with which the server was started: they stay in memory until its end.
 _MAX_GLOSSARIES = 1000
 _MAX_TERMS = 100_000
+_MAX_TERMS_OF_ONE = 10_000
 # DeepL's clients warn when the count comes near to the limit; this server has none.
 _NO_LIMIT = 10**12
 _MODEL_TYPES = ("", "latency_optimized", "quality_optimized")
@@ -204,6 +210,7 @@ class DeepLApi:
         self._keys = keys
         self._given_glossaries = glossaries
         self._sent_glossaries: Glossaries = {}
+        self._required: dict[str, RequiredTerms] = {}
         self._files = files
         self._documents: OrderedDict[str, _SentDocument] = OrderedDict()
 
@@ -246,13 +253,13 @@ class DeepLApi:
             raise bad_request("Value for 'split_sentences' not supported.")
         target = self._language(values, "target_lang")
         source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
-        glossary = self._glossary(values.text("glossary_id"), source, target)
+        terms = await self._terms(request, values.text("glossary_id"), source, target)
         sources = await self._service.source_languages(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
         handling = values.text("tag_handling")
         options = replace(
             options,
-            glossary=glossary.terms if glossary else None,
+            terms=terms,
             is_html=handling == "html",
             tag_rules=_tag_rules(values) if handling == "xml" else None,
         )
@@ -290,13 +297,13 @@ class DeepLApi:
             raise bad_request("Value for 'output_format' not supported: it must be that of the file.")  # fmt: skip
         target = self._language(values, "target_lang")
         source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
-        glossary = self._glossary(values.text("glossary_id"), source, target)
+        terms = await self._terms(request, values.text("glossary_id"), source, target)
         sent = SentFile(
             values.text("filename") or file.name,
             file.data,
             source,
             target,
-            glossary=glossary.terms if glossary else None,
+            terms=terms,
             is_refused_unchanged=True,
         )
         job = self._service.enter(self._service.limits.file_deadline_seconds)
@@ -403,7 +410,6 @@ class DeepLApi:
         languages = Direction(
             self._language(values, "source_lang"), self._language(values, "target_lang")
         )
-        direction = self._service.direction(*languages)
         terms = sent_terms(values.text("entries"), entries_format)
         num_terms = sum(len(each.terms.entries) for each in self._sent_glossaries.values())
         if (
@@ -411,15 +417,12 @@ class DeepLApi:
             or num_terms + len(terms.entries) > _MAX_TERMS
         ):
             raise RefusedRequest(456, "Quota exceeded: delete a glossary.")
-        async with self._service.admitted() as job:
-            # A term that the model cannot write is refused now, and not with each text.
-            await self._service.run(
-                request, job, lambda _: direction.translator.with_glossary(terms)
-            )
         unique = str(uuid.uuid4())
         created = ServedGlossary(
             unique, values.text("name")[:1024], languages, terms, datetime.now(UTC)
         )
+        # A term that the model cannot write is refused now, and not with each text.
+        await self._required_terms(request, created)
         self._sent_glossaries[unique] = created
         return JSONResponse(created.as_json(), 201)
 
@@ -430,6 +433,7 @@ class DeepLApi:
         if found.unique in self._given_glossaries:
             raise bad_request("The server was started with this glossary, so it cannot be deleted.")
         del self._sent_glossaries[found.unique]
+        self._required.pop(found.unique, None)
         return Response(status_code=204)
 
     async def glossary(self, request: Request) -> JSONResponse:
@@ -482,7 +486,10 @@ class DeepLApi:
                 raise
             raise bad_request(f"Value for '{name}' not supported.") from None
 
-    def _glossary(self, name: str, source: str, target: str) -> ServedGlossary | None:
+    async def _terms(
+        self, request: Request, name: str, source: str, target: str
+    ) -> RequiredTerms | None:
+        """The terms of the glossary that a request names."""
         if not name:
             return None
         found = self._glossary_named(name)
@@ -490,7 +497,21 @@ class DeepLApi:
             raise bad_request("Parameter 'source_lang' must be specified with 'glossary_id'.")
         if found.languages != (source, target):
             raise bad_request(f"The glossary is for {found.languages}.")
-        return found
+        return await self._required_terms(request, found)
+
+    async def _required_terms(self, request: Request, glossary: ServedGlossary) -> RequiredTerms:
+        """The terms of a glossary for the model of its direction; made once, because a large glossary takes seconds."""
+        if glossary.unique not in self._required:
+            translator = self._service.direction(*glossary.languages).translator
+
+            def work(job: Job) -> RequiredTerms:
+                terms = translator.with_glossary(glossary.terms).pipeline.glossary
+                assert terms is not None
+                return terms
+
+            async with self._service.admitted() as job:
+                self._required[glossary.unique] = await self._service.run(request, job, work)
+        return self._required[glossary.unique]
 
 
 def deepl_code(language: str) -> str:

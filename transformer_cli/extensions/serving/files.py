@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding import Glossary
+from transformer_cli.decoding.glossary import RequiredTerms
 from transformer_cli.extensions.documents import ModelTranslator, translate_document
 from transformer_cli.extensions.documents.segments import Document
 from transformer_cli.extensions.documents.translation import UNTRANSLATED, Doubt, TranslatedDocument
@@ -127,7 +127,8 @@ class SentFile(NamedTuple):
     target: str
     columns: str = ""
     """As of `opened_document`."""
-    glossary: Glossary | None = None
+    terms: RequiredTerms | None = None
+    """Of a glossary."""
     is_refused_unchanged: bool = False
     """Whether a file that is in the target language already is refused; else it stays as it is."""
 
@@ -181,7 +182,7 @@ class FileTranslations:
             raise bad_request("Source and target language are the same.")
         if source.language != sent.target:
             direction = self._service.direction(source.language, sent.target)
-            work = _translation(direction, document, progress, sent.glossary)
+            work = _translation(direction, document, progress, sent.terms)
             found = await self._service.run(request, job, work)
             data, doubts = found.data, found.doubts
         count = num_characters(document)
@@ -293,13 +294,13 @@ def _translation(
     direction: ServedDirection,
     document: Document,
     progress: FileProgress,
-    glossary: Glossary | None,
+    terms: RequiredTerms | None,
 ) -> Callable[[Job], TranslatedDocument]:
     """The work of translating a document."""
 
     def work(job: Job) -> TranslatedDocument:
         with direction.translator_for(job) as translator:
-            with_terms = with_options(translator, TextOptions(glossary=glossary))
+            with_terms = with_options(translator, TextOptions(terms=terms))
             counting = CountingTranslator(ModelTranslator.of(with_terms), progress, job.check)
             return translate_document(document, counting, job.check)
 
