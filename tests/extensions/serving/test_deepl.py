@@ -175,6 +175,8 @@ GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "u
         ({"entries": "uno\tdue\tcase"}, "Line 1"),
         ({"entries": "uno\tdue\n\nuno\ttre"}, "Line 3 of 'entries': the source term stands there twice"),
         ({"entries": 'uno,"due', "entries_format": "csv"}, "Line 1"),
+        ({"entries": 'uno,"due\ntre"', "entries_format": "csv"}, "line break"),
+        ({"entries": "uno\tdue\x07"}, "control character"),
         ({"entries": "uno,due,en,it,x", "entries_format": "csv"}, "Line 1"),
         ({"entries": "uno\tdue", "entries_format": "csv"}, "Line 1"),
         ({"entries_format": "xlsx"}, "'entries_format'"),
@@ -211,8 +213,13 @@ def test_a_glossary_is_made_ready_for_its_model_once(monkeypatch: pytest.MonkeyP
     assert len(made) == 2
 
 
-def test_glossaries_of_clients_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deepl, "_MAX_TERMS", 3)
+@pytest.mark.parametrize(
+    ("limit", "most"), [("_MAX_TERMS", 3), ("_MAX_CHARACTERS_OF_TERMS", 18), ("_MAX_GLOSSARIES", 3)]
+)
+def test_glossaries_of_clients_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(deepl, limit, most)
     with served(small_runs(TRANSLATOR)) as (client, _):
         made = [client.post("/v2/glossaries", data=GLOSSARY) for _ in range(4)]
         assert [each.status_code for each in made] == [201, 201, 201, 456]

@@ -7,6 +7,7 @@ import asyncio
 import csv
 import hmac
 import io
+import re
 import secrets
 import time
 import uuid
@@ -138,6 +139,8 @@ def sent_terms(entries: str, entries_format: str) -> Glossary:
             if len(columns) < 2 or not all(columns[:2]) or is_too_long:
                 raise bad_request(f"{place} is not a source term and a target term.")
             source, target = columns[:2]
+            if _CONTROL.search(source + target):
+                raise bad_request(f"{place}: a term has a line break or a control character.")
             if source in terms:
                 raise bad_request(f"{place}: the source term stands there twice.")
             terms[source] = target
@@ -184,6 +187,8 @@ _MAX_DOCUMENTS = 10_000
 _MAX_GLOSSARIES = 1000
 _MAX_TERMS = 100_000
 _MAX_TERMS_OF_ONE = 10_000
+_MAX_CHARACTERS_OF_TERMS = 10_000_000
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # DeepL's clients warn when the count comes near to the limit; this server has none.
 _NO_LIMIT = 10**12
 _MODEL_TYPES = ("", "latency_optimized", "quality_optimized")
@@ -411,12 +416,7 @@ class DeepLApi:
             self._language(values, "source_lang"), self._language(values, "target_lang")
         )
         terms = sent_terms(values.text("entries"), entries_format)
-        num_terms = sum(len(each.terms.entries) for each in self._sent_glossaries.values())
-        if (
-            len(self._sent_glossaries) >= _MAX_GLOSSARIES
-            or num_terms + len(terms.entries) > _MAX_TERMS
-        ):
-            raise RefusedRequest(456, "Quota exceeded: delete a glossary.")
+        self._check_room(terms)
         unique = str(uuid.uuid4())
         created = ServedGlossary(
             unique, values.text("name")[:1024], languages, terms, datetime.now(UTC)
@@ -458,6 +458,18 @@ class DeepLApi:
         """GET /v3/glossaries/ID: one of them."""
         await self._values(request)
         return JSONResponse(self._glossary_named(request.path_params["name"]).as_json_of_v3())
+
+    def _check_room(self, terms: Glossary) -> None:
+        """Refuse a further glossary if those of clients would take too much memory."""
+        all_terms = [*(each.terms for each in self._sent_glossaries.values()), terms]
+        entries = [entry for each in all_terms for entry in each.entries]
+        num_characters = sum(len(entry.source) + len(entry.target) for entry in entries)
+        if (
+            len(all_terms) > _MAX_GLOSSARIES
+            or len(entries) > _MAX_TERMS
+            or num_characters > _MAX_CHARACTERS_OF_TERMS
+        ):
+            raise RefusedRequest(456, "Quota exceeded: delete a glossary.")
 
     def _all_glossaries(self) -> list[ServedGlossary]:
         return [*self._given_glossaries.values(), *self._sent_glossaries.values()]
