@@ -238,11 +238,9 @@ class FilesApi:
         values = await read_values(request)
         await check_key(self._keys, request, values)
         file = values.file("file")
-        for name in ("source", "target"):
-            if not values.text(name):
-                raise bad_request(f"Invalid request: missing {name} parameter")
-        target = self._service.language(values.text("target"))
-        sent = SentFile(*file, values.text("source"), target, values.text("columns"))
+        source, target = values.needed_texts("source", "target")
+        target = self._service.language(target)
+        sent = SentFile(*file, source, target, values.text("columns"))
         shows_progress = values.text("progress").lower() == "true"
         job = self._service.enter(self._service.limits.file_deadline_seconds)
         if shows_progress:

@@ -62,7 +62,8 @@ class LibreTranslateApi:
         given, source, target = _texts_and_languages(values)
         texts = [given] if isinstance(given, str) else given
         self._service.check_texts(texts)
-        num_alternatives, is_html = self._num_alternatives(values), _is_html(values)
+        num_alternatives = values.count("alternatives", self._service.limits.max_alternatives)
+        is_html = _is_html(values)
         options = TextOptions(num_alternatives=0 if is_html else num_alternatives, is_html=is_html)
         target = self._service.language(target)
         sources = await self._service.source_languages(texts, source, target)
@@ -128,14 +129,6 @@ class LibreTranslateApi:
                 },
             }
         )
-
-    def _num_alternatives(self, values: RequestValues) -> int:
-        wanted, most = values.count("alternatives"), self._service.limits.max_alternatives
-        if wanted > most:
-            raise bad_request(
-                f"Invalid request: alternatives ({wanted}) exceeds the limit ({most})"
-            )
-        return wanted
 
 
 async def check_key(keys: ApiKeys, request: Request, values: RequestValues) -> None:

@@ -126,10 +126,7 @@ def stream_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         """One line of JSON for the beginning, for each sentence, and for the end."""
         values = await read_values(request)
         await check_key(keys, request, values)
-        text, source, target = values.text("q"), values.text("source"), values.text("target")
-        for name, value in (("q", text), ("source", source), ("target", target)):
-            if not value:
-                raise bad_request(f"Invalid request: missing {name} parameter")
+        text, source, target = values.needed_texts("q", "source", "target")
         service.check_texts([text])
         target = service.language(target)
         [detected] = await service.source_languages([text], source, target)
@@ -210,11 +207,7 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         """POST /alternatives: the best translations of a sentence, each with the probabilities of its words."""
         values = await checked_values(request)
         sentence, prefix = values.text("q"), values.text("prefix")
-        wanted, most = values.count("alternatives"), service.limits.max_alternatives
-        if wanted > most:
-            raise bad_request(
-                f"Invalid request: alternatives ({wanted}) exceeds the limit ({most})"
-            )
+        wanted = values.count("alternatives", service.limits.max_alternatives)
         found = await result_of(
             request,
             values,
@@ -250,9 +243,7 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         """
         values = await read_values(request)
         await check_key(keys, request, values)
-        for name in ("q", "source", "target"):
-            if not values.text(name):
-                raise bad_request(f"Invalid request: missing {name} parameter")
+        values.needed_texts("q", "source", "target")
         service.check_texts([values.text("q"), values.text("prefix")])
         if "\n" in values.text("q") + values.text("prefix"):
             raise bad_request("Invalid request: q and prefix must be one line each")
@@ -295,18 +286,10 @@ def explain_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         """The parameters are q, source and target; and, if wished, beam, nbest, topk, prefix or prefix_ids, continues and attention."""
         values = await read_values(request)
         await check_key(keys, request, values)
-        text, prefix = values.text("q"), values.text("prefix")
-        source, target = values.text("source"), values.text("target")
-        for name, value in (("q", text), ("source", source), ("target", target)):
-            if not value:
-                raise bad_request(f"Invalid request: missing {name} parameter")
+        prefix = values.text("prefix")
+        text, source, target = values.needed_texts("q", "source", "target")
         limits = {"beam": MAX_BEAM, "nbest": MAX_BEAM, "topk": _MAX_ALTERNATIVES}
-        counts = {name: values.count(name) for name in limits}
-        for name, most in limits.items():
-            if counts[name] > most:
-                raise bad_request(
-                    f"Invalid request: {name} ({counts[name]}) exceeds the limit ({most})"
-                )
+        counts = {name: values.count(name, most) for name, most in limits.items()}
         if max(len(text), len(prefix)) > _MAX_CHARACTERS or "\n" in text + prefix:
             raise bad_request(
                 f"Invalid request: q must be one line of at most {_MAX_CHARACTERS} characters"

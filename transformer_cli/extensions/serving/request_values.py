@@ -193,15 +193,25 @@ class RequestValues:
             raise bad_request(f"Invalid request: {name} must be a string or a list of strings")
         return [_checked(name, each) for each in value]
 
-    def count(self, name: str, default: int = 0) -> int:
-        """A parameter that is a whole number, from 0; a form has its digits."""
+    def needed_texts(self, *names: str) -> list[str]:
+        """Parameters that are one text each, and not empty."""
+        found = [self.text(name) for name in names]
+        for name, value in zip(names, found, strict=True):
+            if not value:
+                raise bad_request(f"Invalid request: missing {name} parameter")
+        return found
+
+    def count(self, name: str, most: int) -> int:
+        """A parameter that is a whole number from 0 to `most`; a form has its digits. Absent: 0."""
         value = self._values.get(name)
         if value is None or value == "":
-            return default
+            return 0
         if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
             value = int(value) if len(value) < 10 else 10**9
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise bad_request(f"Invalid request: {name} must be a whole number from 0")
+        if value > most:
+            raise bad_request(f"Invalid request: {name} ({value}) exceeds the limit ({most})")
         return value
 
     def counts(self, name: str) -> list[int]:
