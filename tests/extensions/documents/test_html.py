@@ -96,6 +96,37 @@ def test_a_tag_moves_with_its_words() -> None:
     assert reverse("<p>A <b>red car</b> stops.</p>") == "<p>STOPS. <b>CAR RED</b> A</p>"
 
 
+URL = "https://example.com/very/long?a=1"
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        '<a href="u"><span class="invisible">https://</span><span class="ellipsis">example.com/ve</span>'
+        '<span class="invisible">ry/long</span></a>',
+        '<a href="u"><span>https://</span><wbr><b>example.com</b>/very</a>',
+        'https://<b>example.com</b>/a<i>/b</i><img src="i.png">/c',
+        "a@<span>b</span>.org",
+        "#<span>dogs</span>",
+        "@<span>bob</span>",
+        "10<b>,5</b>00",
+    ],
+)
+def test_tags_inside_what_is_not_translated_stay_there(link: str) -> None:
+    """Mastodon hides parts of each address so."""
+    assert reverse(f"<p>See {link}, my <b>friend</b>!</p>").count(link) == 1
+    assert reverse(f"<p>{link} and {link} differ</p>") == f"<p>DIFFER {link} AND {link}</p>"
+
+
+@given(st.sets(st.integers(0, len(URL)), min_size=2, max_size=6))
+def test_an_address_keeps_its_tags_wherever_they_stand(cuts: set[int]) -> None:
+    places = sorted(cuts)[: len(cuts) // 2 * 2]
+    link = URL
+    for number, place in reversed(list(enumerate(places))):
+        link = f"{link[:place]}<{'/' * (number % 2)}b>{link[place:]}"
+    assert f" {link}" in reverse(f"<p>{link} is open</p>")
+
+
 def test_punctuation_outside_a_tag_stays_outside() -> None:
     assert upper("<p>See <i>the manual</i>, please.</p>") == "<p>SEE <i>THE MANUAL</i>, PLEASE.</p>"
 

@@ -1,5 +1,6 @@
 """Clients that others wrote, unchanged, against a server on loopback."""
 
+import io
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -94,6 +95,72 @@ def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
     [expected] = with_terms.translate(LINES[2:3])
     assert found.text == expected.text
     assert "sette" in found.text
+
+
+def test_deepl_writes_and_deletes_glossaries(deepl_client: deepl.DeepLClient) -> None:
+    languages = {"source_lang": "EN", "target_lang": "IT"}
+    terms = {"uno": "sette", "due": "sette sette"}
+    made = deepl_client.create_glossary("my terms", **languages, entries=terms)
+    assert (made.name, made.entry_count, made.ready) == ("my terms", 2, True)
+    assert (made.source_lang, made.target_lang) == ("EN", "IT")
+    assert deepl_client.get_glossary_entries(made) == terms
+    assert {each.glossary_id for each in deepl_client.list_glossaries()} == {
+        "numbers",
+        made.glossary_id,
+    }
+    found = deepl_client.translate_text(LINES[2], **languages, glossary=made)
+    assert isinstance(found, deepl.TextResult)
+    [expected] = TRANSLATORS[0].with_glossary(Glossary.of(terms)).translate(LINES[2:3])
+    assert found.text == expected.text
+    of_csv = deepl_client.create_glossary_from_csv(
+        "csv", **languages, csv_data='uno,"tre",en,it\r\n'
+    )
+    assert deepl_client.get_glossary_entries(of_csv) == {"uno": "tre"}
+    for each in (made, of_csv):
+        deepl_client.delete_glossary(each)
+        with pytest.raises(deepl.GlossaryNotFoundException):
+            deepl_client.get_glossary_entries(each)
+    with pytest.raises(deepl.DeepLException, match="cannot be deleted"):
+        deepl_client.delete_glossary("numbers")
+
+
+@pytest.mark.parametrize("glossary", [None, "numbers"])
+def test_deepl_documents(deepl_client: deepl.DeepLClient, glossary: str | None) -> None:
+    text = "\n".join(LINES[:3])
+    handle = deepl_client.translate_document_upload(
+        text, filename="lines.txt", source_lang="EN", target_lang="IT", glossary=glossary
+    )
+    while not (status := deepl_client.translate_document_get_status(handle)).done:
+        assert status.ok, status.error_message
+    assert status.billed_characters == sum(map(len, LINES[:3]))
+    received = io.BytesIO()
+    deepl_client.translate_document_download(handle, received, chunk_size=1000)
+    translator = TRANSLATORS[0]
+    if glossary:
+        translator = translator.with_glossary(Glossary.of({"uno": "sette"}))
+    expected = "\n".join(each.text for each in translator.translate(LINES[:3]))
+    assert received.getvalue().decode() == expected
+
+
+def test_deepl_is_told_why_a_document_is_not_translated(deepl_client: deepl.DeepLClient) -> None:
+    handle = deepl_client.translate_document_upload(
+        b"no zip file", filename="letter.docx", target_lang="IT"
+    )
+    while (status := deepl_client.translate_document_get_status(handle)).ok:
+        assert not status.done
+    assert "zip" in str(status.error_message)
+    handle = deepl_client.translate_document_upload(
+        "Questa è sicuramente una frase italiana.", filename="a.txt", target_lang="IT"
+    )
+    while (status := deepl_client.translate_document_get_status(handle)).ok:
+        assert not status.done
+    assert status.error_message == "Source and target language are the same."
+    with pytest.raises(deepl.DeepLException, match="not supported"):
+        deepl_client.translate_document_upload(b"", filename="letter.pdf", target_lang="IT")
+    with pytest.raises(deepl.DeepLException, match="output_format"):
+        deepl_client.translate_document_upload(
+            b"a", filename="a.txt", target_lang="IT", output_format="docx"
+        )
 
 
 def test_deepl_translates_xml_and_html(deepl_client: deepl.DeepLClient) -> None:

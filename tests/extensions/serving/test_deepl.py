@@ -1,11 +1,20 @@
 """DeepL's interface, where its own client cannot look: forms, line breaks, limits, errors."""
 
 import re
+import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+
+from transformer_cli.config import Direction
+from transformer_cli.decoding import Glossary, Translator
+from transformer_cli.extensions.serving import deepl, files
+from transformer_cli.extensions.serving.application import ServerOptions
+from transformer_cli.extensions.serving.deepl import ServedGlossary
+from transformer_cli.extensions.serving.limits import Limits
 
 from .served_translators import LINES, served, small_runs, small_translator
 
@@ -64,6 +73,8 @@ def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> No
         ({"tag_handling": "xml", "outline_detection": "maybe"}, "outline_detection"),
         ({"tag_handling": "xml", "text": ["<a>uno"]}, "no well-formed XML"),
         ({"formality": "less"}, "'formality'"),
+        ({"glossary_ids": ["a"]}, "'glossary_ids'"),
+        ({"style_id": "a"}, "'style_id'"),
     ],
 )
 def test_errors_have_a_message(client: TestClient, values: dict[str, Any], named: str) -> None:
@@ -73,6 +84,11 @@ def test_errors_have_a_message(client: TestClient, values: dict[str, Any], named
     assert answer.status_code == 400
     assert set(answer.json()) == {"message"}
     assert named in answer.json()["message"]
+
+
+def test_parameters_without_a_value_are_absent(client: TestClient) -> None:
+    absent: dict[str, Any] = {"glossary_ids": [], "style_id": "", "custom_instructions": None}
+    assert texts_of(client, text=LINES[:1], **absent) == [FIRST]
 
 
 def test_an_unknown_glossary_is_not_found(client: TestClient) -> None:
@@ -143,3 +159,149 @@ def test_xml_may_have_a_document_type(client: TestClient) -> None:
     entity = f'<!DOCTYPE a [<!ENTITY b "c">]>{inner}'
     refused = client.post("/v2/translate", json={**values, "text": [entity]})
     assert (refused.status_code, "entity" in refused.json()["message"]) == (400, True)
+
+
+GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "uno\tdue"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": ""}, "'name'"),
+        ({"entries": ""}, "'entries'"),
+        ({"entries": " \n"}, "no terms"),
+        ({"entries": "uno"}, "Line 1"),
+        ({"entries": "uno\tdue\ntre\t"}, "Line 2"),
+        ({"entries": "uno\tdue\tcase"}, "Line 1"),
+        ({"entries": "uno\tdue\n\nuno\ttre"}, "Line 3 of 'entries': the source term stands there twice"),
+        ({"entries": 'uno,"due', "entries_format": "csv"}, "Line 1"),
+        ({"entries": 'uno,"due\ntre"', "entries_format": "csv"}, "line break"),
+        ({"entries": "uno\tdue\x07"}, "control character"),
+        ({"entries": "uno,due,en,it,x", "entries_format": "csv"}, "Line 1"),
+        ({"entries": "uno\tdue", "entries_format": "csv"}, "Line 1"),
+        ({"entries_format": "xlsx"}, "'entries_format'"),
+        ({"target_lang": "EN"}, "en"),
+        ({"source_lang": "ZZ"}, "'source_lang'"),
+        ({"entries": "\n".join(f"{n}\t{n}" for n in range(10_001))}, "10001"),
+    ],
+)  # fmt: skip
+def test_a_glossary_that_cannot_be_used_is_refused(
+    client: TestClient, values: dict[str, str], message: str
+) -> None:
+    answer = client.post("/v2/glossaries", json={**GLOSSARY, **values})
+    assert answer.status_code == 400
+    assert message in answer.json()["message"]
+    assert client.get("/v2/glossaries").json() == {"glossaries": []}
+
+
+def test_a_glossary_is_made_ready_for_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds for thousands of terms, which would be the time of each request."""
+    made: list[Glossary] = []
+    with_glossary = Translator.with_glossary
+
+    def counted(translator: Translator, glossary: Glossary) -> Translator:
+        made.append(glossary)
+        return with_glossary(translator, glossary)
+
+    monkeypatch.setattr(Translator, "with_glossary", counted)
+    terms = Glossary.of({"uno": "sette"})
+    given = ServedGlossary("given", "given", Direction("en", "it"), terms, datetime.now(UTC))
+    with served(small_runs(TRANSLATOR), ServerOptions(glossaries={"given": given})) as (client, _):
+        sent = client.post("/v2/glossaries", json=GLOSSARY).json()["glossary_id"]
+        for name in ("given", sent, "given", sent):
+            texts_of(client, text=["uno"], glossary_id=name)
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"), [("_MAX_TERMS", 3), ("_MAX_CHARACTERS_OF_TERMS", 18), ("_MAX_GLOSSARIES", 3)]
+)
+def test_glossaries_of_clients_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(deepl, limit, most)
+    with served(small_runs(TRANSLATOR)) as (client, _):
+        made = [client.post("/v2/glossaries", data=GLOSSARY) for _ in range(4)]
+        assert [each.status_code for each in made] == [201, 201, 201, 456]
+        first = made[0].json()["glossary_id"]
+        assert client.delete(f"/v2/glossaries/{first}").status_code == 204
+        assert client.post("/v2/glossaries", data=GLOSSARY).status_code == 201
+
+
+def send_document(client: TestClient) -> tuple[str, dict[str, str]]:
+    """The address of a document, and the parameter with its key."""
+    values = {"source_lang": "EN", "target_lang": "IT"}
+    answer = client.post("/v2/document", data=values, files={"file": ("a.txt", LINES[3])})
+    assert answer.status_code == 200, answer.text
+    given = answer.json()
+    return f"/v2/document/{given['document_id']}", {"document_key": given["document_key"]}
+
+
+def wait_for(client: TestClient, address: str, key: dict[str, str]) -> None:
+    while client.post(address, json=key).json()["status"] != "done":
+        pass
+
+
+def test_a_document_is_queued_until_its_turn_and_has_no_result_before_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    released = threading.Event()
+    opened = files.opened_document
+
+    def held(*arguments: Any, **options: Any) -> Any:
+        assert released.wait(60.0)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(files, "opened_document", held)
+    options = ServerOptions(Limits(max_files=1, max_waiting_files=1))
+    with served(small_runs(TRANSLATOR), options) as (client, service):
+        address, key = send_document(client)
+        assert client.post(address, json=key).json()["status"] == "queued"
+        early = client.post(f"{address}/result", json=key)
+        assert (early.status_code, set(early.json())) == (503, {"message"})
+        send_document(client)
+        refused = client.post("/v2/document", files={"file": ("b.txt", b"a")})
+        assert refused.status_code == 429
+        assert service.num_files == 2
+        released.set()
+        wait_for(client, address, key)
+        [expected] = TRANSLATOR.translate(LINES[3:4])
+        assert client.post(f"{address}/result", data=key).text == expected.text
+        while service.num_files:
+            pass
+        assert service.num_active == 0
+
+
+def test_a_document_is_given_only_for_its_key_and_forgotten_after_its_time(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, key = send_document(client)
+    wait_for(client, address, key)
+    for path in (address, f"{address}/result"):
+        for wrong in ({}, {"document_key": "A" * 64}, {"document_key": "\u00e9"}):
+            assert client.post(path, json=wrong).status_code == 404
+    monkeypatch.setattr(deepl, "KEPT_SECONDS", -1e6)
+    assert client.post(address, json=key).status_code == 404
+
+
+def test_the_oldest_documents_are_forgotten_when_there_are_many(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deepl, "_MAX_DOCUMENTS", 2)
+    sent = [send_document(client) for _ in range(2)]
+    for address, key in sent:
+        wait_for(client, address, key)
+    third = send_document(client)
+    wait_for(client, *third)
+    codes = [client.post(address, json=key).status_code for address, key in [*sent, third]]
+    assert codes == [404, 200, 200]
+
+
+def test_a_document_may_be_larger_than_a_text() -> None:
+    limits = Limits(max_body_bytes=1000, max_file_bytes=5000)
+    with served(small_runs(TRANSLATOR), ServerOptions(limits)) as (client, _):
+        values = {"source_lang": "EN", "target_lang": "IT"}
+        for size, status in ((2000, 200), (6000, 413)):
+            sent = {"file": ("a.txt", b"uno\n" * (size // 4))}
+            answer = client.post("/v2/document", data=values, files=sent)
+            assert answer.status_code == status

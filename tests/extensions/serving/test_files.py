@@ -199,6 +199,7 @@ def test_a_refusal_after_the_beginning_is_the_last_line(client: TestClient) -> N
     [last] = [json.loads(line) for line in answer.text.splitlines()]
     assert last["type"] == "error"
     assert "no valid JSON" in last["error"]
+    assert last["status"] == 400
 
 
 def test_a_name_that_is_not_ascii_is_told_in_utf_8(client: TestClient) -> None:

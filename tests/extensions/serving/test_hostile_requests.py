@@ -231,6 +231,27 @@ def test_responses_forbid_sniffing(client: TestClient) -> None:
         assert headers["x-frame-options"] == "DENY"
 
 
+def test_every_answer_has_the_headers_that_protect_browsers(client: TestClient) -> None:
+    expected = {
+        "permissions-policy": "camera=(), geolocation=(), microphone=()",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+    }
+    answers = [
+        client.get("/"),
+        client.get("/nothing"),
+        client.get("/translate"),
+        client.post("/translate", json=GOOD),
+        client.post("/translate", content=b" " * 200_000, headers=JSON),
+        client.post("/translate", json=GOOD, headers=SITES),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 404, 405, 200, 413, 403]
+    for answer in answers:
+        assert {name: answer.headers.get(name) for name in expected} == expected
+        assert "server" not in answer.headers
+
+
 def test_a_server_that_still_loads_lives_but_is_not_ready() -> None:
     from transformer_cli.extensions.serving.application import build_application
 

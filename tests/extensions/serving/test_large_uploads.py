@@ -1,6 +1,7 @@
 """Large uploads: refused early, few at once, ended when their client leaves; and small requests go on beside them."""
 
 import asyncio
+import gc
 import http.client
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 from transformer_cli.extensions.documents.formats import ReadingWatch
 from transformer_cli.extensions.serving import files
 from transformer_cli.extensions.serving.application import ServerOptions, build_application
+from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.limits import Limits
 from transformer_cli.extensions.serving.request_values import ApiKeys
 from transformer_cli.extensions.serving.service import TranslationService
@@ -261,3 +263,30 @@ def test_a_waiting_file_leaves_the_queue_when_its_client_leaves(
             assert answer.status == 200
         connections[0].close()
         assert begun == ["0.txt"]
+
+
+def test_work_that_fails_after_its_server_has_ended_it_is_not_complained_about() -> None:
+    service = TranslationService(Limits())
+    begun, released = threading.Event(), threading.Event()
+    complaints: list[Any] = []
+
+    def work(job: Job) -> None:
+        begun.set()
+        assert released.wait(LONG)
+        job.check()
+
+    async def server() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: complaints.append(context["message"]))
+        working = asyncio.create_task(service.run(None, Job(LONG), work))
+        assert await asyncio.to_thread(begun.wait, LONG)
+        working.cancel()
+        await asyncio.wait([working])
+        released.set()
+        await asyncio.to_thread(service._threads.shutdown)
+        await asyncio.sleep(0)
+        del working
+        gc.collect()
+
+    asyncio.run(server())
+    assert complaints == []

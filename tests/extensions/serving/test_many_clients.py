@@ -1,5 +1,6 @@
 """Many clients at once: right answers for each, refusals when too many wait, and cancelled work (I3, I4, I8)."""
 
+import asyncio
 import json
 import random
 import socket
@@ -14,10 +15,12 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 
 from transformer_cli.decoding import Engine, Request
 from transformer_cli.extensions.serving.application import ServerOptions
 from transformer_cli.extensions.serving.limits import Limits
+from transformer_cli.extensions.serving.server_process import Server, raised_descriptor_limit
 
 from .served_translators import LINES, listening, small_runs, small_translator
 
@@ -249,6 +252,69 @@ def test_an_idle_connection_makes_room_for_a_new_one() -> None:
             each.close()
 
 
+def test_a_burst_of_connections_leaves_no_more_of_them_than_may_be() -> None:
+    with listening(small_runs(small_translator()), max_connections=5) as address:
+        host = urlsplit(address)
+        place = str(host.hostname), int(host.port or 0)
+        opened = [socket.create_connection(place, timeout=LONG) for _ in range(60)]
+        assert httpx.get(f"{address}/health", trust_env=False).status_code == 200
+        for each in opened:
+            each.setblocking(False)
+        assert sum(map(is_open, opened)) <= 5
+        for each in opened:
+            each.close()
+
+
+def is_open(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(10) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def test_connections_that_wait_are_accepted_in_small_groups() -> None:
+    """So those that are too many are closed before the descriptors are exhausted."""
+    num_accepted = 0
+
+    class Listening(socket.socket):
+        def accept(self) -> Any:
+            nonlocal num_accepted
+            accepted = super().accept()
+            num_accepted += 1
+            return accepted
+
+    async def server() -> tuple[int, int]:
+        async def application(scope: Any, receive: Any, send: Any) -> None: ...
+
+        config = uvicorn.Config(application, backlog=16, lifespan="off", log_config=None)
+        config.load()
+        server = Server(config)
+        server.lifespan = config.lifespan_class(config)
+        with Listening() as listening:
+            listening.bind(("127.0.0.1", 0))
+            await server.startup([listening])
+            place = listening.getsockname()
+            waiting = [socket.create_connection(place, timeout=LONG) for _ in range(100)]
+            await asyncio.sleep(0)
+            first = num_accepted
+            while num_accepted < len(waiting):
+                await asyncio.sleep(0)
+            while len(server.server_state.connections) < len(waiting):
+                await asyncio.sleep(0)
+            for each in waiting:
+                each.close()
+            while server.server_state.connections:
+                await asyncio.sleep(0)
+            await server.shutdown([listening])
+        return first, num_accepted
+
+    first, last = asyncio.run(server())
+    assert first <= 32
+    assert last == 100
+
+
 def test_a_connection_without_room_is_told_to_come_later() -> None:
     translator = small_translator()
     engine = HeldEngine(translator.engine, threading.Event(), threading.Event(), [])
@@ -285,8 +351,6 @@ def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import resource
-
-    from transformer_cli.extensions.serving.server_process import raised_descriptor_limit
 
     limits: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "setrlimit", lambda kind, pair: limits.append(pair))

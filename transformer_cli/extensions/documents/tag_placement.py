@@ -1,7 +1,7 @@
 """A segment as its model reads it: one text, with the places of its markup in it."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
@@ -254,6 +254,7 @@ class _Placement:
         self._masked = masked(source.text, _words_among_spans(source.text), "x")
         for label in source.words:
             self._masked = self._masked.replace(label, "x" * len(label))
+        self._copied = self._copied_texts()
         self._num_empty = 0
 
     def placed(self) -> PlacedMarkup:
@@ -278,26 +279,60 @@ class _Placement:
             (nodes[point.parents[-1]] if point.parents else root).points.append(point)
         return root
 
+    def _copied_texts(self) -> list[LinkedWords]:
+        """The words and protected spans that stand in the translation as in the source, and that have markup inside."""
+        text, target = self._source.text, self._target
+        places = {place for marked in self._source.ranges for place in (marked.start, marked.end)}
+        inner = sorted(places | {point.place for point in self._source.points})
+        found = [
+            link for link in self._links if text[slice(*link.source)] == target[slice(*link.target)]
+        ]
+        # The first of several equal spans belongs to the first one of the translation, and so on.
+        searched: dict[str, int] = {}
+        for first, last, _ in find_spans(text) if inner else ():
+            start = target.find(text[first:last], searched.get(text[first:last], 0))
+            if start >= 0:
+                searched[text[first:last]] = end = start + last - first
+                found.append(LinkedWords((first, last), (start, end)))
+        return [
+            copied
+            for copied in found
+            if bisect_left(inner, copied.source[1]) > bisect_right(inner, copied.source[0])
+        ]
+
+    def _in_copied_text(self, source: Extent) -> Extent | None:
+        """The same place in the translation, if a range of the source lies inside a text that is copied."""
+        for (first, last), (start, _) in self._copied:
+            if first <= source[0] and source[1] <= last:
+                return start + source[0] - first, start + source[1] - first
+        return None
+
     def _place_children(self, parent: _Node) -> None:
         """Give each child a range of the parent's range; ranges of siblings do not overlap."""
         free = [parent.target]
-        for child in sorted(parent.children, key=lambda child: -len(child.own)):
+        for child in sorted(parent.children, key=self._order):
             child.target = self._range_of(child, free)
             # Without this, equal empty parts double with each range that has no words.
             free = list(dict.fromkeys(part for each in free for part in _without(each, child.target)))  # fmt: skip
         for child in parent.children:
             self._place_children(child)
 
+    def _order(self, node: _Node) -> tuple[bool, int]:
+        """Which siblings have the first choice: those whose place is sure, then those with the most words."""
+        return self._in_copied_text(node.source) is None, -len(node.own)
+
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
+        sure = self._in_copied_text(node.source)
+        if sure and any(start <= sure[0] and sure[1] <= end for start, end in free):
+            return sure
         inner = self._masked[slice(*node.source)].strip()
         if inner and not any(map(str.isalnum, inner)):
             return self._range_of_marks(node, inner, free)
         runs = [(run, part) for part in free if (run := self._best_run(node.own, part)) is not None]
         if runs:
             (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
-            exact = self._inside_one_word(node, first) if first == last else None
-            start, end = exact or self._without_outer_marks(node, first, last)
+            start, end = self._without_outer_marks(node, first, last)
             return max(start, part[0]), min(end, part[1])
         self._num_empty += bool(inner)
         return self._empty_range(node, free)
@@ -340,17 +375,6 @@ class _Placement:
                 best = (total, start, number)
         return None if best is None else best[1:]
 
-    def _inside_one_word(self, node: _Node, number: int) -> Extent | None:
-        """The range of a node that is a part of a word, if the translation has the same word."""
-        start, end = self._words[number]
-        for link in self._links:
-            (first, last), (inner_first, inner_last) = link.source, node.source
-            if link.target == (start, end) and first <= inner_first and inner_last <= last:
-                if self._source.text[first:last] == self._target[start:end]:
-                    return start + inner_first - first, start + inner_last - first
-                return None
-        return None
-
     def _without_outer_marks(self, node: _Node, first: int, last: int) -> Extent:
         """The range of some words, without the punctuation at its ends that is outside the node in the source."""
         start, end = self._words[first][0], self._words[last][1]
@@ -390,6 +414,8 @@ class _Placement:
         """The place of the translation that belongs to a place of the source: beside the nearest linked word."""
         if self._source.text[max(0, place - 1) : place + 1].count(DIVISION):
             return self._place_at_division(place)
+        if sure := self._in_copied_text((place, place)):
+            return sure[0]
         before = [link for link in self._links if link.source[1] <= place]
         after = [link for link in self._links if link.source[0] >= place]
         inside = [link for link in self._links if link.source[0] < place < link.source[1]]

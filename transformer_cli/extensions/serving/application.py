@@ -11,13 +11,13 @@ from urllib.parse import parse_qs
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transformer_cli.extensions.serving.deepl import DeepLApi, Glossaries
 from transformer_cli.extensions.serving.description import description_routes
-from transformer_cli.extensions.serving.files import FilesApi
+from transformer_cli.extensions.serving.files import FilesApi, FileTranslations
 from transformer_cli.extensions.serving.libretranslate import LibreTranslateApi
 from transformer_cli.extensions.serving.limits import Limits, RefusedRequest, bad_request, too_large
 from transformer_cli.extensions.serving.metrics import ServerMetrics, state_routes
@@ -30,6 +30,7 @@ from transformer_cli.extensions.serving.page import (
 )
 from transformer_cli.extensions.serving.request_values import ApiKeys, key_in_header
 from transformer_cli.extensions.serving.service import TranslationService
+from transformer_cli.process.escaping import on_one_line
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ SECURITY_HEADERS = [
 ]
 # No browser and no proxy keeps texts of people.
 _NO_STORE = (b"cache-control", b"no-store")
+_PATHS_OF_FILES = ("/translate_file", "/v2/document")
 # Of such a body, many at the same time need little memory, also those that never end.
 _SMALL_BODY_BYTES = 64 << 10
 Observe = Callable[[str, int, float], None]
@@ -100,7 +102,8 @@ class RequestGuard:
             seconds = time.perf_counter() - started_at
             self._observe(scope["path"], status, seconds)
             # The query string may hold text and keys.
-            logger.debug("%s %s: %d, %.3f s", scope["method"], scope["path"], status, seconds)
+            shown = on_one_line(scope["path"], 100)
+            logger.debug("%s %s: %d, %.3f s", scope["method"], shown, status, seconds)
 
     async def _answer(
         self, scope: Scope, receive: Receive, send: Send, is_started: Callable[[], bool]
@@ -108,11 +111,11 @@ class RequestGuard:
         path = scope["path"]
         try:
             limits = self._service.limits
-            has_file = path == "/translate_file"
+            has_file = path in _PATHS_OF_FILES
             most = limits.max_file_bytes if has_file else limits.max_body_bytes
             if (
                 self._keys.are_required
-                and not self._has_key(scope)
+                and not await self._has_key(scope)
                 and most > limits.max_body_bytes
             ):
                 # The key may be a field of the form, which is known only when the form is received.
@@ -136,7 +139,8 @@ class RequestGuard:
             return
         except Exception as error:
             # The message of an unknown error may contain text of the client.
-            logger.error("%s: internal error: %s", path, type(error).__name__)
+            shown = on_one_line(path, 100)
+            logger.error("%s: internal error: %s", shown, type(error).__name__)
             logger.debug("the error", exc_info=error)
             if not is_started():
                 await error_response(path, refusal_of_error(error))(scope, receive, send)
@@ -159,7 +163,7 @@ class RequestGuard:
         if is_of_other_site and not (self._allows_other_sites or is_link or is_extension):
             raise RefusedRequest(403, "Pages of other sites may not use this server (see --cors)")
 
-    def _has_key(self, scope: Scope) -> bool:
+    async def _has_key(self, scope: Scope) -> bool:
         """Whether the head of a request has a valid key.
 
         Raises:
@@ -172,8 +176,8 @@ class RequestGuard:
         key = key or (in_query[0] if in_query else "")
         if not key:
             return False
-        if not self._keys.allow(key):
-            raise RefusedRequest(403, "Invalid API key", headers={"Connection": "close"})
+        refusal = RefusedRequest(403, "Invalid API key", headers={"Connection": "close"})
+        await self._keys.check(HTTPConnection(scope), key, refusal)
         return True
 
 
@@ -294,15 +298,16 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
     """
     keys = options.keys
     metrics = ServerMetrics(service)
+    files = FileTranslations(service)
     routes = [
         *page_routes(),
         *description_routes(),
         *LibreTranslateApi(service, keys).routes(),
         *stream_routes(service, keys),
         *choice_routes(service, keys),
-        *DeepLApi(service, keys, options.glossaries).routes(),
+        *DeepLApi(service, keys, options.glossaries, files).routes(),
         *opus_cat_routes(service, keys),
-        *FilesApi(service, keys, options.root_path).routes(),
+        *FilesApi(service, keys, files, options.root_path).routes(),
         *explain_routes(service, keys),
         *state_routes(service, keys, metrics),
     ]
@@ -328,7 +333,7 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
         return CORSMiddleware(
             guarded,
             allow_origins=["*"],
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
             max_age=_CORS_SECONDS,
         )

@@ -1,13 +1,22 @@
-"""A subset of DeepL's interface, version 2: translations of texts, languages, usage, and the glossaries of the server.
+"""A subset of DeepL's interface, version 2: translations of texts and documents, languages, usage, and glossaries.
 
 It is described at https://developers.deepl.com/docs.
 """
 
+import asyncio
+import csv
+import hmac
+import io
+import re
+import secrets
+import time
+import uuid
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,18 +24,29 @@ from starlette.routing import Route
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Glossary, read_glossary
+from transformer_cli.decoding.glossary import RequiredTerms
+from transformer_cli.extensions.documents.formats import format_of
 from transformer_cli.extensions.documents.tagged_xml import TagRules
+from transformer_cli.extensions.serving.batcher import Job
+from transformer_cli.extensions.serving.files import (
+    KEPT_SECONDS,
+    FileProgress,
+    FileTranslations,
+    FinishedFile,
+    SentFile,
+    download,
+)
 from transformer_cli.extensions.serving.languages import AUTO
 from transformer_cli.extensions.serving.libretranslate import shown_name
-from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
+from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request, try_later
 from transformer_cli.extensions.serving.request_values import (
     ApiKeys,
     RequestValues,
     key_in_header,
     read_values,
 )
-from transformer_cli.extensions.serving.service import TranslationService
-from transformer_cli.extensions.serving.texts import TextOptions
+from transformer_cli.extensions.serving.service import TranslationService, refusal_of
+from transformer_cli.extensions.serving.texts import TextOptions, available_formats
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.languages import primary_language
 
@@ -35,22 +55,24 @@ from transformer_cli.text.languages import primary_language
 class ServedGlossary:
     """A glossary that requests can name."""
 
+    unique: str
+    """By which requests name it."""
     name: str
+    """For people."""
     languages: Direction
     terms: Glossary
     created_at: datetime
-    num_terms: int
 
     def as_json(self) -> dict[str, Any]:
         """Its facts in the form of DeepL."""
         return {
-            "glossary_id": self.name,
+            "glossary_id": self.unique,
             "name": self.name,
             "ready": True,
             "source_lang": self.languages.source,
             "target_lang": self.languages.target,
             "creation_time": self.created_at.isoformat(),
-            "entry_count": self.num_terms,
+            "entry_count": len(self.terms.entries),
         }
 
     def as_json_of_v3(self) -> dict[str, Any]:
@@ -86,18 +108,92 @@ def read_glossaries(given: Sequence[str]) -> Glossaries:
         if path.stem in found:
             raise UsageError(f"--glossary: two files have the name {path.stem}")
         created_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        num_terms = len(terms.entries)
         direction = Direction(source, target)
-        found[path.stem] = ServedGlossary(path.stem, direction, terms, created_at, num_terms)
+        found[path.stem] = ServedGlossary(path.stem, path.stem, direction, terms, created_at)
     return found
+
+
+def sent_terms(entries: str, entries_format: str) -> Glossary:
+    """The terms of a glossary that a client sends.
+
+    Args:
+        entries: a source term and its target term on each line; in csv, perhaps also their languages.
+        entries_format: tsv or csv.
+
+    Raises:
+        RefusedRequest: there are none, or some cannot be read.
+    """
+    lines = io.StringIO(entries, newline="")
+    if entries_format == "csv":
+        rows = csv.reader(lines, strict=True)
+    else:
+        rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    terms: dict[str, str] = {}
+    try:
+        for row in rows:
+            columns = [column.strip() for column in row]
+            if not any(columns):
+                continue
+            place = f"Line {rows.line_num} of 'entries'"
+            is_too_long = len(columns) > (4 if entries_format == "csv" else 2)
+            if len(columns) < 2 or not all(columns[:2]) or is_too_long:
+                raise bad_request(f"{place} is not a source term and a target term.")
+            source, target = columns[:2]
+            if _CONTROL.search(source + target):
+                raise bad_request(f"{place}: a term has a line break or a control character.")
+            if source in terms:
+                raise bad_request(f"{place}: the source term stands there twice.")
+            terms[source] = target
+    except csv.Error as error:
+        raise bad_request(f"Line {rows.line_num} of 'entries' cannot be read: {error}.") from None
+    if not terms:
+        raise bad_request("Parameter 'entries' holds no terms.")
+    if len(terms) > _MAX_TERMS_OF_ONE:
+        raise bad_request(
+            f"Too many terms: {len(terms)}, but at most {_MAX_TERMS_OF_ONE} are possible."
+        )
+    return Glossary.of(terms)
+
+
+class _SentDocument(NamedTuple):
+    """A document that a client has sent, until it is forgotten."""
+
+    key: str
+    """Only a client that knows it gets the translation."""
+    began_at: float
+    progress: FileProgress
+    work: "asyncio.Task[FinishedFile | RefusedRequest]"
+
+    def as_json(self) -> dict[str, Any]:
+        """How far it is, in the form of DeepL."""
+        if not self.work.done():
+            done, total = self.progress.done, self.progress.total
+            if not total:
+                return {"status": "queued"}
+            seconds = (time.monotonic() - self.began_at) * (total - done) / max(1, done)
+            return {"status": "translating", "seconds_remaining": round(seconds)}
+        found = self.work.result()
+        if isinstance(found, RefusedRequest):
+            return {"status": "error", "error_message": found.message}
+        more = {"untranslated": True} if found.is_untranslated else {}
+        return {"status": "done", "billed_characters": found.num_characters, **more}
 
 
 _TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
 _LISTS = frozenset({"text", *_TAG_LISTS})
 _MAX_TEXTS = 50
+_MAX_DOCUMENTS = 10_000
+# Of all clients, beside those with which the server was started: they stay in memory until its end.
+_MAX_GLOSSARIES = 1000
+_MAX_TERMS = 100_000
+_MAX_TERMS_OF_ONE = 10_000
+_MAX_CHARACTERS_OF_TERMS = 10_000_000
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # DeepL's clients warn when the count comes near to the limit; this server has none.
 _NO_LIMIT = 10**12
 _MODEL_TYPES = ("", "latency_optimized", "quality_optimized")
+# They would change the translations.
+_UNKNOWN = ("glossary_ids", "style_id", "custom_instructions", "translation_memory_id")
 _SPLITTING = {
     "0": TextOptions(splits_sentences=False, line_breaks="joined"),
     "1": TextOptions(),
@@ -113,20 +209,30 @@ class DeepLApi:
         service: TranslationService,
         keys: ApiKeys,
         glossaries: Glossaries,
+        files: FileTranslations,
     ) -> None:
         self._service = service
         self._keys = keys
-        self._glossaries = glossaries
+        self._given_glossaries = glossaries
+        self._sent_glossaries: Glossaries = {}
+        self._required: dict[str, RequiredTerms] = {}
+        self._files = files
+        self._documents: OrderedDict[str, _SentDocument] = OrderedDict()
 
     def routes(self) -> list[Route]:
         """The routes of these endpoints."""
         return [
             Route("/v2/translate", self.translate, methods=["POST"]),
+            Route("/v2/document", self.send_document, methods=["POST"]),
+            Route("/v2/document/{name}", self.document, methods=["GET", "POST"]),
+            Route("/v2/document/{name}/result", self.result, methods=["GET", "POST"]),
             Route("/v2/languages", self.languages, methods=["GET", "POST"]),
             Route("/v2/usage", self.usage, methods=["GET", "POST"]),
             Route("/v2/glossary-language-pairs", self.glossary_pairs, methods=["GET"]),
             Route("/v2/glossaries", self.glossaries, methods=["GET"]),
+            Route("/v2/glossaries", self.create_glossary, methods=["POST"]),
             Route("/v2/glossaries/{name}", self.glossary, methods=["GET"]),
+            Route("/v2/glossaries/{name}", self.delete_glossary, methods=["DELETE"]),
             Route("/v2/glossaries/{name}/entries", self.entries, methods=["GET"]),
             Route("/v3/glossaries", self.glossaries_of_v3, methods=["GET"]),
             Route("/v3/glossaries/{name}", self.glossary_of_v3, methods=["GET"]),
@@ -134,8 +240,7 @@ class DeepLApi:
 
     async def translate(self, request: Request) -> JSONResponse:
         """POST /v2/translate: the translation of each text, and the language of the text."""
-        values = await read_values(request, lists=_LISTS)
-        self._check_key(request, values)
+        values = await self._values(request, _LISTS)
         given = values.texts("text")
         texts = [given] if isinstance(given, str) else given
         if not texts or "text" not in values:
@@ -153,13 +258,13 @@ class DeepLApi:
             raise bad_request("Value for 'split_sentences' not supported.")
         target = self._language(values, "target_lang")
         source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
-        glossary = self._glossary(values.text("glossary_id"), source, target)
+        terms = await self._terms(request, values.text("glossary_id"), source, target)
         sources = await self._service.source_languages(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
         handling = values.text("tag_handling")
         options = replace(
             options,
-            glossary=glossary.terms if glossary else None,
+            terms=terms,
             is_html=handling == "html",
             tag_rules=_tag_rules(values) if handling == "xml" else None,
         )
@@ -182,10 +287,92 @@ class DeepLApi:
             }
         )
 
+    async def send_document(self, request: Request) -> JSONResponse:
+        """POST /v2/document: begin to translate a document; the answer has its id and its key."""
+        values = await self._values(request)
+        file = values.file("file")
+        if not values.text("target_lang"):
+            raise bad_request("Parameter 'target_lang' not specified.")
+        _refuse_unknown(values)
+        file_format = format_of(PurePath(values.text("filename") or file.name))
+        if file_format is None or file_format not in available_formats():
+            raise bad_request("Invalid file: its kind is not supported.")
+        wanted = values.text("output_format").lower()
+        if wanted and f".{wanted}" not in file_format.endings:
+            raise bad_request("Value for 'output_format' not supported: it must be that of the file.")  # fmt: skip
+        target = self._language(values, "target_lang")
+        source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
+        terms = await self._terms(request, values.text("glossary_id"), source, target)
+        sent = SentFile(
+            values.text("filename") or file.name,
+            file.data,
+            source,
+            target,
+            terms=terms,
+            is_refused_unchanged=True,
+        )
+        job = self._service.enter(self._service.limits.file_deadline_seconds)
+        progress = FileProgress()
+        work = asyncio.create_task(self._translated(job, sent, progress))
+        name, key = secrets.token_hex(16).upper(), secrets.token_hex(32).upper()
+        self._documents[name] = _SentDocument(key, time.monotonic(), progress, work)
+        self._forget_documents()
+        return JSONResponse({"document_id": name, "document_key": key})
+
+    async def document(self, request: Request) -> JSONResponse:
+        """POST /v2/document/ID: how far the translation of a document is."""
+        name, found = await self._sent_document(request)
+        return JSONResponse({"document_id": name, **found.as_json()})
+
+    async def result(self, request: Request) -> Response:
+        """POST /v2/document/ID/result: the translated document; 503 before it is ready."""
+        _, sent = await self._sent_document(request)
+        if not sent.work.done():
+            raise try_later(503, "The document is not translated yet.")
+        found = sent.work.result()
+        if isinstance(found, RefusedRequest):
+            raise bad_request(found.message)
+        data = self._files.kept.get(found.unique)
+        if data is None:
+            raise RefusedRequest(404, "Document not found.")
+        return download(found.unique, data)
+
+    async def _translated(
+        self, job: Job, sent: SentFile, progress: FileProgress
+    ) -> FinishedFile | RefusedRequest:
+        try:
+            with self._service.counting_file():
+                return await self._files.translated(None, job, sent, progress)
+        except Exception as error:
+            return refusal_of(error)
+        finally:
+            self._service.leave(job)
+
+    async def _sent_document(self, request: Request) -> tuple[str, _SentDocument]:
+        """The document of an address, and its id, if the request has its key."""
+        values = await self._values(request)
+        self._forget_documents()
+        name = request.path_params["name"]
+        found = self._documents.get(name)
+        key = values.text("document_key").encode()
+        if found is None or not hmac.compare_digest(found.key.encode(), key):
+            raise RefusedRequest(404, "Document not found.")
+        return name, found
+
+    def _forget_documents(self) -> None:
+        """Forget documents that are translated, when they are old or too many."""
+        now = time.monotonic()
+        longest = KEPT_SECONDS + self._service.limits.file_deadline_seconds
+        while self._documents:
+            name, oldest = next(iter(self._documents.items()))
+            is_old = oldest.began_at + longest < now
+            if not oldest.work.done() or not (is_old or len(self._documents) > _MAX_DOCUMENTS):
+                break
+            del self._documents[name]
+
     async def languages(self, request: Request) -> JSONResponse:
         """GET /v2/languages: the languages of texts (type source), or of translations (type target)."""
-        values = await read_values(request)
-        self._check_key(request, values)
+        values = await self._values(request)
         kind = values.text("type", "source") or "source"
         if kind not in ("source", "target"):
             raise bad_request("Value for 'type' not supported.")
@@ -198,13 +385,13 @@ class DeepLApi:
 
     async def usage(self, request: Request) -> JSONResponse:
         """GET /v2/usage: the number of characters since the start of the server."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         count = self._service.num_characters
         return JSONResponse({"character_count": count, "character_limit": _NO_LIMIT})
 
     async def glossary_pairs(self, request: Request) -> JSONResponse:
         """GET /v2/glossary-language-pairs: the directions in which the server translates."""
-        self._check_key(request, await read_values(request))
+        await self._values(request)
         pairs = [
             {"source_lang": deepl_code(source).lower(), "target_lang": deepl_code(target).lower()}
             for source, target in self._service.runs.directions
@@ -212,45 +399,96 @@ class DeepLApi:
         return JSONResponse({"supported_languages": pairs})
 
     async def glossaries(self, request: Request) -> JSONResponse:
-        """GET /v2/glossaries: the glossaries with which the server was started."""
-        self._check_key(request, await read_values(request))
-        return JSONResponse({"glossaries": [each.as_json() for each in self._glossaries.values()]})
+        """GET /v2/glossaries: the glossaries with which the server was started, and those that clients have sent."""
+        await self._values(request)
+        return JSONResponse({"glossaries": [each.as_json() for each in self._all_glossaries()]})
+
+    async def create_glossary(self, request: Request) -> JSONResponse:
+        """POST /v2/glossaries: a new glossary; it stays until the server ends."""
+        values = await self._values(request)
+        for name in ("name", "source_lang", "target_lang", "entries"):
+            if not values.text(name):
+                raise bad_request(f"Parameter '{name}' not specified.")
+        entries_format = values.text("entries_format") or "tsv"
+        if entries_format not in ("tsv", "csv"):
+            raise bad_request("Value for 'entries_format' not supported; tsv and csv are.")
+        languages = Direction(
+            self._language(values, "source_lang"), self._language(values, "target_lang")
+        )
+        terms = sent_terms(values.text("entries"), entries_format)
+        self._check_room(terms)
+        unique = str(uuid.uuid4())
+        created = ServedGlossary(
+            unique, values.text("name")[:1024], languages, terms, datetime.now(UTC)
+        )
+        # A term that the model cannot write is refused now, and not with each text.
+        await self._required_terms(request, created)
+        self._sent_glossaries[unique] = created
+        return JSONResponse(created.as_json(), 201)
+
+    async def delete_glossary(self, request: Request) -> Response:
+        """DELETE /v2/glossaries/ID: forget a glossary that a client has sent."""
+        await self._values(request)
+        found = self._glossary_named(request.path_params["name"])
+        if found.unique in self._given_glossaries:
+            raise bad_request("The server was started with this glossary, so it cannot be deleted.")
+        del self._sent_glossaries[found.unique]
+        self._required.pop(found.unique, None)
+        return Response(status_code=204)
 
     async def glossary(self, request: Request) -> JSONResponse:
-        """GET /v2/glossaries/NAME: one of them."""
-        self._check_key(request, await read_values(request))
+        """GET /v2/glossaries/ID: one of them."""
+        await self._values(request)
         return JSONResponse(self._glossary_named(request.path_params["name"]).as_json())
 
     async def entries(self, request: Request) -> Response:
-        """GET /v2/glossaries/NAME/entries: its terms, one pair on each line, with a tab between them."""
-        self._check_key(request, await read_values(request))
+        """GET /v2/glossaries/ID/entries: its terms, one pair on each line, with a tab between them."""
+        await self._values(request)
         found = self._glossary_named(request.path_params["name"])
         lines = (f"{entry.source}\t{entry.target}" for entry in found.terms.entries)
         return Response("\n".join(lines), media_type="text/tab-separated-values")
 
     async def glossaries_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries: the same as /v2/glossaries in the form of version 3."""
-        self._check_key(request, await read_values(request))
-        listed = [each.as_json_of_v3() for each in self._glossaries.values()]
+        await self._values(request)
+        listed = [each.as_json_of_v3() for each in self._all_glossaries()]
         return JSONResponse({"glossaries": listed})
 
     async def glossary_of_v3(self, request: Request) -> JSONResponse:
-        """GET /v3/glossaries/NAME: one of them."""
-        self._check_key(request, await read_values(request))
+        """GET /v3/glossaries/ID: one of them."""
+        await self._values(request)
         return JSONResponse(self._glossary_named(request.path_params["name"]).as_json_of_v3())
 
+    def _check_room(self, terms: Glossary) -> None:
+        """Refuse a further glossary if those of clients would take too much memory."""
+        all_terms = [*(each.terms for each in self._sent_glossaries.values()), terms]
+        entries = [entry for each in all_terms for entry in each.entries]
+        num_characters = sum(len(entry.source) + len(entry.target) for entry in entries)
+        if (
+            len(all_terms) > _MAX_GLOSSARIES
+            or len(entries) > _MAX_TERMS
+            or num_characters > _MAX_CHARACTERS_OF_TERMS
+        ):
+            raise RefusedRequest(456, "Quota exceeded: delete a glossary.")
+
+    def _all_glossaries(self) -> list[ServedGlossary]:
+        return [*self._given_glossaries.values(), *self._sent_glossaries.values()]
+
     def _glossary_named(self, name: str) -> ServedGlossary:
-        found = self._glossaries.get(name)
+        found = self._given_glossaries.get(name) or self._sent_glossaries.get(name)
         if found is None:
             raise RefusedRequest(404, "Glossary not found.")
         return found
 
-    def _check_key(self, request: Request, values: RequestValues) -> None:
-        if not self._keys.are_required:
-            return
-        given = key_in_header(request.headers.get("authorization", "")) or values.text("auth_key")
-        if not self._keys.allow(given):
-            raise RefusedRequest(403, "Authorization failed: the API key is missing or wrong.")
+    async def _values(self, request: Request, lists: frozenset[str] = frozenset()) -> RequestValues:
+        """The parameters of a request that has a valid key."""
+        values = await read_values(request, lists=lists)
+        key = key_in_header(request.headers.get("authorization", ""))
+        message = "Authorization failed: the API key is missing or wrong."
+        await self._keys.check(
+            request, key or values.text("auth_key"), RefusedRequest(403, message)
+        )
+        return values
 
     def _language(self, values: RequestValues, name: str) -> str:
         try:
@@ -260,7 +498,10 @@ class DeepLApi:
                 raise
             raise bad_request(f"Value for '{name}' not supported.") from None
 
-    def _glossary(self, name: str, source: str, target: str) -> ServedGlossary | None:
+    async def _terms(
+        self, request: Request, name: str, source: str, target: str
+    ) -> RequiredTerms | None:
+        """The terms of the glossary that a request names."""
         if not name:
             return None
         found = self._glossary_named(name)
@@ -268,7 +509,21 @@ class DeepLApi:
             raise bad_request("Parameter 'source_lang' must be specified with 'glossary_id'.")
         if found.languages != (source, target):
             raise bad_request(f"The glossary is for {found.languages}.")
-        return found
+        return await self._required_terms(request, found)
+
+    async def _required_terms(self, request: Request, glossary: ServedGlossary) -> RequiredTerms:
+        """The terms of a glossary for the model of its direction; made once, because a large glossary takes seconds."""
+        if glossary.unique not in self._required:
+            translator = self._service.direction(*glossary.languages).translator
+
+            def work(job: Job) -> RequiredTerms:
+                terms = translator.with_glossary(glossary.terms).pipeline.glossary
+                assert terms is not None
+                return terms
+
+            async with self._service.admitted() as job:
+                self._required[glossary.unique] = await self._service.run(request, job, work)
+        return self._required[glossary.unique]
 
 
 def deepl_code(language: str) -> str:
@@ -283,6 +538,9 @@ def _refuse_unknown(values: RequestValues) -> None:
         raise bad_request("Value for 'formality' not supported.")
     if values.text("model_type").removeprefix("prefer_") not in _MODEL_TYPES:
         raise bad_request("Value for 'model_type' not supported.")
+    for name in _UNKNOWN:
+        if values.texts(name):
+            raise bad_request(f"Parameter '{name}' is not supported.")
     handling = values.text("tag_handling")
     if handling not in ("", "html", "xml"):
         raise bad_request("Value for 'tag_handling' not supported; html and xml are.")

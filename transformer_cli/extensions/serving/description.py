@@ -1,12 +1,16 @@
-"""What the endpoints of a server take and answer: one table, which `/spec` and `/docs` show."""
+"""What the endpoints of a server take and answer, as `endpoints.yaml` says it: `/spec` and `/docs` show it."""
 
 import base64
 import hashlib
+import re
+from collections.abc import Iterator
 from functools import cache
 from html import escape
+from importlib import resources
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import yaml
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
@@ -33,199 +37,29 @@ class Endpoint(NamedTuple):
     answer: str
     """What a request gets that succeeds."""
     fields: tuple[Field, ...] = ()
-    group: str = "LibreTranslate"
+    group: str = ""
 
 
-_KEY = Field("api_key", "Only if the server needs keys.")
-_SOURCE = Field("source", "The code of the language of the text, or auto.", is_required=True)
-_TARGET = Field(
-    "target", "The code of the language into which the text is translated.", is_required=True
-)
-_TEXT = Field("q", "The text to translate.", is_required=True)
-_TAGS = "Names of elements, with commas between them; for tag_handling=xml."
-_DEEPL = "DeepL (a subset)"
-_PAGE = "What the page uses"
-_STATE = "State"
+_FIELD = re.compile(r"(\w+)(!?)(?: \((\w+)\))?")
 
-ENDPOINTS = (
-    Endpoint(
-        "/translate",
-        "post",
-        "Translate a text, or in JSON a list of texts.",
-        "translatedText; detectedLanguage if source is auto; alternatives if they were asked for; untranslated "
-        "(true or false for each text) if a sentence stays as it is, because the model loses text of it",
-        (
-            Field("q", "The text; in JSON also a list of texts.", is_required=True),
-            _SOURCE,
-            _TARGET,
-            Field("format", "text or html."),
-            Field("alternatives", "The number of further translations.", "integer"),
-            _KEY,
-        ),
-    ),
-    Endpoint(
-        "/detect",
-        "post",
-        "Detect the language of a text.",
-        "A list of confidence (0 to 100) and language, the most probable one first",
-        (Field("q", "The text.", is_required=True), _KEY),
-    ),
-    Endpoint("/languages", "get", "The languages of the server.", "A list of code, name, targets"),
-    Endpoint(
-        "/translate_file",
-        "post",
-        "Translate a file.",
-        "translatedFileUrl: where the translated file can be downloaded",
-        (
-            Field("file", "The file.", "file", is_required=True),
-            _SOURCE,
-            _TARGET,
-            Field("columns", "For csv and tsv: names or numbers of columns, such as title,3."),
-            Field("progress", "true: lines of JSON with the number of sentences done so far."),
-            _KEY,
-        ),
-    ),
-    Endpoint("/download_file/{name}", "get", "Download a translated file.", "The file"),
-    Endpoint(
-        "/frontend/settings", "get", "What a page needs to know about the server.", "Settings"
-    ),
-    Endpoint("/suggest", "post", "Suggestions are not taken.", "Always refused with 403"),
-    Endpoint(
-        "/v2/translate",
-        "post",
-        "Translate texts, at most 50.",
-        "translations: a list of detected_source_language, text, billed_characters",
-        (
-            Field("text", "A text, or several.", "array", is_required=True),
-            Field("target_lang", "The language of the translations.", is_required=True),
-            Field("source_lang", "The language of the texts; absent: it is detected."),
-            Field("split_sentences", "0, 1 or nonewlines."),
-            Field("tag_handling", "html or xml."),
-            Field("ignore_tags", f"Their content is not translated. {_TAGS}"),
-            Field("splitting_tags", f"They always end a sentence. {_TAGS}"),
-            Field("non_splitting_tags", f"They never end a sentence. {_TAGS}"),
-            Field("outline_detection", "Whether other elements may end a sentence.", "boolean"),
-            Field("glossary_id", "A glossary of the server."),
-        ),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/v2/languages",
-        "get",
-        "The languages.",
-        "A list of language, name",
-        (Field("type", "source or target."),),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/v2/usage",
-        "get",
-        "How much was translated.",
-        "character_count, character_limit",
-        (),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/v2/glossary-language-pairs",
-        "get",
-        "The directions.",
-        "supported_languages: a list of source_lang, target_lang",
-        (),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/v2/glossaries", "get", "The glossaries of the server.", "glossaries: a list", (), _DEEPL
-    ),
-    Endpoint(
-        "/v2/glossaries/{name}",
-        "get",
-        "One glossary.",
-        "Its name, languages and number of terms",
-        (),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/v2/glossaries/{name}/entries",
-        "get",
-        "The terms of a glossary.",
-        "A line for each term: the source, a tab, and the target",
-        (),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/v3/glossaries",
-        "get",
-        "The glossaries of the server, in the form of version 3.",
-        "glossaries: a list",
-        (),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/v3/glossaries/{name}",
-        "get",
-        "One glossary, in the form of version 3.",
-        "Its name and dictionaries",
-        (),
-        _DEEPL,
-    ),
-    Endpoint(
-        "/MTRestService/TranslateJson",
-        "get",
-        "Translate a text.",
-        "translation",
-        (
-            Field("srcLangCode", "The source language."),
-            Field("trgLangCode", "The target language."),
-            Field("input", "The text."),
-        ),
-        "OPUS-CAT",
-    ),
-    Endpoint(
-        "/MTRestService/ListSupportedLanguagePairs",
-        "get",
-        "The language pairs.",
-        "A list such as en-it",
-        (),
-        "OPUS-CAT",
-    ),
-    Endpoint(
-        "/translate_stream",
-        "post",
-        "Translate a text; each sentence comes when it is ready.",
-        "Lines of JSON: start, sentence, ..., end",
-        (_TEXT, _SOURCE, _TARGET, _KEY),
-        _PAGE,
-    ),
-    Endpoint(
-        "/alternatives",
-        "post",
-        "Other translations of a sentence.",
-        "See docs/serving.md",
-        (),
-        _PAGE,
-    ),
-    Endpoint(
-        "/likely_words",
-        "post",
-        "Words that may follow the beginning of a translation.",
-        "See docs/serving.md",
-        (),
-        _PAGE,
-    ),
-    Endpoint(
-        "/explain",
-        "post",
-        "What the model does with a sentence.",
-        "See docs/explaining.md",
-        (),
-        _PAGE,
-    ),
-    Endpoint("/health", "get", "Whether the process answers.", "200", (), _STATE),
-    Endpoint("/ready", "get", "Whether the models are loaded.", "200, or 503 before", (), _STATE),
-    Endpoint(
-        "/metrics", "get", "Counts and times, in the text format of Prometheus.", "Text", (), _STATE
-    ),
-)
+
+def _endpoints() -> Iterator[Endpoint]:
+    """The endpoints of endpoints.yaml, in its order."""
+    text = resources.files(__package__).joinpath("endpoints.yaml").read_text(encoding="utf-8")
+    for group, endpoints in yaml.safe_load(text).items():
+        for place, given in endpoints.items():
+            method, path = place.split()
+            fields = tuple(_field(*each) for each in given.get("takes", {}).items())
+            yield Endpoint(path, method.lower(), given["does"], given["answers"], fields, group)
+
+
+def _field(name: str, meaning: str) -> Field:
+    found = _FIELD.fullmatch(name)
+    assert found, name
+    return Field(found[1], meaning, found[3] or "string", is_required=bool(found[2]))
+
+
+ENDPOINTS = tuple(_endpoints())
 """All endpoints, except the page itself and these descriptions."""
 
 
@@ -275,7 +109,7 @@ def swagger() -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    place = "query" if endpoint.method == "get" else "formData"
+    place = "formData" if endpoint.method == "post" else "query"
     of_path = [
         {"name": part[1:-1], "in": "path", "required": True, "type": "string"}
         for part in endpoint.path.split("/")

@@ -1,4 +1,4 @@
-"""Files in the interface of LibreTranslate: a file is sent, translated, and downloaded under a name of its own."""
+"""Files that clients send: how they are translated and kept, and the interface of LibreTranslate for them."""
 
 import asyncio
 import secrets
@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from transformer_cli.config import Direction
+from transformer_cli.decoding.glossary import RequiredTerms
 from transformer_cli.extensions.documents import ModelTranslator, translate_document
 from transformer_cli.extensions.documents.segments import Document
 from transformer_cli.extensions.documents.translation import UNTRANSLATED, Doubt, TranslatedDocument
@@ -25,10 +26,12 @@ from transformer_cli.extensions.serving.request_values import ApiKeys, read_valu
 from transformer_cli.extensions.serving.served_runs import ServedDirection
 from transformer_cli.extensions.serving.service import StreamOfJob, TranslationService, json_line
 from transformer_cli.extensions.serving.texts import (
+    TextOptions,
     name_of_translation,
     num_characters,
     opened_document,
     sample_of,
+    with_options,
 )
 from transformer_cli.text.sentences import Sentence
 
@@ -114,6 +117,92 @@ class CountingTranslator:
         return answers
 
 
+class SentFile(NamedTuple):
+    """A file, and what a client wants to have of it."""
+
+    name: str
+    data: bytes
+    source: str
+    """The language of its text, or auto."""
+    target: str
+    columns: str = ""
+    """As of `opened_document`."""
+    terms: RequiredTerms | None = None
+    """Of a glossary."""
+    is_refused_unchanged: bool = False
+    """Whether a file that is in the target language already is refused; else it stays as it is."""
+
+
+class FinishedFile(NamedTuple):
+    """A translated file that can be downloaded."""
+
+    unique: str
+    """Its name in `TranslatedFiles`."""
+    num_characters: int
+    is_untranslated: bool
+    """Whether text of it stays in the source language, because the model loses text of it."""
+
+
+class FileTranslations:
+    """Translates files for all interfaces, and keeps the translations."""
+
+    def __init__(self, service: TranslationService) -> None:
+        self._service = service
+        self.kept = TranslatedFiles(service.limits.kept_files_bytes)
+
+    async def translated(
+        self, request: Request | None, job: Job, sent: SentFile, progress: FileProgress
+    ) -> FinishedFile:
+        """The translation of a file, when its turn has come.
+
+        Args:
+            request: the work ends when the client closes the connection; None: nobody waits.
+
+        Raises:
+            RefusedRequest: it cannot be read or translated.
+        """
+        async with self._service.turn_of_file(request, job):
+            return await self._translated_in_turn(request, job, sent, progress)
+
+    async def _translated_in_turn(
+        self, request: Request | None, job: Job, sent: SentFile, progress: FileProgress
+    ) -> FinishedFile:
+        limits = self._service.limits
+        document = await self._service.run(
+            request,
+            job,
+            lambda job: opened_document(sent.name, sent.data, sent.columns, limits=limits, job=job),
+        )
+        [source] = await self._service.source_languages(
+            [sample_of(document)], sent.source, sent.target
+        )
+        data = sent.data
+        doubts: tuple[Doubt, ...] = ()
+        if source.language == sent.target and sent.is_refused_unchanged:
+            raise bad_request("Source and target language are the same.")
+        if source.language != sent.target:
+            direction = self._service.direction(source.language, sent.target)
+            work = _translation(direction, document, progress, sent.terms)
+            found = await self._service.run(request, job, work)
+            data, doubts = found.data, found.doubts
+        count = num_characters(document)
+        self._service.num_characters += count
+        unique = self.kept.add(name_of_translation(sent.name, sent.target), data)
+        return FinishedFile(unique, count, any(doubt.reason == UNTRANSLATED for doubt in doubts))
+
+
+def download(unique: str, data: bytes) -> Response:
+    """A translated file, as an attachment with its name."""
+    name = unique.partition(".")[2]
+    ascii_name = name.encode("ascii", "replace").decode().replace("?", "_")
+    disposition = f'attachment; filename="{ascii_name}"'
+    if name != ascii_name:
+        # RFC 6266: for clients that know more than ASCII.
+        disposition += f"; filename*=UTF-8''{quote(name, safe='')}"
+    headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+    return Response(data, media_type="application/octet-stream", headers=headers)
+
+
 _SECONDS_BETWEEN_LINES = 0.3
 
 
@@ -124,6 +213,7 @@ class FilesApi:
         self,
         service: TranslationService,
         keys: ApiKeys,
+        files: FileTranslations,
         root_path: str = "",
     ) -> None:
         """The endpoints over a service.
@@ -134,7 +224,7 @@ class FilesApi:
         self._root_path = root_path
         self._service = service
         self._keys = keys
-        self._files = TranslatedFiles(service.limits.kept_files_bytes)
+        self._files = files
 
     def routes(self) -> list[Route]:
         """The routes of these endpoints."""
@@ -146,31 +236,25 @@ class FilesApi:
     async def translate_file(self, request: Request) -> Response:
         """POST /translate_file: the address of the translated file; with progress=true, how far it is, line by line."""
         values = await read_values(request)
-        check_key(self._keys, request, values)
+        await check_key(self._keys, request, values)
         file = values.file("file")
-        for name in ("source", "target"):
-            if not values.text(name):
-                raise bad_request(f"Invalid request: missing {name} parameter")
-        wish = _Wish(
-            *file,
-            values.text("columns"),
-            values.text("source"),
-            self._service.language(values.text("target")),
-        )
+        source, target = values.needed_texts("source", "target")
+        target = self._service.language(target)
+        sent = SentFile(*file, source, target, values.text("columns"))
         shows_progress = values.text("progress").lower() == "true"
         job = self._service.enter(self._service.limits.file_deadline_seconds)
         if shows_progress:
-            return StreamOfJob(self._service, job, self._lines(request, job, wish))
+            return StreamOfJob(self._service, job, self._lines(request, job, sent))
         try:
-            answer = await self._translated(request, job, wish, FileProgress())
+            answer = await self._answer(request, job, sent, FileProgress())
         finally:
             self._service.leave(job)
         return JSONResponse(answer)
 
-    async def _lines(self, request: Request, job: Job, wish: "_Wish") -> AsyncIterator[str]:
+    async def _lines(self, request: Request, job: Job, sent: SentFile) -> AsyncIterator[str]:
         """The progress in sentences whenever it has changed, and at last the address of the file, or an error."""
         progress, told = FileProgress(), FileProgress()
-        working = asyncio.ensure_future(self._translated(request, job, wish, progress))
+        working = asyncio.ensure_future(self._answer(request, job, sent, progress))
         try:
             while not working.done():
                 await asyncio.wait([working], timeout=_SECONDS_BETWEEN_LINES)
@@ -180,88 +264,42 @@ class FilesApi:
                     told = now
             yield json_line({"type": "end", **working.result()})
         except RefusedRequest as refusal:
-            yield json_line({"type": "error", "error": refusal.message})
+            yield json_line({"type": "error", "error": refusal.message, "status": refusal.status})
         finally:
             working.cancel()
 
-    async def _translated(
-        self, request: Request, job: Job, wish: "_Wish", progress: FileProgress
+    async def _answer(
+        self, request: Request, job: Job, sent: SentFile, progress: FileProgress
     ) -> dict[str, Any]:
         """The address of the translated file, and whether text of it stays in the source language."""
-        async with self._service.turn_of_file(request, job):
-            return await self._translated_in_turn(request, job, wish, progress)
-
-    async def _translated_in_turn(
-        self, request: Request, job: Job, wish: "_Wish", progress: FileProgress
-    ) -> dict[str, Any]:
-        limits = self._service.limits
-        document = await self._service.run(
-            request,
-            job,
-            lambda job: opened_document(wish.name, wish.data, wish.columns, limits=limits, job=job),
-        )
-        [source] = await self._service.source_languages(
-            [sample_of(document)], wish.source, wish.target
-        )
-        data = wish.data
-        doubts: tuple[Doubt, ...] = ()
-        if source.language != wish.target:
-            direction = self._service.direction(source.language, wish.target)
-            found = await self._service.run(
-                request, job, _translation(direction, document, progress)
-            )
-            data, doubts = found.data, found.doubts
-        self._service.num_characters += num_characters(document)
-        unique = self._files.add(name_of_translation(wish.name, wish.target), data)
-        address = (
-            f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(unique)}"
-        )
+        found = await self._files.translated(request, job, sent, progress)
+        address = f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(found.unique)}"
         answer: dict[str, Any] = {"translatedFileUrl": address}
-        if any(doubt.reason == UNTRANSLATED for doubt in doubts):
+        if found.is_untranslated:
             answer["untranslated"] = True
         return answer
 
     async def download_file(self, request: Request) -> Response:
         """GET /download_file/NAME: the translated file, as an attachment."""
         unique = request.path_params["name"]
-        data = self._files.get(unique)
+        data = self._files.kept.get(unique)
         if data is None:
             raise RefusedRequest(404, "This file does not exist any more")
-        name = unique.partition(".")[2]
-        ascii_name = name.encode("ascii", "replace").decode().replace("?", "_")
-        disposition = f'attachment; filename="{ascii_name}"'
-        if name != ascii_name:
-            # RFC 6266: for clients that know more than ASCII.
-            disposition += f"; filename*=UTF-8''{quote(name, safe='')}"
-        return Response(
-            data,
-            media_type="application/octet-stream",
-            headers={
-                "Content-Disposition": disposition,
-                "Cache-Control": "no-store",
-            },
-        )
-
-
-class _Wish(NamedTuple):
-    """What a client asks for."""
-
-    name: str
-    """Of its file."""
-    data: bytes
-    columns: str
-    source: str
-    target: str
+        return download(unique, data)
 
 
 def _translation(
-    direction: ServedDirection, document: Document, progress: FileProgress
+    direction: ServedDirection,
+    document: Document,
+    progress: FileProgress,
+    terms: RequiredTerms | None,
 ) -> Callable[[Job], TranslatedDocument]:
     """The work of translating a document."""
 
     def work(job: Job) -> TranslatedDocument:
         with direction.translator_for(job) as translator:
-            counting = CountingTranslator(ModelTranslator.of(translator), progress, job.check)
+            with_terms = with_options(translator, TextOptions(terms=terms))
+            counting = CountingTranslator(ModelTranslator.of(with_terms), progress, job.check)
             return translate_document(document, counting, job.check)
 
     return work

@@ -58,11 +58,12 @@ class LibreTranslateApi:
     async def translate(self, request: Request) -> JSONResponse:
         """POST /translate: the translation of a text, or of each text of a list."""
         values = await read_values(request, lists=_LISTS)
-        check_key(self._keys, request, values)
+        await check_key(self._keys, request, values)
         given, source, target = _texts_and_languages(values)
         texts = [given] if isinstance(given, str) else given
         self._service.check_texts(texts)
-        num_alternatives, is_html = self._num_alternatives(values), _is_html(values)
+        num_alternatives = values.count("alternatives", self._service.limits.max_alternatives)
+        is_html = _is_html(values)
         options = TextOptions(num_alternatives=0 if is_html else num_alternatives, is_html=is_html)
         target = self._service.language(target)
         sources = await self._service.source_languages(texts, source, target)
@@ -90,7 +91,7 @@ class LibreTranslateApi:
     async def detect(self, request: Request) -> JSONResponse:
         """POST /detect: in which language a text is written, the most probable one first."""
         values = await read_values(request, lists=_LISTS)
-        check_key(self._keys, request, values)
+        await check_key(self._keys, request, values)
         given = values.texts("q")
         if not given:
             raise bad_request("Invalid request: missing q parameter")
@@ -129,16 +130,8 @@ class LibreTranslateApi:
             }
         )
 
-    def _num_alternatives(self, values: RequestValues) -> int:
-        wanted, most = values.count("alternatives"), self._service.limits.max_alternatives
-        if wanted > most:
-            raise bad_request(
-                f"Invalid request: alternatives ({wanted}) exceeds the limit ({most})"
-            )
-        return wanted
 
-
-def check_key(keys: ApiKeys, request: Request, values: RequestValues) -> None:
+async def check_key(keys: ApiKeys, request: Request, values: RequestValues) -> None:
     """Refuse a request without a valid key, if the server needs keys.
 
     Raises:
@@ -149,8 +142,7 @@ def check_key(keys: ApiKeys, request: Request, values: RequestValues) -> None:
     key = values.text("api_key") or key_in_header(request.headers.get("authorization", ""))
     if not key:
         raise bad_request("Please contact the server operator to get an API key")
-    if not keys.allow(key):
-        raise RefusedRequest(403, "Invalid API key")
+    await keys.check(request, key, RefusedRequest(403, "Invalid API key"))
 
 
 def shown_name(language: str) -> str:

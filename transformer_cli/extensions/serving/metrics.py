@@ -4,13 +4,14 @@ import os
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from transformer_cli.extensions.serving.batcher import Batcher
 from transformer_cli.extensions.serving.limits import RefusedRequest
 from transformer_cli.extensions.serving.request_values import ApiKeys, key_in_header
 from transformer_cli.extensions.serving.service import TranslationService
@@ -50,61 +51,28 @@ class ServerMetrics:
         """One of the routes, so that clients cannot make new labels."""
         if path in self._paths:
             return path
-        return next(
-            (
-                each
-                for each in self._paths
-                if len(each) > 1 and each.endswith("/") and path.startswith(each)
-            ),
-            _OTHER,
-        )
+        folders = (each for each in self._paths if len(each) > 1 and each.endswith("/"))
+        return next((each for each in folders if path.startswith(each)), _OTHER)
 
     def _lines(self) -> Iterator[str]:
         requests = {
             f'path="{path}",status="{status}"': count
             for (path, status), count in sorted(self._requests.items())
         }
-        yield from _metric(
-            "tfm_requests_total", "counter", "Requests that were answered.", requests
-        )
+        yield from _metric("tfm_requests_total counter Requests that were answered.", requests)
         yield from self._histogram()
         service = self._service
-        single = [
-            ("tfm_ready", "gauge", "Whether the models are loaded.", int(service.is_ready)),
-            (
-                "tfm_requests_active",
-                "gauge",
-                "Requests that are translated or wait for it.",
-                service.num_active,
-            ),
-            (
-                "tfm_requests_refused_total",
-                "counter",
-                "Requests that were refused because too many waited.",
-                service.num_refused,
-            ),
-            (
-                "tfm_characters_total",
-                "counter",
-                "Characters of texts to translate.",
-                service.num_characters,
-            ),
-            (
-                "process_start_time_seconds",
-                "gauge",
-                "When the process started, in seconds since 1970.",
-                round(self._started_at, 3),
-            ),
-            (
-                "process_cpu_seconds_total",
-                "counter",
-                "CPU seconds of the process.",
-                round(time.process_time(), 3),
-            ),
-            ("process_resident_memory_bytes", "gauge", "Memory of the process.", resident_bytes()),
-        ]
-        for name, kind, meaning, value in single:
-            yield from _metric(name, kind, meaning, {"": value})
+        single = {
+            "tfm_ready gauge Whether the models are loaded.": int(service.is_ready),
+            "tfm_requests_active gauge Requests that are translated or wait for it.": service.num_active,
+            "tfm_requests_refused_total counter Requests that were refused because too many waited.": service.num_refused,
+            "tfm_characters_total counter Characters of texts to translate.": service.num_characters,
+            "process_start_time_seconds gauge When the process started, in seconds since 1970.": round(self._started_at, 3),
+            "process_cpu_seconds_total counter CPU seconds of the process.": round(time.process_time(), 3),
+            "process_resident_memory_bytes gauge Memory of the process.": resident_bytes(),
+        }  # fmt: skip
+        for described, value in single.items():
+            yield from _metric(described, {"": value})
         if service.is_ready:
             yield from self._lines_of_runs()
 
@@ -123,38 +91,28 @@ class ServerMetrics:
     def _lines_of_runs(self) -> Iterator[str]:
         runs = self._service.runs
         cache = runs.cache
-        for name, kind, meaning, value in [
-            ("tfm_cache_hits_total", "counter", "Results that were in the cache.", cache.num_hits),
-            (
-                "tfm_cache_misses_total",
-                "counter",
-                "Results that were not in the cache.",
-                cache.num_misses,
-            ),
-            ("tfm_cache_bytes", "gauge", "About the memory of the cache.", cache.num_bytes),
-        ]:
-            yield from _metric(name, kind, meaning, {"": value})
+        single = {
+            "tfm_cache_hits_total counter Results that were in the cache.": cache.num_hits,
+            "tfm_cache_misses_total counter Results that were not in the cache.": cache.num_misses,
+            "tfm_cache_bytes gauge About the memory of the cache.": cache.num_bytes,
+        }
+        for described, value in single.items():
+            yield from _metric(described, {"": value})
         batchers = {f'run="{run}"': batcher for run, batcher in runs.batchers.items()}
-        for name, kind, meaning, attribute in [
-            ("tfm_batches_total", "counter", "Batches that were computed.", "num_batches"),
-            ("tfm_sentences_total", "counter", "Sentences that were computed.", "num_items"),
-            ("tfm_tokens_total", "counter", "Source tokens that were computed.", "num_tokens"),
-            (
-                "tfm_busy_seconds_total",
-                "counter",
-                "Seconds in which the engine computed.",
-                "busy_seconds",
-            ),
-        ]:
-            values = {label: getattr(each.counts, attribute) for label, each in batchers.items()}
-            yield from _metric(name, kind, meaning, values)
-        waiting = {label: each.num_pending for label, each in batchers.items()}
-        yield from _metric(
-            "tfm_sentences_waiting", "gauge", "Sentences that wait for a batch.", waiting
-        )
+        of_batchers: dict[str, Callable[[Batcher], float]] = {
+            "tfm_batches_total counter Batches that were computed.": lambda one: one.counts.num_batches,
+            "tfm_sentences_total counter Sentences that were computed.": lambda one: one.counts.num_items,
+            "tfm_tokens_total counter Source tokens that were computed.": lambda one: one.counts.num_tokens,
+            "tfm_busy_seconds_total counter Seconds in which the engine computed.": lambda one: one.counts.busy_seconds,
+            "tfm_sentences_waiting gauge Sentences that wait for a batch.": lambda one: one.num_pending,
+        }  # fmt: skip
+        for described, of_batcher in of_batchers.items():
+            yield from _metric(described, {run: of_batcher(one) for run, one in batchers.items()})
 
 
-def _metric(name: str, kind: str, meaning: str, values: Mapping[str, float]) -> Iterator[str]:
+def _metric(described: str, values: Mapping[str, float]) -> Iterator[str]:
+    """The lines of a metric, which is described by its name, its kind and its meaning."""
+    name, kind, meaning = described.split(" ", 2)
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} {kind}"
     for labels, value in values.items():
@@ -184,12 +142,9 @@ def state_routes(service: TranslationService, keys: ApiKeys, metrics: ServerMetr
 
     async def show_metrics(request: Request) -> Response:
         """GET /metrics: for Prometheus, with `Authorization: Bearer KEY` if the server needs keys."""
-        if keys.are_required:
-            key = key_in_header(request.headers.get("authorization", ""))
-            if not keys.allow(key):
-                raise RefusedRequest(
-                    401, "An API key is needed", headers={"WWW-Authenticate": "Bearer"}
-                )
+        key = key_in_header(request.headers.get("authorization", ""))
+        headers = {"WWW-Authenticate": "Bearer"}
+        await keys.check(request, key, RefusedRequest(401, "An API key is needed", headers=headers))
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
     return [

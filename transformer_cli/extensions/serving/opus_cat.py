@@ -20,8 +20,7 @@ def opus_cat_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         """GET TranslateJson: the translation of the parameter `input`; `tokenCode` is the API key, if one is needed."""
         values = await read_values(request)
         key = values.text("tokenCode") or key_in_header(request.headers.get("authorization", ""))
-        if keys.are_required and not keys.allow(key):
-            raise RefusedRequest(403, "Invalid API key")
+        await keys.check(request, key, RefusedRequest(403, "Invalid API key"))
         text, source, target = (
             values.text(name) for name in ("input", "srcLangCode", "trgLangCode")
         )

@@ -125,11 +125,8 @@ def stream_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
     async def translate_stream(request: Request) -> Response:
         """One line of JSON for the beginning, for each sentence, and for the end."""
         values = await read_values(request)
-        check_key(keys, request, values)
-        text, source, target = values.text("q"), values.text("source"), values.text("target")
-        for name, value in (("q", text), ("source", source), ("target", target)):
-            if not value:
-                raise bad_request(f"Invalid request: missing {name} parameter")
+        await check_key(keys, request, values)
+        text, source, target = values.needed_texts("q", "source", "target")
         service.check_texts([text])
         target = service.language(target)
         [detected] = await service.source_languages([text], source, target)
@@ -185,7 +182,7 @@ async def _stream_lines(
                 translated += of_sentence.target
                 number += 1
     except RefusedRequest as refusal:
-        yield json_line({"type": "error", "error": refusal.message})
+        yield json_line({"type": "error", "error": refusal.message, "status": refusal.status})
         return
     yield json_line(
         {"type": "end", "after": placed.after, "translatedText": translated + placed.after}
@@ -210,11 +207,7 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         """POST /alternatives: the best translations of a sentence, each with the probabilities of its words."""
         values = await checked_values(request)
         sentence, prefix = values.text("q"), values.text("prefix")
-        wanted, most = values.count("alternatives"), service.limits.max_alternatives
-        if wanted > most:
-            raise bad_request(
-                f"Invalid request: alternatives ({wanted}) exceeds the limit ({most})"
-            )
+        wanted = values.count("alternatives", service.limits.max_alternatives)
         found = await result_of(
             request,
             values,
@@ -249,10 +242,8 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
             RefusedRequest: one is missing, or the sentence is too long or has line breaks.
         """
         values = await read_values(request)
-        check_key(keys, request, values)
-        for name in ("q", "source", "target"):
-            if not values.text(name):
-                raise bad_request(f"Invalid request: missing {name} parameter")
+        await check_key(keys, request, values)
+        values.needed_texts("q", "source", "target")
         service.check_texts([values.text("q"), values.text("prefix")])
         if "\n" in values.text("q") + values.text("prefix"):
             raise bad_request("Invalid request: q and prefix must be one line each")
@@ -294,19 +285,11 @@ def explain_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
     async def explain(request: Request) -> JSONResponse:
         """The parameters are q, source and target; and, if wished, beam, nbest, topk, prefix or prefix_ids, continues and attention."""
         values = await read_values(request)
-        check_key(keys, request, values)
-        text, prefix = values.text("q"), values.text("prefix")
-        source, target = values.text("source"), values.text("target")
-        for name, value in (("q", text), ("source", source), ("target", target)):
-            if not value:
-                raise bad_request(f"Invalid request: missing {name} parameter")
+        await check_key(keys, request, values)
+        prefix = values.text("prefix")
+        text, source, target = values.needed_texts("q", "source", "target")
         limits = {"beam": MAX_BEAM, "nbest": MAX_BEAM, "topk": _MAX_ALTERNATIVES}
-        counts = {name: values.count(name) for name in limits}
-        for name, most in limits.items():
-            if counts[name] > most:
-                raise bad_request(
-                    f"Invalid request: {name} ({counts[name]}) exceeds the limit ({most})"
-                )
+        counts = {name: values.count(name, most) for name, most in limits.items()}
         if max(len(text), len(prefix)) > _MAX_CHARACTERS or "\n" in text + prefix:
             raise bad_request(
                 f"Invalid request: q must be one line of at most {_MAX_CHARACTERS} characters"

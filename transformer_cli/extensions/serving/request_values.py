@@ -1,9 +1,13 @@
 """What a request brings along: its parameters, in JSON, in a form or in the address, and its key."""
 
+import asyncio
 import hashlib
 import hmac
 import json
+import logging
+import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qsl
@@ -11,13 +15,36 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
-from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
+from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request, try_later
 from transformer_cli.process.errors import DataError, MissingInputError
 
+logger = logging.getLogger(__name__)
+
+
 _MAX_KEYS = 10_000
+_SHORT_KEY = 16
+# A person who mistypes a key does not wait; a program that guesses keys does.
+_NUM_FREE_MISTAKES = 5
+_SECONDS_OF_MISTAKES = 60.0
+_DELAY_SECONDS = 1.0
+_MAX_DELAYED = 16
+_MAX_ADDRESSES = 10_000
 _SCHEMES = ("bearer ", "deepl-auth-key ")
+
+
+@dataclass(slots=True)
+class _Mistakes:
+    """The wrong keys that came from one address."""
+
+    forgotten_at: float
+    num: int = 0
+    num_delayed: int = 0
+    """Of them, those that are not answered yet, or whose client has not waited for the answer."""
+
+    def end_delay(self) -> None:
+        self.num_delayed -= 1
 
 
 class ApiKeys:
@@ -25,6 +52,7 @@ class ApiKeys:
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         self._digests = [_digest(key) for key in keys]
+        self._mistakes: dict[str, _Mistakes] = {}
 
     def __repr__(self) -> str:
         return f"ApiKeys({len(self._digests)} keys)"
@@ -39,6 +67,37 @@ class ApiKeys:
         given = _digest(key)
         # All keys are compared, so that the time does not say which of them is similar.
         return any([hmac.compare_digest(given, digest) for digest in self._digests])
+
+    async def check(self, connection: HTTPConnection, key: str, refusal: RefusedRequest) -> None:
+        """Refuse a request that has no valid key, if the server needs keys; later, if its address has sent many wrong ones.
+
+        Raises:
+            RefusedRequest: `refusal`; or 429, if many wrong keys of this address are being refused.
+        """
+        if not self._digests:
+            return
+        mistakes = self._mistakes_of(connection.client.host if connection.client else "")
+        # Else a client could send the next guess without waiting for the answer.
+        if mistakes.num_delayed >= _MAX_DELAYED:
+            raise try_later(429, "Slowdown: too many wrong API keys")
+        if self.allow(key):
+            return
+        if key:
+            mistakes.num += 1
+            if mistakes.num > _NUM_FREE_MISTAKES:
+                mistakes.num_delayed += 1
+                asyncio.get_running_loop().call_later(_DELAY_SECONDS, mistakes.end_delay)
+                await asyncio.sleep(_DELAY_SECONDS)
+        raise refusal
+
+    def _mistakes_of(self, address: str) -> _Mistakes:
+        now = time.monotonic()
+        found = self._mistakes.get(address)
+        if found is None or found.forgotten_at < now:
+            if len(self._mistakes) >= _MAX_ADDRESSES:
+                self._mistakes.clear()
+            found = self._mistakes[address] = _Mistakes(now + _SECONDS_OF_MISTAKES)
+        return found
 
 
 def key_in_header(authorization: str) -> str:
@@ -74,6 +133,14 @@ def read_api_keys(path: Path) -> ApiKeys:
     if len(keys) > _MAX_KEYS:
         raise DataError(
             f"--api-keys {path}: {len(keys)} keys, but at most {_MAX_KEYS} are possible"
+        )
+    if (num_short := sum(len(key) < _SHORT_KEY for key in keys)) > 0:
+        logger.warning(
+            "--api-keys %s: %d of %d keys have less than %d characters, so that they could be guessed",
+            path,
+            num_short,
+            len(keys),
+            _SHORT_KEY,
         )
     return ApiKeys(keys)
 
@@ -126,15 +193,25 @@ class RequestValues:
             raise bad_request(f"Invalid request: {name} must be a string or a list of strings")
         return [_checked(name, each) for each in value]
 
-    def count(self, name: str, default: int = 0) -> int:
-        """A parameter that is a whole number, from 0; a form has its digits."""
+    def needed_texts(self, *names: str) -> list[str]:
+        """Parameters that are one text each, and not empty."""
+        found = [self.text(name) for name in names]
+        for name, value in zip(names, found, strict=True):
+            if not value:
+                raise bad_request(f"Invalid request: missing {name} parameter")
+        return found
+
+    def count(self, name: str, most: int) -> int:
+        """A parameter that is a whole number from 0 to `most`; a form has its digits. Absent: 0."""
         value = self._values.get(name)
         if value is None or value == "":
-            return default
+            return 0
         if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
             value = int(value) if len(value) < 10 else 10**9
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise bad_request(f"Invalid request: {name} must be a whole number from 0")
+        if value > most:
+            raise bad_request(f"Invalid request: {name} ({value}) exceeds the limit ({most})")
         return value
 
     def counts(self, name: str) -> list[int]:

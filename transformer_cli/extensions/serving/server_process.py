@@ -71,8 +71,10 @@ class ProtocolWithDeadlines(_Protocol):  # type: ignore[misc]
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin the deadline of the first request; if there are too many connections, close the one that is idle longest."""
         self._opened_at = time.monotonic()
-        if len(self.connections) >= self.max_connections:
-            idle = [each for each in self.connections if each.is_idle]
+        # One that is closed is in the set until the event loop comes to it.
+        others = [each for each in self.connections if not each.transport.is_closing()]
+        if len(others) >= self.max_connections:
+            idle = [each for each in others if each.is_idle]
             if idle:
                 min(idle, key=lambda each: each._opened_at).transport.abort()
             else:
@@ -147,10 +149,24 @@ def protocol_with_deadlines(read_seconds: float, max_connections: int) -> type[a
 
 
 _BACKLOG = 2048
+# Of the connections that wait, so many are accepted before others that are too many are closed. They fit into the
+# descriptors that are left for other things; if those were exhausted, asyncio would complain once for each in the log.
+_ACCEPTED_AT_ONCE = 16
 _CONNECTIONS_PER_REQUEST = 4
 # What a server has open beside its connections, such as the files of uploads.
 _OTHER_DESCRIPTORS = 256
 _COMPLAINTS = ("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket")
+
+
+class Server(uvicorn.Server):
+    """A server that lets more connections wait than it accepts at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            # asyncio has told the system the number of those that it accepts at once.
+            listening.listen(_BACKLOG)
 
 
 def run_server(
@@ -177,13 +193,14 @@ def run_server(
         forwarded_allow_ips=options.trusted_proxies,
         log_config=None,
         access_log=False,
+        backlog=_ACCEPTED_AT_ONCE,
         lifespan="off",
         ws="none",
         server_header=False,
         timeout_graceful_shutdown=round(options.limits.drain_seconds),
         timeout_keep_alive=round(options.limits.read_seconds),
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
     failures: list[BaseException] = []
 
     def load_models() -> None:

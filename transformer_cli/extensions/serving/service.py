@@ -236,6 +236,12 @@ class TranslationService:
         if self.num_files >= most:
             self.num_refused += 1
             raise try_later(429, f"Slowdown: {self.num_files} files are waiting", seconds=10)
+        with self.counting_file():
+            yield
+
+    @contextmanager
+    def counting_file(self) -> Iterator[None]:
+        """A block around the work for a file that is received, also if its request is answered before the end."""
         self.num_files += 1
         try:
             yield
@@ -243,8 +249,11 @@ class TranslationService:
             self.num_files -= 1
 
     @asynccontextmanager
-    async def turn_of_file(self, request: Request, job: Job) -> AsyncIterator[None]:
+    async def turn_of_file(self, request: Request | None, job: Job) -> AsyncIterator[None]:
         """A block in which a file is read and translated; only some files have their turn at the same time.
+
+        Args:
+            request: None: no client waits.
 
         Raises:
             RefusedRequest: the client has left, or the deadline has passed, before the turn came.
@@ -284,8 +293,11 @@ class TranslationService:
         finally:
             self.leave(job)
 
-    async def run(self, request: Request, job: Job, work: Callable[[Job], Result]) -> Result:
+    async def run(self, request: Request | None, job: Job, work: Callable[[Job], Result]) -> Result:
         """The result of work in a thread of its own; the job is cancelled when the client disconnects.
+
+        Args:
+            request: None: no client waits.
 
         Raises:
             RefusedRequest: the work has failed.
@@ -300,6 +312,8 @@ class TranslationService:
             return await working
         except asyncio.CancelledError:
             job.cancel()
+            # The server ends, so nobody wants to know how the work ends.
+            working.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             raise
         except BaseException as error:
             raise refusal_of(error) from error
@@ -307,8 +321,11 @@ class TranslationService:
             leaving.cancel()
 
 
-async def _disconnected(request: Request) -> None:
-    """Wait until the client closes the connection."""
+async def _disconnected(request: Request | None) -> None:
+    """Wait until the client closes the connection; for ever, if there is none."""
+    if request is None:
+        await asyncio.Event().wait()
+        return
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal
 
-from transformer_cli.decoding import Glossary, Translation, Translator
+from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding.glossary import RequiredTerms
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.formats import (
     FORMATS,
@@ -158,8 +159,8 @@ class TextOptions:
     """Whether the texts are HTML, or parts of it; then they have no alternatives."""
     tag_rules: TagRules | None = None
     """Not None: the texts are XML, or parts of it; then they have no alternatives."""
-    glossary: Glossary | None = None
-    """The terms that the translations contain."""
+    terms: RequiredTerms | None = None
+    """Of a glossary for the model: the translations contain them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,19 +179,19 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
 
     Raises:
         RefusedRequest: the run cannot give alternatives with its settings.
-        UsageError, DataError: it cannot use the glossary; see `Translator.with_glossary`.
     """
     pipeline, decoding = translator.pipeline, translator.decoding
     if not options.splits_sentences:
         pipeline = replace(pipeline, splits_sentences=False)
+    if options.terms is not None:
+        pipeline = replace(pipeline, glossary=options.terms)
     if options.num_alternatives:
         num_best = options.num_alternatives + 1
         if decoding.diversity is not None or decoding.mbr is not None:
             raise bad_request("alternatives are not possible with the settings of this server")
         beam_size = max(decoding.beam_size, num_best)
         decoding = decoding.model_copy(update={"num_best": num_best, "beam_size": beam_size})
-    changed = replace(translator, pipeline=pipeline, decoding=decoding)
-    return changed if options.glossary is None else changed.with_glossary(options.glossary)
+    return replace(translator, pipeline=pipeline, decoding=decoding)
 
 
 def translate_texts(

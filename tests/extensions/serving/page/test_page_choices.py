@@ -69,6 +69,30 @@ def test_a_likely_word_is_chosen_with_the_keyboard(page: Page) -> None:
     page.wait("document.activeElement.textContent === 'other2'")
 
 
+def test_the_focus_stays_on_its_word_when_another_translation_takes_its_place(page: Page) -> None:
+    page.open(q="The train is late.")
+    page.wait_for_output("it-The it-train it-is it-late.")
+    page.wait("document.querySelectorAll('#others li').length === 5")
+    page.js("document.querySelector('#output .word[tabindex=\"0\"]').focus()")
+    page.press(Keys.ARROW_RIGHT)
+    page.press(Keys.ENTER)
+    page.wait("document.activeElement.textContent.includes('other1')")
+    page.press(Keys.ENTER)
+    page.wait("document.activeElement.textContent === 'other1'")
+    page.press(Keys.ESCAPE)
+    page.press(Keys.ALT, "2")
+    page.wait_for_output("it-The it-train it-is it-late. 1")
+    assert page.js("document.activeElement.textContent") == "it-train"
+    # From the list, too, and from the button that takes a choice back.
+    page.js("document.querySelectorAll('#others button')[2].focus()")
+    page.press(Keys.ENTER)
+    page.wait_for_output("it-The it-train it-is it-late. 2")
+    assert page.js("document.activeElement === document.querySelectorAll('#others button')[2]")
+    page.by_id("undo").send_keys(Keys.ENTER)
+    page.wait_for_output("it-The it-train it-is it-late.")
+    page.wait("document.activeElement.textContent === 'it-The'")
+
+
 def test_a_chosen_translation_stays_while_other_sentences_change(page: Page) -> None:
     page.open(q=TEXT)
     page.wait_for_output(TRANSLATED)

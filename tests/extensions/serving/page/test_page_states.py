@@ -127,15 +127,64 @@ def test_the_progress_of_a_file_is_shown(page: Page, server: PretendServer) -> N
     page.wait("document.querySelector('#files a')")
 
 
-def test_a_refused_file_says_why_and_can_be_tried_again(page: Page, server: PretendServer) -> None:
-    server.refusals = [(400, "letter.xyz: files of this kind cannot be translated", 0)]
+def refused_file(page: Page, server: PretendServer, status: int, message: str) -> None:
+    server.refusals = [(status, message, 0)]
     page.open()
     page.wait("!document.getElementById('pick-file').hidden")
     page.driver.execute_script(DROP, 3, "letter.xyz")
     page.wait("document.querySelector('#files .bad')")
-    assert "cannot be translated" in page.by_id("files").text
-    page.driver.find_element(By.CSS_SELECTOR, "#files .solid").click()
+    assert message in page.by_id("files").text
+
+
+def test_a_file_that_fails_can_be_tried_again(page: Page, server: PretendServer) -> None:
+    refused_file(page, server, 429, "Slowdown: 16 files are waiting")
+    page.driver.find_element(By.CSS_SELECTOR, "#files .solid").send_keys(Keys.ENTER)
     page.wait("document.querySelector('#files a')")
+    assert page.js("document.activeElement.closest('#files') !== null")
+
+
+def test_a_file_of_a_wrong_kind_is_not_tried_again(page: Page, server: PretendServer) -> None:
+    refused_file(page, server, 400, "letter.xyz: files of this kind cannot be translated")
+    assert page.driver.find_elements(By.CSS_SELECTOR, "#files .solid") == []
+    page.driver.find_element(By.CSS_SELECTOR, "#files button").send_keys(Keys.ENTER)
+    page.wait("document.activeElement.id === 'source'")
+
+
+def test_what_is_wrong_with_a_text_is_said_without_a_second_try(
+    page: Page, server: PretendServer
+) -> None:
+    server.refusals = [(400, "Invalid request: exceeds text limit", 0)]
+    page.open(q="Good.")
+    page.wait("document.getElementById('notice').textContent.includes('exceeds text limit')")
+    assert page.by_id("notice").find_elements(By.TAG_NAME, "button") == []
+    page.write("Good day.")
+    page.wait_for_output("it-Good it-day.")
+    assert not page.by_id("notice").is_displayed()
+
+
+def test_a_text_that_was_cleared_comes_back_with_undo(page: Page) -> None:
+    page.open(q="Good morning.")
+    page.wait_for_output("it-Good it-morning.")
+    page.by_id("clear").click()
+    page.wait_for_output("")
+    assert page.js("document.activeElement.id") == "source"
+    page.press(Keys.CONTROL, "z")
+    page.wait_for_output("it-Good it-morning.")
+
+
+def test_a_reload_shows_the_text_of_its_tab_again(page: Page) -> None:
+    page.open(q="Good.")
+    page.wait_for_output("it-Good.")
+    page.write("Good day.")
+    page.wait_for_output("it-Good it-day.")
+    page.driver.refresh()
+    page.wait_for_output("it-Good it-day.")
+    page.by_id("clear").click()
+    page.driver.refresh()
+    page.wait("document.getElementById('source-language').value === 'en'")
+    assert page.source.get_attribute("value") == ""
+    page.again(q="Another link.")
+    page.wait_for_output("it-Another it-link.")
 
 
 def test_a_server_without_files_offers_none(page: Page, server: PretendServer) -> None:
