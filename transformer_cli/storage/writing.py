@@ -154,6 +154,27 @@ def require_name(path: Path) -> None:
         )
 
 
+def require_replaceable_folder(folder: Path, record: str, kind: str, *, other: str) -> None:
+    """Refuse a folder that cannot be written, or that would replace something else than an earlier one of its kind.
+
+    Args:
+        folder: the output; a new or an empty folder is free.
+        record: the name of a file that each folder of this kind has.
+        kind: for the message: what an earlier folder would be.
+        other: for the hint: how to write somewhere else.
+
+    Raises:
+        CannotCreateError: the folder cannot be made, or must not be replaced.
+    """
+    require_name(folder)
+    if not folder.absolute().parent.is_dir():
+        raise CannotCreateError(f"{folder}: there is no folder {folder.parent}")
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CannotCreateError(f"{folder}: exists, and is not a folder", hint=other)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / record).is_file():
+        raise CannotCreateError(f"{folder}: this folder is not empty, and not {kind}", hint=other)
+
+
 def require_name_in_utf8(path: Path | str) -> None:
     """Refuse a path whose bytes are not UTF-8, where it becomes text: in a config, or in a file for other programs.
 
