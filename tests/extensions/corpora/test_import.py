@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer_cli.data.unknown_files import Wishes
+from transformer_cli.extensions.corpora.importing import import_pairs
 from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
 from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx
+from transformer_cli.process.errors import DataError
 
 from ...launcher import Finished, Tfm
 
@@ -54,6 +57,12 @@ def imported(tfm: Tfm, *arguments: str) -> Finished:
 def pairs(tfm: Tfm) -> list[tuple[str, ...]]:
     text = (tfm.folder / "out.tsv").read_text(encoding="utf-8")
     return [tuple(line.split("\t")) for line in text.removesuffix("\n").split("\n")]
+
+
+def test_a_device_and_a_folder_are_told_as_what_they_are(tmp_path: Path) -> None:
+    for path, kind in ((Path("/dev/null"), "a pipe or device"), (tmp_path, "a folder")):
+        with pytest.raises(DataError, match=kind):
+            import_pairs([path], Wishes(), sheet=None, output=lambda _: ())
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16", "ISO-8859-1"])

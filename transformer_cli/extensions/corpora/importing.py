@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.data.sources.lines import HOW_TO_CONVERT, TOO_LONG
+from transformer_cli.data.sources.lines import HALF_CHARACTER, HOW_TO_CONVERT, TOO_LONG
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import Wishes
 from transformer_cli.data.unknown_files import find_corpus
@@ -90,6 +90,15 @@ def import_pairs(
         DataError: a file is damaged, dangerous, or has no pair in these languages; or its encoding is not clear.
     """
     for path in paths:
+        if path.is_dir():
+            raise DataError(
+                f"{path}: a folder, where a file is expected", hint="name the files in it"
+            )
+        if path.exists() and not path.is_file():
+            raise DataError(
+                f"{path}: a pipe or device; a corpus is read more than once",
+                hint="write it to a file first",
+            )
         if not path.is_file():
             raise MissingInputError(f"{path.absolute()}: no such file")
     report = ImportReport()
@@ -236,6 +245,8 @@ def _require_little_damage(report: ImportReport, name: str, max_share: float) ->
         return
     what = "; ".join(f"{what}, first {finding.example}" for what, finding in damaged.items())
     how = f"{HOW_TO_CONVERT}; or " if NOT_UTF_8 in damaged else ""
+    if how and ".json" in name:
+        how = f"{HALF_CHARACTER}; {how}"
     raise DataError(
         f"{name}: {num_damaged:,} of {report.num_units:,} units are damaged ({what}), more than the share of "
         f"{max_share:.0%} that may be left out; nothing was written",

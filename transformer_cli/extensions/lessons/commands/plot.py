@@ -131,7 +131,7 @@ def plot_command(
     if as_json or table:
         facts = {
             "runs": [run.facts() for run in runs],
-            "values": [row._asdict() for row in rows],
+            "values": [row.facts() for row in rows],
         }
         show(facts, fitting(table_of_values(rows)), as_json=as_json)
 
