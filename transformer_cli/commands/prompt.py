@@ -328,7 +328,7 @@ class Conversation:
     def tell(self, lines: Iterable[str], *, is_table: bool = False) -> None:
         """Show lines that are no translations to the person; a table is cut where the terminal would wrap it."""
         stream = sys.stdout if sys.stdout.isatty() and not sys.stderr.isatty() else sys.stderr
-        shown = map(escaped, lines)
+        shown: Iterable[str] = map(escaped, lines)
         if is_table:
             num_columns = terminal_width(stream)
             shown = (fitted(line, num_columns) for line in shown)
