@@ -30,9 +30,10 @@ from transformer_cli.evaluation.confidence import (
     calibration_on,
     confidence_report,
 )
+from transformer_cli.evaluation.curve_pictures import learning_curves
 from transformer_cli.evaluation.held_out_text import corpus_name
 from transformer_cli.evaluation.metrics import measure_corpus
-from transformer_cli.evaluation.report import Page, html_of, learning_curves, ranked_sentences
+from transformer_cli.evaluation.report import Page, html_of, ranked_sentences
 from transformer_cli.evaluation.system_comparison import Comparison, SignificanceTest, compare
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 from transformer_cli.process.errors import UsageError

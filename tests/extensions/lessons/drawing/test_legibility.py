@@ -9,9 +9,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
+from transformer_cli.evaluation.curve_pictures import drawing_settings
 from transformer_cli.extensions.lessons.drawing.diagrams import WIRINGS
 from transformer_cli.extensions.lessons.drawing.pictures import PICTURES, draw_picture
-from transformer_cli.extensions.lessons.drawing.theme import SMALL, THEMES, Theme, drawing_settings
+from transformer_cli.extensions.lessons.drawing.theme import SMALL, THEMES, Theme
 
 SUBJECTS = [
     *((name, ()) for name in PICTURES if name != "batches"),
