@@ -21,7 +21,7 @@ from transformer_cli.evaluation.confidence import ConfidenceReport, Quarter, cal
 from transformer_cli.evaluation.curve_pictures import (
     LINES,
     Chart,
-    Line,
+    ChartLine,
     inline_svg,
     learning_curves,
     svg_of,
@@ -178,7 +178,9 @@ def test_marked_words_are_the_words_of_the_texts(reference: str, hypothesis: str
 
 
 def test_points_lie_where_their_numbers_are_on_the_axes() -> None:
-    chart = Chart("t", "x", [Line("a", [(0, 0), (50, 5), (100, 10)]), Line("b", [(0, 10)])])
+    chart = Chart(
+        "t", "x", [ChartLine("a", [(0, 0), (50, 5), (100, 10)]), ChartLine("b", [(0, 10)])]
+    )
     svg = ElementTree.fromstring(svg_of(chart))
     marks = [
         (float(use.get("x")), float(use.get("y")))
@@ -199,7 +201,7 @@ def chart_color(style: str | None) -> str:
 
 
 def test_equal_charts_give_equal_pictures_and_an_element_of_a_page_has_its_colours() -> None:
-    chart = Chart("t", "x", [Line("a", [(1, 2.5)])], (0.0, 100.0))
+    chart = Chart("t", "x", [ChartLine("a", [(1, 2.5)])], (0.0, 100.0))
     assert svg_of(chart) == svg_of(chart)
     element = inline_svg(svg_of(chart, is_bare=True), {LINES[0]: "--line-0"})
     assert "var(--line-0)" in element

@@ -28,7 +28,7 @@ _STYLE: Any = {
 }  # fmt: skip
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """The points of one line, whose numbers are finite."""
 
     name: str
@@ -40,7 +40,7 @@ class Chart(NamedTuple):
 
     title: str
     x_label: str
-    lines: Sequence[Line]
+    lines: Sequence[ChartLine]
     y_range: tuple[float, float] | None = None
     """The lowest and the highest value of the vertical axis; None: those of the points."""
 
@@ -64,7 +64,7 @@ def learning_curves(metrics_file: Path) -> list[Chart]:
     ]
     charts = []
     for title, series in drawn:
-        lines = [Line(name, [*finite(values).items()]) for name, values in series.items()]
+        lines = [ChartLine(name, [*finite(values).items()]) for name, values in series.items()]
         charts.append(Chart(title, "step", [line for line in lines if line.points]))
     return [chart for chart in charts if chart.lines]
 

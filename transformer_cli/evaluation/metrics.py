@@ -67,7 +67,7 @@ class SummedMetric(Metric):
         return {"references": list(refs)}
 
 
-class Share(SummedMetric):
+class CorpusShare(SummedMetric):
     """A count of the whole corpus per 100 units of the whole corpus.
 
     If there is no unit, the share is 0 if nothing was counted, else 100.
@@ -96,35 +96,35 @@ class Share(SummedMetric):
         return list(self.counts(hypothesis, ref_kwargs["references"]))
 
 
-def character_error_rate() -> Share:
+def character_error_rate() -> CorpusShare:
     """CER: edits of characters per 100 characters of the references."""
     return _error_rate("CER", "character", jiwer.process_characters)
 
 
-def word_error_rate() -> Share:
+def word_error_rate() -> CorpusShare:
     """WER: edits of words per 100 words of the references."""
     return _error_rate("WER", "word", jiwer.process_words)
 
 
-def exact_match() -> Share:
+def exact_match() -> CorpusShare:
     """The percentage of lines that are equal to a reference; runs of white space count as one space."""
 
     def counts(hypothesis: str, references: list[str]) -> Count:
         return int(hypothesis.split() in [text.split() for text in references]), 1
 
-    return Share("exact_match", counts, space="collapsed", **_OWN)
+    return CorpusShare("exact_match", counts, space="collapsed", **_OWN)
 
 
-def unknown_words() -> Share:
+def unknown_words() -> CorpusShare:
     """[UNK] per 100 words of the hypotheses: words that a model without subwords cannot write."""
 
     def counts(hypothesis: str, references: list[str]) -> Count:
         return hypothesis.count(UNK), len(hypothesis.split())
 
-    return Share("unknown", counts, unit="word", token=UNK, **_OWN)
+    return CorpusShare("unknown", counts, unit="word", token=UNK, **_OWN)
 
 
-def _error_rate(name: str, unit: str, process: Callable[..., Any]) -> Share:
+def _error_rate(name: str, unit: str, process: Callable[..., Any]) -> CorpusShare:
     """Errors of the whole corpus per 100 units (words or characters) of its references.
 
     If a reference is empty, every unit of its hypothesis counts as an insertion: new versions of jiwer do the
@@ -143,7 +143,7 @@ def _error_rate(name: str, unit: str, process: Callable[..., Any]) -> Share:
         return min((against(hypothesis, text) for text in references), key=_rate)
 
     version = metadata.version("jiwer")
-    return Share(name, counts, unit=unit, library="jiwer", version=version)
+    return CorpusShare(name, counts, unit=unit, library="jiwer", version=version)
 
 
 def _rate(count: Count) -> float:

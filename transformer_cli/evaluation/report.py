@@ -16,25 +16,27 @@ from transformer_cli.evaluation.curve_pictures import (
     LINES,
     MUTED,
     Chart,
-    Line,
+    ChartLine,
     inline_svg,
     svg_of,
 )
 from transformer_cli.evaluation.metrics import measure_corpus, num_digits
-from transformer_cli.evaluation.system_comparison import Comparison
+from transformer_cli.evaluation.system_comparison import SystemComparison
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 
 # The words of a translation and of its reference, marked where they differ.
 
 
-class Words(NamedTuple):
+class MarkedWords(NamedTuple):
     """A run of words that stand in both texts, or in one of them."""
 
     text: str
     is_common: bool
 
 
-def word_differences(reference: str, hypothesis: str) -> tuple[list[Words], list[Words]]:
+def word_differences(
+    reference: str, hypothesis: str
+) -> tuple[list[MarkedWords], list[MarkedWords]]:
     """Both texts, reference first, cut into runs of common words and of other words.
 
     Joined with one space, the runs of a text are its words. Equal words that stand in another order are common only
@@ -43,12 +45,12 @@ def word_differences(reference: str, hypothesis: str) -> tuple[list[Words], list
     sides = reference.split(), hypothesis.split()
     blocks = difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
     of_reference = [
-        Words(" ".join(sides[0][first:last]), kind == "equal")
+        MarkedWords(" ".join(sides[0][first:last]), kind == "equal")
         for kind, first, last, _, _ in blocks
         if first < last
     ]
     of_hypothesis = [
-        Words(" ".join(sides[1][first:last]), kind == "equal")
+        MarkedWords(" ".join(sides[1][first:last]), kind == "equal")
         for kind, _, _, first, last in blocks
         if first < last
     ]
@@ -65,8 +67,8 @@ class RankedSentence(NamedTuple):
     """Counted from 1, in the order of the split or of the file."""
     chrf: float
     source: str
-    reference: list[Words]
-    hypothesis: list[Words]
+    reference: list[MarkedWords]
+    hypothesis: list[MarkedWords]
 
 
 def ranked_sentences(part: DirectionReport) -> list[RankedSentence]:
@@ -113,7 +115,7 @@ class Page:
     breakdowns: Sequence[Breakdown] = ()
     calibration: Calibration | None = None
     confidence: ConfidenceReport | None = None
-    comparison: Comparison | None = None
+    comparison: SystemComparison | None = None
 
 
 def html_of(page: Page) -> str:
@@ -148,5 +150,8 @@ def _reliability(calibration: Calibration | None) -> Chart | None:
     points = [
         (100 * one.confidence, 100 * one.accuracy) for one in calibration.bins if one.num_tokens
     ]
-    lines = [Line("this model", points), Line("perfectly calibrated", [(0.0, 0.0), (100.0, 100.0)])]
+    lines = [
+        ChartLine("this model", points),
+        ChartLine("perfectly calibrated", [(0.0, 0.0), (100.0, 100.0)]),
+    ]
     return Chart("Accuracy, %", "probability of the token, %", lines, (0.0, 100.0))

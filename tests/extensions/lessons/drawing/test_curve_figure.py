@@ -70,7 +70,9 @@ def test_runs_differ_in_colour_and_in_line_style_and_the_legend_names_them() -> 
     assert one.get_linestyle() != two.get_linestyle()
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["one", "two $x$"]
-    looks = {(color_of(run, DARK.lines), str(LINE_STYLES[run % len(LINE_STYLES)])) for run in range(35)}
+    looks = {
+        (color_of(run, DARK.lines), str(LINE_STYLES[run % len(LINE_STYLES)])) for run in range(35)
+    }
     assert len(looks) == 35
 
 
