@@ -1,7 +1,7 @@
 """Imports files of pairs: finds their format and languages, and writes text files or a TSV file."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from transformer_cli.extensions.corpora.translation_memories import (
     pairs_of_tmx,
     pairs_of_xliff,
 )
-from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.process.extras import require_extra
 from transformer_cli.storage import staged_file
 from transformer_cli.text.languages import primary_language
@@ -59,6 +59,21 @@ class Imported:
     """Two text files, source and target; or one TSV file."""
     direction: Direction
     report: ImportReport
+
+
+@contextmanager
+def _named_as_given(path: Path, scratch: Path) -> Iterator[None]:
+    """Let errors about a file that was unpacked name the one that was given."""
+    try:
+        yield
+    except TfmError as error:
+        for inside in (f"{_table_of_sheet(path, scratch)}: ", f"{scratch}/"):
+            error.message = error.message.replace(inside, f"{path}: ")
+        raise
+
+
+def _table_of_sheet(path: Path, scratch: Path) -> Path:
+    return scratch / f"{path.stem}.tsv"
 
 
 class OpenSegments(NamedTuple):
@@ -102,7 +117,7 @@ def import_pairs(
         if not path.is_file():
             raise MissingInputError(f"{path.absolute()}: no such file")
     report = ImportReport()
-    with scratch_folder() as scratch:
+    with scratch_folder() as scratch, _named_as_given(paths[0], scratch):
         segments, direction = open_segments(paths, wishes, sheet, report, scratch)
         files = output(direction)
         write_segments(segments, files, report, ", ".join(map(str, paths)), max_dropped_share)
@@ -124,7 +139,7 @@ def open_segments(
         return _memory(paths[0], kind, wishes, report)
     if kind == "xlsx":
         require_extra("corpora", ("openpyxl",), purpose="tfm data import")
-        table = scratch / f"{paths[0].stem}.tsv"
+        table = _table_of_sheet(paths[0], scratch)
         sheet_as_tsv(paths[0], table, sheet)
         return _table([table], wishes, report, name=str(paths[0]))
     return _table(paths, wishes, report, name=str(paths[0]))
@@ -231,10 +246,13 @@ def write_segments(
             reasons = "; ".join(
                 f"{what}: {finding.count:,}" for what, finding in report.skipped.items()
             )
+            hint = "choose the languages with --source-language and --target-language"
+            if set(report.skipped) == {EMPTY}:
+                hint = "each unit must have text in both languages; other languages are chosen with --source-language and --target-language"
             raise DataError(
                 f"{name}: no pair was found in {report.num_units:,} units"
                 + (f"; {reasons}" if reasons else ""),
-                hint="choose the languages with --source-language and --target-language",
+                hint=hint,
             )
 
 
