@@ -1,5 +1,6 @@
 """The exit codes and messages of `main` for every way in which a command can end."""
 
+import errno
 import json
 import logging
 import re
@@ -17,7 +18,12 @@ from transformer_cli import cli
 from transformer_cli.commands import completion, info, init, translate
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.process import errors
-from transformer_cli.process.errors import InterruptedBySignal, MissingInputError, TfmError
+from transformer_cli.process.errors import (
+    InterruptedBySignal,
+    MissingInputError,
+    StorageError,
+    TfmError,
+)
 from transformer_cli.process.imports import imported
 
 from .experiments import write_tiny
@@ -94,6 +100,36 @@ def test_an_unexpected_error_has_a_code_and_a_hint_too(
     assert captured.err.startswith("tfm: ")
     assert captured.err.count("\n  hint: ") == 1
     assert "Traceback" not in captured.err
+
+
+def _caused(error: TfmError, cause: OSError) -> TfmError:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (RuntimeError("can't start new thread"), "allow more threads with ulimit -u"),
+        (RuntimeError("ThreadPoolBuildError: no"), "allow more threads with ulimit -u"),
+        (
+            _caused(
+                StorageError("a: cannot be read"), OSError(errno.EMFILE, "Too many open files")
+            ),
+            "allow more with ulimit -n",
+        ),
+    ],
+)
+def test_what_the_system_has_no_more_of_is_named(
+    tfm: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    hint: str,
+) -> None:
+    failing(monkeypatch, error)
+    assert tfm("info") in (74, 75)
+    assert hint in capsys.readouterr().err
 
 
 def test_debug_shows_where_it_happened(

@@ -108,7 +108,7 @@ def draw(lines: Sequence[Line], path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from transformer_cli.extensions.lessons.drawing.theme import drawing_settings
+    from transformer_cli.evaluation.curve_pictures import drawing_settings
 
     width = 2 * _MARGIN_POINTS + COLUMNS * _POINTS_PER_COLUMN
     height = 2 * _MARGIN_POINTS + len(lines) * _POINTS_PER_LINE

@@ -80,6 +80,14 @@ def test_the_same_file_twice_is_refused(folder: Path) -> None:
         init("a.en", "./a.en")
 
 
+def test_a_corpus_of_nul_bytes_is_told_how_to_lose_them(folder: Path) -> None:
+    for name in ("n.en", "n.it"):
+        (folder / name).write_bytes(b"\0\0\n\0\n")
+    with pytest.raises(DataError, match="2 of 2 dropped: a NUL byte") as refusal:
+        init("n.en", "n.it")
+    assert "tr -d '\\000' < FILE > NEW" in str(refusal.value.hint)
+
+
 def test_a_corpus_without_a_usable_pair_says_what_was_dropped(folder: Path) -> None:
     (folder / "a.tsv").write_text(table(*((en, en) for en, _ in PAIRS)))
     with pytest.raises(DataError, match="60 of 60 dropped: the source equals the target"):

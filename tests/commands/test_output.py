@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import zstandard
@@ -115,6 +116,15 @@ def test_a_file_that_may_not_be_written_is_refused_also_for_root(old: Path, mode
     assert "chmod u+w" in str(refusal.value.hint)
     old.chmod(0o600)
     assert old.read_text() == "old\n"
+
+
+def test_a_disk_that_takes_no_writing_is_told_and_not_the_mode_of_the_file(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with pytest.raises(CannotCreateError, match="Read-only file system") as refusal:
+        check_output(old)
+    assert "chmod" not in str(refusal.value.hint)
 
 
 def test_another_hard_link_of_the_file_keeps_the_old_text(old: Path) -> None:

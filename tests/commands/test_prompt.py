@@ -59,9 +59,21 @@ def test_a_command_is_no_text_and_its_answer_no_translation(
         assert command in err
 
 
-def test_quit_ends_the_input(typed: Typed, of_words: Translator) -> None:
-    out, _ = typed("uno", ":quit", "due", of=of_words)
+@pytest.mark.parametrize("command", [":quit", ": quit", ":quit now"])
+def test_quit_ends_the_input(command: str, typed: Typed, of_words: Translator) -> None:
+    out, _ = typed("uno", command, "due", of=of_words)
     assert out == texts_of(of_words, "uno")
+
+
+def test_a_narrow_terminal_cuts_no_sentence_that_is_told(
+    typed: Typed, of_words: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer_cli.commands.prompt.terminal_width", lambda _: 40)
+    _, err = typed("uno", ":help", ":nothing", ":why", of=of_words)
+    assert "translate into this language from now on, if the model knows several" in err
+    assert "the commands are :beam, :to, :why, :help, :quit" in err
+    table = err[err.index("probability") :].splitlines()
+    assert all(len(line) <= 40 for line in table[:3])
 
 
 def test_a_text_that_begins_with_a_colon_is_typed_with_two(

@@ -13,6 +13,7 @@ import pytest
 from transformer_cli.commands import completion
 from transformer_cli.commands.score import chosen_scores, score_command
 from transformer_cli.config.schema import SCORES_BY_DEFAULT
+from transformer_cli.evaluation.metrics import _warn_of_script
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..evaluation.scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
@@ -203,3 +204,51 @@ def test_the_groups_of_a_breakdown_are_scored_alone(capfd: pytest.CaptureFixture
     alone = figures(capfd, "reference", scores="bleu,wer")
     assert (group["label"], group["num_sentences"]) == ("1 to 5", len(short))
     assert group["scores"] == {one["name"]: one["value"] for one in alone["scores"]}
+
+
+UNSPACED = {
+    "zh": ("我们 昨天 去了 火车站", "tok:zh"),
+    "ja": ("わたし は きのう えき に いきました", "tok:char"),
+    "th": ("เมื่อวาน เรา ไป สถานี รถไฟ", "tok:char"),
+    "lo": ("ມື້ວານນີ້ ພວກເຮົາ ໄປ ສະຖານີ", "tok:char"),
+    "km": ("ម្សិលមិញ យើង បាន ទៅ ស្ថានីយ", "tok:char"),
+    "my": ("မနေ့က ကျွန်တော်တို့ ဘူတာ သွားခဲ့တယ်", "tok:char"),
+}
+
+
+@pytest.mark.parametrize("language", UNSPACED)
+def test_references_without_spaces_are_split_by_their_script(
+    language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    words, tokenizer = UNSPACED[language]
+    _warn_of_script.cache_clear()
+    write_lines(Path("reference"), [words.replace(" ", "")] * 3)
+    write_lines(Path("system"), ["".join(words.split()[:-1])] * 3)
+    found = figures(capfd, "reference", breakdown=True)
+    [warning] = caplog.messages
+    assert f"({language})" in warning
+    named = figures(capfd, "reference", breakdown=True, to=language)
+    assert found == named
+    assert found["scores"][0]["value"] > 10
+    assert tokenizer in found["scores"][0]["signature"]
+    assert found["breakdown"][0]["by"] == "characters of reference"
+
+
+def test_a_language_with_spaces_for_text_without_them_is_taken_with_a_warning(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    _warn_of_script.cache_clear()
+    write_lines(Path("reference"), ["我们昨天去了火车站"] * len(HYPOTHESES))
+    found = figures(capfd, "reference", to="en", scores="bleu")["scores"]
+    assert "tok:13a" in found[0]["signature"]
+    assert "for en, BLEU and TER still split them at spaces" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["나는 어제 역에 갔다.", "Я вчера ходил на вокзал.", "12 + 30"])
+def test_other_scripts_are_split_at_spaces(
+    text: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    write_lines(Path("reference"), [text] * len(HYPOTHESES))
+    found = figures(capfd, "reference", scores="bleu")["scores"]
+    assert "tok:13a" in found[0]["signature"]
+    assert not caplog.messages

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sacrebleu
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.validate import validate_command
-from transformer_cli.config import DecodingConfig, FilesData, load_config, to_yaml
+from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig, load_config, to_yaml
 from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.decoding import Translator
@@ -22,6 +23,9 @@ from transformer_cli.process.errors import (
 )
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
+from ..extensions.exchange.small_runs import random_run
+
+DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 
 
 def write_run(**data: Any) -> None:
@@ -234,3 +238,75 @@ def test_the_heading_names_every_setting_of_decoding_that_is_not_as_by_default(
     changed = heading(*overrides)
     told = {"sampling.top_k 5", "sampling.seed 1", "keep_layout false", *plain.split("  ")}
     assert told < set(changed.split("  "))
+
+
+def lines_in(folder: str, name: str) -> list[str]:
+    """The lines of a file as sacrebleu's command reads them."""
+    with Path(folder, name).open(encoding="utf-8") as file:
+        return [line.rstrip() for line in file]
+
+
+def test_another_program_finds_the_scores_of_validate_in_the_files_that_it_writes(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    validate_command(
+        str(DOCS_RUN), "test", overrides=["validation.max_sentences=25"], scores="bleu,chrf",
+        write=Path("texts"), as_json=True,
+    )  # fmt: skip
+    bleu, chrf = json.loads(capfd.readouterr().out)["scores"]
+    hypotheses = lines_in("texts", "test.hypotheses.it")
+    references = [lines_in("texts", "test.reference.it")]
+    assert len(hypotheses) == len(lines_in("texts", "test.source.en")) == 25
+    assert bleu["value"] == sacrebleu.corpus_bleu(hypotheses, references).score
+    assert chrf["value"] == sacrebleu.corpus_chrf(hypotheses, references).score
+    assert 0 < bleu["value"] < 100
+    assert json.loads(Path("texts/tfm-validate.json").read_text())["scores"] == [bleu, chrf]
+
+
+def test_each_direction_has_files_of_its_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = random_run(
+        tmp_path / "run",
+        tokenizer=TokenizerConfig(kind="bpe", vocab_size=300),
+        both_directions=True,
+    )
+    settings = ["validation.max_sentences=6", "validation.scores=[chrf]"]
+    validate_command(str(run.folder), "test", overrides=settings, write=Path("texts"), as_json=True)
+    found = json.loads(capfd.readouterr().out)["directions"]
+    assert [figures["direction"] for figures in found] == ["en-it", "it-en"]
+    assert len(list(Path("texts").iterdir())) == 7
+    for figures in found:
+        stem, target = f"test.{figures['direction']}", figures["direction"][-2:]
+        hypotheses = lines_in("texts", f"{stem}.hypotheses.{target}")
+        references = [lines_in("texts", f"{stem}.reference.{target}")]
+        assert figures["scores"][0]["value"] == sacrebleu.corpus_chrf(hypotheses, references).score
+
+
+def test_a_line_end_inside_a_sentence_moves_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{"en": "uno\ndue", "it": "tre\u2028due"}, {"en": "cane", "it": "gatto"}]
+    Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_run(corpora=[{"path": "train.tsv"}, {"path": "test.jsonl", "split": "test"}], test_share=0.0)  # fmt: skip
+    validate_command("saved", "test", write=Path("texts"))
+    assert lines_in("texts", "test.source.en") == ["uno due", "cane"]
+    assert Path("texts/test.reference.it").read_text().splitlines() == ["tre due", "gatto"]
+    assert "sentences with a line end in them, written with a space: 2" in caplog.text
+
+
+def test_texts_replace_only_texts_of_an_earlier_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run_with_test_split()
+    for split in ("validation", "test"):
+        validate_command("saved", split, write=Path("texts"))
+    assert not list(Path("texts").glob("validation*"))
+    monkeypatch.setattr("transformer_cli.decoding.loading.load_run", None)
+    Path("mine").mkdir()
+    Path("mine/test.source.en").touch()
+    for folder, problem in (("mine", "not empty, and not one of tfm validate --write"), ("lost/texts", "there is no folder lost")):  # fmt: skip
+        with pytest.raises(CannotCreateError, match=problem):
+            validate_command("saved", "test", write=Path(folder))
+
+
+def test_texts_without_a_score_are_refused_because_only_samples_would_be_translated() -> None:
+    write_run_with_test_split()
+    with pytest.raises(UsageError, match="--write needs a score"):
+        validate_command("saved", overrides=["validation.scores=[]"], write=Path("texts"))

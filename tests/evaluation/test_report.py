@@ -5,6 +5,7 @@ import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,17 +16,21 @@ from sacrebleu.metrics import CHRF
 from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translation
-from transformer_cli.evaluation import report as report_module
 from transformer_cli.evaluation.breakdown import LENGTHS, by_number
 from transformer_cli.evaluation.confidence import ConfidenceReport, Quarter, calibration
+from transformer_cli.evaluation.curve_pictures import (
+    LINES,
+    Chart,
+    ChartLine,
+    inline_svg,
+    learning_curves,
+    svg_of,
+)
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.evaluation.report import (
     Page,
-    Series,
     evenly_spread,
     html_of,
-    learning_curves,
-    line_chart,
     ranked_sentences,
     word_differences,
 )
@@ -121,7 +126,10 @@ def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
 
 def test_the_page_needs_no_network_and_no_other_file(page: Page) -> None:
     text = html_of(page)
-    assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import|<link|<iframe|<object", text)
+    # A picture names its own parts: href="#...", url(#...).
+    assert not re.search(
+        r"https?:|\bsrc=|\bhref=\"(?!#)|url\((?!#)|@import|<link|<iframe|<object", text
+    )
 
 
 def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: Page) -> None:
@@ -170,42 +178,42 @@ def test_marked_words_are_the_words_of_the_texts(reference: str, hypothesis: str
 
 
 def test_points_lie_where_their_numbers_are_on_the_axes() -> None:
-    chart = line_chart("t", "x", [Series("a", [(0, 0), (50, 5), (100, 10), (70, math.nan)])])
-    assert chart is not None
-    [line] = chart.lines
-    bottom, right = (
-        report_module.HEIGHT - report_module.BOTTOM,
-        report_module.WIDTH - report_module.RIGHT,
+    chart = Chart(
+        "t", "x", [ChartLine("a", [(0, 0), (50, 5), (100, 10)]), ChartLine("b", [(0, 10)])]
     )
-    assert line.markers[0] == (report_module.LEFT, bottom)
-    assert line.markers[2] == (right, report_module.TOP)
-    assert line.markers[1] == ((report_module.LEFT + right) / 2, (report_module.TOP + bottom) / 2)
-    assert line.points == " ".join(f"{x},{y}" for x, y in line.markers)
-    assert [tick.label for tick in chart.x_ticks] == ["0", "20", "40", "60", "80", "100"]
-    assert [tick.label for tick in chart.y_ticks] == ["0", "2", "4", "6", "8", "10"]
+    svg = ElementTree.fromstring(svg_of(chart))
+    marks = [
+        (float(use.get("x")), float(use.get("y")))
+        for use in svg.iter("{http://www.w3.org/2000/svg}use")
+        if chart_color(use.get("style")) == LINES[0]
+    ][:3]
+    (left, bottom), middle, (right, top) = marks
+    assert left < right
+    assert top < bottom
+    assert middle == pytest.approx(((left + right) / 2, (top + bottom) / 2), abs=1e-3)
+    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"0", "20", "40", "60", "80", "100", "2", "4", "t", "x", "a", "b"} <= set(texts)
 
 
-numbers = st.floats(-1e9, 1e9, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-9)
+def chart_color(style: str | None) -> str:
+    found = re.search("fill: (#[0-9a-f]{6})", style or "")
+    return found[1] if found else ""
 
 
-@given(points=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=50))
-def test_every_point_lies_inside_its_chart(points: list[tuple[float, float]]) -> None:
-    chart = line_chart("t", "x", [Series("a", points)], max_markers=len(points))
-    assert chart is not None
-    for x, y in chart.lines[0].markers:
-        assert report_module.LEFT - 0.1 <= x <= report_module.WIDTH - report_module.RIGHT + 0.1
-        assert report_module.TOP - 0.1 <= y <= report_module.HEIGHT - report_module.BOTTOM + 0.1
-    assert 2 <= len(chart.x_ticks) <= 12
-
-
-def test_nothing_finite_is_no_chart() -> None:
-    assert line_chart("t", "x", [Series("a", [(1, math.inf)]), Series("b", [])]) is None
+def test_equal_charts_give_equal_pictures_and_an_element_of_a_page_has_its_colours() -> None:
+    chart = Chart("t", "x", [ChartLine("a", [(1, 2.5)])], (0.0, 100.0))
+    assert svg_of(chart) == svg_of(chart)
+    element = inline_svg(svg_of(chart, is_bare=True), {LINES[0]: "--line-0"})
+    assert "var(--line-0)" in element
+    assert LINES[0] not in element
+    assert "xmlns" not in element
+    assert ">t<" not in element
 
 
 def test_curves_come_from_the_records_of_a_run(page: Page, tmp_path: Path) -> None:
     loss, scores, rate = page.curves
     assert [line.name for line in loss.lines] == ["training"]  # an infinite loss is not drawn
-    assert len(loss.lines[0].markers) == 3
+    assert loss.lines[0].points == [(1, 9.0), (2, 4.5), (3, 3.0)]
     assert [line.name for line in scores.lines] == [EVIL]
     assert rate.title == "Learning rate"
     assert learning_curves(tmp_path / "lost.jsonl") == []

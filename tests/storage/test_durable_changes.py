@@ -24,6 +24,7 @@ STAGED = {
     "extensions/corpora/downloads.py",
     "extensions/corpora/fetching.py",
     "extensions/corpora/pair_facts.py",
+    "commands/validate.py",
     "data/fingerprint.py",
     "data/preparation.py",
     "data/selection.py",

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from transformer_cli.storage import (
     sweep,
     write_folder,
 )
+from transformer_cli.storage.filesystem import REAL, as_named, errors_explained
 
 from ..faults import FailingFileSystem, RecordingFileSystem
 
@@ -270,3 +272,16 @@ def test_space_is_asked_for_where_the_folder_will_be(tmp_path: Path) -> None:
     with pytest.raises(TryAgainError, match="not enough space"):
         require_space(tmp_path / "a" / "b", free.f_blocks * free.f_frsize + 1)
     require_space(tmp_path / "a" / "b", 1)
+
+
+def test_a_full_disk_names_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    partial = tmp_path / ".tmp-run-123-0" / "checkpoints"
+    free = os.statvfs(tmp_path)
+    with pytest.raises(TryAgainError, match=f"^{re.escape(str(tmp_path))}/run: not enough space"):
+        require_space(partial, free.f_blocks * free.f_frsize + 1)
+    with (
+        pytest.raises(TryAgainError, match=f"^{re.escape(str(tmp_path))}/run: No space"),
+        errors_explained(partial, fs=REAL),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert as_named(Path("runs/.tmp")) == Path("runs/.tmp")

@@ -12,7 +12,7 @@ import pytest
 from transformer_cli.storage.manifest import MANIFEST_NAME
 
 PAGE = Path(__file__).parents[2] / "docs/training_from_python.md"
-FIRST, SECOND = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+FIRST, SECOND, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 QUICK = [
     "training.max_steps=40",
     "data.num_pairs=200",

@@ -1,9 +1,14 @@
 """A whole training run from Python: what is refused, and what is said about how it ended."""
 
+import json
 import logging
+import re
 import shutil
+import sys
 import threading
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +85,89 @@ def test_a_class_instead_of_an_instance_is_refused_before_anything_is_made(
     ):
         train(config, callbacks=[Stop])  # type: ignore[list-item]
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_name_instead_of_a_config_is_refused_with_what_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"'copy\.yaml' is no Config; load_config makes one"):
+        train("copy.yaml")  # type: ignore[arg-type]
+
+
+class FakeService(types.ModuleType):
+    """wandb or mlflow, as far as the examples of docs/training_from_python.md use them: notes what is sent."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.sent: list[tuple[int, dict[str, float]]] = []
+        self.begun: list[dict[str, Any]] = []
+        self.num_ended = 0
+
+    def init(self, **options: Any) -> "FakeService":
+        self.begun.append(options)
+        return self
+
+    start_run = init
+
+    def log(self, values: dict[str, float], *, step: int) -> None:
+        if self.__name__ == "mlflow":
+            assert all(re.fullmatch(r"[\w./ -]+", name) for name in values), "MLflow refuses it"
+        self.sent.append((step, values))
+
+    log_metrics = log
+
+    def finish(self) -> None:
+        self.num_ended += 1
+
+    end_run = finish
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "training_from_python.md"
+
+
+@pytest.mark.parametrize(
+    ("service", "named"), [("wandb", "WandbLog"), ("mlflow", "MlflowLog")], ids=["wandb", "mlflow"]
+)
+def test_the_callbacks_of_the_documentation_send_losses_and_scores_to_a_service(
+    service: str, named: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeService(service)
+    monkeypatch.setitem(sys.modules, service, fake)
+    [code] = [one for one in _code_of(PAGE) if f"class {named}" in one]
+    made: dict[str, Any] = {}
+    exec(code, made)
+    overrides = [
+        *("training.log_every=2", "training.validate_every=4", "validation.scores=[bleu, chrf++]"),
+        *QUICK,
+        *("validation.sequence_lengths=[5]", "training.schedule=constant"),
+    ]
+    config = load_config("copy.yaml", overrides)
+    train(config, callbacks=[made[named](config)])
+    assert [step for step, _ in fake.sent] == [2, 4, 4]
+    assert {"loss", "learning_rate"} == fake.sent[0][1].keys()
+    assert len(fake.sent[2][1]) == 3
+    lines = [json.loads(line) for line in Path("runs/copy/metrics.jsonl").read_text().splitlines()]
+    assert fake.sent[1][1]["loss"] == lines[1]["loss"]
+    assert lines[2]["loss"] in fake.sent[2][1].values()
+    assert {one["value"] for one in lines[2]["scores"]} <= {*fake.sent[2][1].values()}
+    assert "copy" in fake.begun[0].values()
+    assert fake.num_ended == 1
+    # Each field of the file is in the table of the page.
+    fields = {field for line in lines for field in line} - {"kind"}
+    assert all(f"`{field}`" in PAGE.read_text(encoding="utf-8") for field in fields)
+
+
+def _code_of(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_a_checkpoint_that_gets_a_score_is_saved_and_told_a_second_time(config: Config) -> None:
+    told: list[int] = []
+
+    class Saved(Callback):
+        def on_save(self, step: int, folder: Path) -> None:
+            told.append(step)
+
+    train(config, callbacks=Saved())
+    assert told == [4, 4]
 
 
 @pytest.mark.long

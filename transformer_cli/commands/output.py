@@ -4,6 +4,7 @@ The files of all commands import this one, so it imports slow modules only where
 """
 
 import bz2
+import errno
 import gzip
 import json
 import logging
@@ -109,6 +110,8 @@ def check_output(path: Path | None) -> None:
             raise CannotCreateError(f"{path}: a link into a folder that does not exist")
     elif stat.S_ISBLK(status.st_mode):
         raise CannotCreateError(f"{path}: a disk, not a file", hint=_OTHER_OUTPUT)
+    elif hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise CannotCreateError(f"{path}: {os.strerror(errno.EROFS)}", hint=_OTHER_OUTPUT)
     # The system lets root write to any file; a file without permission to write was protected on purpose.
     elif not status.st_mode & 0o222 or not os.access(path, os.W_OK):
         mode = stat.S_IMODE(status.st_mode)

@@ -115,7 +115,7 @@ class Prompt:
                 yield line
             elif line.startswith(2 * SIGN):
                 yield line.removeprefix(SIGN)
-            elif line.removeprefix(SIGN).strip() == _QUIT:
+            elif line.removeprefix(SIGN).split()[:1] == [_QUIT]:
                 return
             else:
                 self._obey(line)
@@ -174,7 +174,7 @@ class Prompt:
                         translation.text,
                     ]
                 )
-            self.conversation.tell(reason_lines(translation, translator.pipeline))
+            self.conversation.tell(reason_lines(translation, translator.pipeline), is_table=True)
 
     def _tell_help(self, value: str) -> None:
         width = max(len(example) for example, _ in _HELP.values())
@@ -325,11 +325,14 @@ class Conversation:
                 stream.flush()
                 return
 
-    def tell(self, lines: Iterable[str]) -> None:
-        """Show lines that are no translations to the person, cut where the terminal would wrap them."""
+    def tell(self, lines: Iterable[str], *, is_table: bool = False) -> None:
+        """Show lines that are no translations to the person; a table is cut where the terminal would wrap it."""
         stream = sys.stdout if sys.stdout.isatty() and not sys.stderr.isatty() else sys.stderr
-        num_columns = terminal_width(stream)
-        stream.write("".join(f"{fitted(escaped(line), num_columns)}\n" for line in lines))
+        shown: Iterable[str] = map(escaped, lines)
+        if is_table:
+            num_columns = terminal_width(stream)
+            shown = (fitted(line, num_columns) for line in shown)
+        stream.write("".join(f"{line}\n" for line in shown))
         stream.flush()
 
     def _read(self) -> bytes | None:

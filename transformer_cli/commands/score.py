@@ -40,7 +40,7 @@ def score_command(
         typer.Option(
             "--to",
             metavar="LANGUAGE",
-            help="The target language; BLEU and TER need it if its text has no spaces.",
+            help="The target language, for BLEU and TER. Default: by the script of the references.",
         ),
     ] = None,
     against: Annotated[
@@ -59,7 +59,7 @@ def score_command(
 ) -> None:
     """Score translations in a file against references. BLEU, chrF, TER and more; needs no model."""
     from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
-    from transformer_cli.evaluation.metrics import measure_corpus
+    from transformer_cli.evaluation.metrics import measure_corpus, splitting_language
     from transformer_cli.evaluation.system_comparison import compare
 
     names = chosen_scores(scores)
@@ -69,6 +69,7 @@ def score_command(
     optional = [path for path in (against, source) if path is not None]
     texts = _lines_of_all([hypothesis, *references, *optional])
     hypotheses, reference_texts = texts[0], texts[1 : 1 + len(references)]
+    language = splitting_language(reference_texts[0], language)
     model = None
     if comet is not None:
         from transformer_cli.decoding.comet import load_comet

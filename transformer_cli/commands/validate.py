@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -95,6 +97,20 @@ ReportOption = Annotated[
         help="Write a page (HTML) with scores, curves and the worst sentences.",
     ),
 ]
+WriteOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--write",
+        metavar="FOLDER",
+        help="Write the texts that were scored, one sentence a line, for other programs: test.source.en, "
+        "test.reference.it, test.hypotheses.it; with several directions test.en-it.source.en, and so on.",
+    ),
+]
+RECORD = "tfm-validate.json"
+"""In a folder of --write: what --json prints. A folder with this file may be replaced."""
+_LINE_ENDS = re.compile(
+    "[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]+"
+)  # as of `str.splitlines`
 
 
 def validate_command(
@@ -109,6 +125,7 @@ def validate_command(
     calibration: CalibrationOption = False,
     comet: CometScoreOption = None,
     report: ReportOption = None,
+    write: WriteOption = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
@@ -118,7 +135,7 @@ def validate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Score a run on held-out text. Loss, perplexity, BLEU, chrF, TER and more, with intervals."""
-    _check_options(split, source, reference, against, significance, report)
+    _check_options(split, source, reference, against, significance, report, write)
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.config.schema import SCORES_BY_DEFAULT
     from transformer_cli.decoding.comet import load_comet
@@ -143,8 +160,9 @@ def validate_command(
     is_asked = "validation.scores" in loaded.overridden
     measured = loaded.config.validation.scores if is_asked else SCORES_BY_DEFAULT
     judging = _first_judging(against, breakdown, calibration, report)
-    if not measured and (judging or comet):
-        raise UsageError(f"{judging or '--comet'} needs a score", hint="name one: --scores chrf")
+    needing = judging or ("--comet" if comet else "--write" if write else None)
+    if not measured and needing:
+        raise UsageError(f"{needing} needs a score", hint="name one: --scores chrf")
     if judging:
         require_means(judging, translator, pairs, against=against, has_calibration=calibration)
     explains = isinstance(translator.engine, ExplainingEngine)
@@ -178,10 +196,13 @@ def validate_command(
     facts = _facts(loaded, f"{source} / {reference}" if source else split or "validation")
     if report is not None:
         page = report_page(found, judged, loaded, list(facts.items()))
-        with opened_output(report) as write:
-            write(page.encode())
+        with opened_output(report) as write_page:
+            write_page(page.encode())
         logger.info("report: %s", report)
-    _show(loaded, facts, found, judged, is_split=source is None, as_json=as_json)
+    figures, lines = _shown(loaded, facts, found, judged, is_split=source is None)
+    if write is not None:
+        _write_texts(write, "given" if source else facts["split"], found.parts, facts | figures)
+    show(figures, lines, as_json=as_json)
 
 
 def _check_options(
@@ -191,13 +212,14 @@ def _check_options(
     against: str | None,
     significance: str | None,
     report: Path | None,
+    write: Path | None,
 ) -> None:
     """Refuse what cannot work, before a model is loaded.
 
     Raises:
         UsageError: options do not fit together.
         MissingInputError: there is no such run to compare with.
-        CannotCreateError: the report cannot be written.
+        CannotCreateError: the report or the folder of texts cannot be written.
     """
     if (source is None) != (reference is None):
         raise UsageError("give both --source and --reference, or neither")
@@ -211,6 +233,12 @@ def _check_options(
         find_run(against)
     if report is not None:
         check_output(report)
+    if write is not None:
+        from transformer_cli.storage import require_replaceable_folder
+
+        require_replaceable_folder(
+            write, RECORD, "one of tfm validate --write", other="name another folder"
+        )
 
 
 def _first_judging(
@@ -266,15 +294,43 @@ def _lines_against(against: str | None, num_sentences: int) -> list[str] | None:
     return texts
 
 
-def _show(
+def _write_texts(
+    folder: Path, split: str, reports: Sequence[DirectionReport], figures: Mapping[str, Any]
+) -> None:
+    """Write sources, references and translations as text files whose lines belong together, and the figures."""
+    from transformer_cli.storage import staged_folder
+
+    num_joined = 0
+    with staged_folder(folder) as unfinished:
+        for report in reports:
+            source, target = report.direction
+            stem = split if len(reports) == 1 else f"{split}.{report.direction}"
+            texts = {
+                f"{stem}.source.{source}": [pair.source for pair in report.pairs],
+                f"{stem}.reference.{target}": [pair.target for pair in report.pairs],
+                f"{stem}.hypotheses.{target}": [one.text for one in report.translations],
+            }
+            for name, sentences in texts.items():
+                lines = [_LINE_ENDS.sub(" ", sentence) for sentence in sentences]
+                num_joined += sum(map(str.__ne__, lines, sentences))
+                text = "".join(f"{line}\n" for line in lines)
+                (unfinished / name).write_text(text, encoding="utf-8", newline="\n")
+        record = json.dumps(figures, ensure_ascii=False, indent=1)
+        (unfinished / RECORD).write_text(f"{record}\n", encoding="utf-8", newline="\n")
+    if num_joined:
+        logger.warning("sentences with a line end in them, written with a space: %d", num_joined)
+    logger.info("texts: %s", folder)
+
+
+def _shown(
     loaded: LoadedRun,
     facts: Mapping[str, str],
     report: ValidationReport,
     judged: Judgements,
     *,
     is_split: bool,
-    as_json: bool,
-) -> None:
+) -> tuple[dict[str, Any], list[str]]:
+    """What --json prints, and the lines of the table."""
     from transformer_cli.config import SequencesData
     from transformer_cli.evaluation.synthetic_tasks import exact_match_table, exact_matches
 
@@ -290,7 +346,7 @@ def _show(
     if isinstance(loaded.config.data, SequencesData) and is_split:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
     report.unknown_words.report()  # it starts again from zero
-    show(figures | judged.as_json(), [*lines, *fitting(judged.lines())], as_json=as_json)
+    return figures | judged.as_json(), [*lines, *fitting(judged.lines())]
 
 
 def _facts(loaded: LoadedRun, held_out: str) -> dict[str, str]:

@@ -129,6 +129,8 @@ def _no_pairs(reading: ReadingReport, cleaning: CleaningReport, *, has_columns: 
         f"{count:,} of {reading.num_rows:,} dropped: {reason}" for reason, count in losses.items()
     )
     hint = "the source and the target must differ, and neither may be empty"
+    if set(losses) == {"a NUL byte"}:
+        hint = "these files are no text, or hold needless bytes: tr -d '\\000' < FILE > NEW removes them"
     if has_columns:
         hint += "; other columns are chosen with --source-field and --target-field"
     return DataError(

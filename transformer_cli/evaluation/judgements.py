@@ -30,10 +30,11 @@ from transformer_cli.evaluation.confidence import (
     calibration_on,
     confidence_report,
 )
+from transformer_cli.evaluation.curve_pictures import learning_curves
 from transformer_cli.evaluation.held_out_text import corpus_name
 from transformer_cli.evaluation.metrics import measure_corpus
-from transformer_cli.evaluation.report import Page, html_of, learning_curves, ranked_sentences
-from transformer_cli.evaluation.system_comparison import Comparison, SignificanceTest, compare
+from transformer_cli.evaluation.report import Page, html_of, ranked_sentences
+from transformer_cli.evaluation.system_comparison import SignificanceTest, SystemComparison, compare
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 from transformer_cli.process.errors import UsageError
 
@@ -43,7 +44,7 @@ logger = logging.getLogger(__name__)
 class Judgements(NamedTuple):
     """What was measured; None for what was not wanted."""
 
-    comparison: Comparison | None = None
+    comparison: SystemComparison | None = None
     breakdowns: Sequence[Breakdown] = ()
     calibration: Calibration | None = None
     confidence: ConfidenceReport | None = None
@@ -194,7 +195,7 @@ def _comparison(
     part: DirectionReport,
     significance: SignificanceTest,
     comet: CometModel | None,
-) -> Comparison:
+) -> SystemComparison:
     """This run and another system, by its translations of the same sentences."""
     sources = [pair.source for pair in part.pairs]
     references = [pair.target for pair in part.pairs]

@@ -1,7 +1,9 @@
 """Scores of translations against references, by name, each with its signature and its confidence interval."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -16,8 +18,15 @@ from sacrebleu.metrics.ter import TER
 
 from transformer_cli import __version__
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
+from transformer_cli.text.languages import (
+    LANGUAGE_OF_NAME,
+    guess_language,
+    name_of_language,
+    primary_language,
+)
 from transformer_cli.text.words import UNK
+
+logger = logging.getLogger(__name__)
 
 # Scores that are a share: errors per unit (CER, WER), exact matches per line, and unknown words per word.
 #
@@ -58,7 +67,7 @@ class SummedMetric(Metric):
         return {"references": list(refs)}
 
 
-class Share(SummedMetric):
+class CorpusShare(SummedMetric):
     """A count of the whole corpus per 100 units of the whole corpus.
 
     If there is no unit, the share is 0 if nothing was counted, else 100.
@@ -87,35 +96,35 @@ class Share(SummedMetric):
         return list(self.counts(hypothesis, ref_kwargs["references"]))
 
 
-def character_error_rate() -> Share:
+def character_error_rate() -> CorpusShare:
     """CER: edits of characters per 100 characters of the references."""
     return _error_rate("CER", "character", jiwer.process_characters)
 
 
-def word_error_rate() -> Share:
+def word_error_rate() -> CorpusShare:
     """WER: edits of words per 100 words of the references."""
     return _error_rate("WER", "word", jiwer.process_words)
 
 
-def exact_match() -> Share:
+def exact_match() -> CorpusShare:
     """The percentage of lines that are equal to a reference; runs of white space count as one space."""
 
     def counts(hypothesis: str, references: list[str]) -> Count:
         return int(hypothesis.split() in [text.split() for text in references]), 1
 
-    return Share("exact_match", counts, space="collapsed", **_OWN)
+    return CorpusShare("exact_match", counts, space="collapsed", **_OWN)
 
 
-def unknown_words() -> Share:
+def unknown_words() -> CorpusShare:
     """[UNK] per 100 words of the hypotheses: words that a model without subwords cannot write."""
 
     def counts(hypothesis: str, references: list[str]) -> Count:
         return hypothesis.count(UNK), len(hypothesis.split())
 
-    return Share("unknown", counts, unit="word", token=UNK, **_OWN)
+    return CorpusShare("unknown", counts, unit="word", token=UNK, **_OWN)
 
 
-def _error_rate(name: str, unit: str, process: Callable[..., Any]) -> Share:
+def _error_rate(name: str, unit: str, process: Callable[..., Any]) -> CorpusShare:
     """Errors of the whole corpus per 100 units (words or characters) of its references.
 
     If a reference is empty, every unit of its hypothesis counts as an insertion: new versions of jiwer do the
@@ -134,7 +143,7 @@ def _error_rate(name: str, unit: str, process: Callable[..., Any]) -> Share:
         return min((against(hypothesis, text) for text in references), key=_rate)
 
     version = metadata.version("jiwer")
-    return Share(name, counts, unit=unit, library="jiwer", version=version)
+    return CorpusShare(name, counts, unit=unit, library="jiwer", version=version)
 
 
 def _rate(count: Count) -> float:
@@ -297,6 +306,8 @@ _BLEU_TOKENIZERS = {
     **dict.fromkeys(("lo", "lao", "km", "khm", "my", "mya", "bur"), "char"),
 }
 UNSPACED_LANGUAGES = frozenset(_BLEU_TOKENIZERS)
+_NUM_READ = 1000
+"""This many references tell the script."""
 
 
 class Score(NamedTuple):
@@ -378,7 +389,7 @@ def score_corpus(
         hypotheses: the translations, a line of text each.
         references: one for each hypothesis; or several such lists, for several references.
         names: names of `validation.scores`, such as bleu and chrf, in upper or lower case.
-        target_language: a code such as it, zh or pt-BR.
+        target_language: a code such as it, zh or pt-BR; None: by the script of the references.
         with_intervals: compute 95 % confidence intervals too.
 
     Returns:
@@ -409,6 +420,8 @@ def measure_corpus(
             )
     if not hypotheses:
         raise DataError("no sentence to score")
+    if not {"bleu", "ter", "length_ratio"}.isdisjoint(map(str.lower, names)):
+        target_language = splitting_language(several[0], target_language)
     metrics = [(name, metric_of(name, target_language)) for name in names]
     return [
         Measurement(
@@ -416,6 +429,30 @@ def measure_corpus(
         )
         for name, metric in metrics
     ]
+
+
+def splitting_language(references: Lines, named: str | None) -> str | None:
+    """The language by whose rules BLEU and TER split text: the one that is named, else by the script of the references.
+
+    Where words of a script have no spaces between them and the language would split at spaces, whole sentences
+    are compared, and BLEU is 0.00: a warning says so once.
+    """
+    found = guess_language(references[:_NUM_READ])
+    if found not in UNSPACED_LANGUAGES or language_code(named) in UNSPACED_LANGUAGES:
+        return named
+    _warn_of_script(found, named)
+    return named or found
+
+
+@cache
+def _warn_of_script(found: str, named: str | None) -> None:
+    if named is None:
+        outcome = f"as no language is named, BLEU and TER split them as text in {name_of_language(found)} ({found})"
+    else:
+        outcome = (
+            f"for {named}, BLEU and TER still split them at spaces, so hardly anything can match"
+        )
+    logger.warning("the references are in a script without spaces between words; %s", outcome)
 
 
 def num_digits(name: str) -> int:

@@ -1,171 +1,42 @@
 """The report of a validation as one web page: scores, curves, sentences; without scripts, and without a network."""
 
 import difflib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import NamedTuple
 
 import jinja2
 
-from transformer_cli.checkpoint.recorded_series import Values, finite, read_series
 from transformer_cli.evaluation.breakdown import Breakdown
 from transformer_cli.evaluation.confidence import Calibration, ConfidenceReport
+from transformer_cli.evaluation.curve_pictures import (
+    FAINT,
+    INK,
+    LINES,
+    MUTED,
+    Chart,
+    ChartLine,
+    inline_svg,
+    svg_of,
+)
 from transformer_cli.evaluation.metrics import measure_corpus, num_digits
-from transformer_cli.evaluation.system_comparison import Comparison
+from transformer_cli.evaluation.system_comparison import SystemComparison
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
-
-# Charts: converts numbers to the coordinates of lines and axes in an SVG picture, which the page draws.
-
-
-WIDTH, HEIGHT = 640, 300
-"""Of a chart, in units of the picture, which a browser scales to the page."""
-LEFT, RIGHT, TOP, BOTTOM = 80, 24, 16, 56
-_NUM_TICKS = 5
-
-
-class Series(NamedTuple):
-    """The points of one line."""
-
-    name: str
-    points: list[tuple[float, float]]
-
-
-class Tick(NamedTuple):
-    """A mark of an axis."""
-
-    position: float
-    label: str
-
-
-class Line(NamedTuple):
-    """A line of a chart: its name, and its points for an SVG polyline."""
-
-    name: str
-    points: str
-    markers: list[tuple[float, float]]
-    """Its points, if they are few enough to be marked one by one."""
-
-
-class Chart(NamedTuple):
-    """A chart that is ready to be drawn."""
-
-    title: str
-    x_label: str
-    lines: list[Line]
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
-
-
-def line_chart(
-    title: str,
-    x_label: str,
-    series: Sequence[Series],
-    *,
-    y_range: tuple[float, float] | None = None,
-    max_markers: int = 40,
-) -> Chart | None:
-    """A chart of several lines, from x = 0 on; None if no line has a point with finite numbers.
-
-    Args:
-        y_range: the lowest and the highest value of the vertical axis; None: those of the points.
-        max_markers: a line of more points has no markers.
-    """
-    finite = [Series(one.name, list(_finite(one.points))) for one in series]
-    kept = [one for one in finite if one.points]
-    if not kept:
-        return None
-    xs = [x for one in kept for x, _ in one.points]
-    ys = [y for one in kept for _, y in one.points]
-    x_ticks = _ticks(min(0.0, *xs), max(xs))
-    y_ticks = _ticks(*(y_range or (min(ys), max(ys))))
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = LEFT + _share(x, x_ticks) * (WIDTH - LEFT - RIGHT)
-        return round(across, 1), round(HEIGHT - BOTTOM - _share(y, y_ticks) * _inner_height(), 1)
-
-    lines = []
-    for one in kept:
-        points = [place(x, y) for x, y in one.points]
-        text = " ".join(f"{x},{y}" for x, y in points)
-        lines.append(Line(one.name, text, points if len(points) <= max_markers else []))
-    return Chart(
-        title,
-        x_label,
-        lines,
-        [Tick(place(x, y_ticks[0])[0], _number(x)) for x in x_ticks],
-        [Tick(place(x_ticks[0], y)[1], _number(y)) for y in y_ticks],
-    )
-
-
-def _inner_height() -> int:
-    return HEIGHT - TOP - BOTTOM
-
-
-def _finite(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    return (point for point in points if all(map(math.isfinite, point)))
-
-
-def _share(value: float, ticks: Sequence[float]) -> float:
-    """Where a value lies on an axis: 0 at the first tick, 1 at the last."""
-    return (value - ticks[0]) / (ticks[-1] - ticks[0])
-
-
-def _ticks(lowest: float, highest: float) -> list[float]:
-    """About five round numbers, the first one at or below `lowest`, the last one at or above `highest`."""
-    if highest <= lowest:
-        lowest, highest = lowest - 0.5, lowest + 0.5
-    rough = (highest - lowest) / _NUM_TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
-    first, last = math.floor(lowest / step + 1e-9), math.ceil(highest / step - 1e-9)
-    return [number * step for number in range(first, last + 1)]
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-# The learning curves of a run as charts, from its metrics.jsonl.
-
-
-def learning_curves(metrics_file: Path) -> list[Chart]:
-    """Charts of the losses, the scores and the learning rate over the steps; none without a readable file."""
-    if not metrics_file.is_file():
-        return []
-    recorded = read_series(metrics_file)
-    training, validation = recorded.training, recorded.validation
-    losses = [
-        _series("training", training.get("loss", {})),
-        _series("validation", validation.get("loss", {})),
-    ]
-    scores = [_series(title, validation.get(name, {})) for name, title in recorded.titles.items()]
-    rates = [_series("rate", training.get("learning_rate", {}))]
-    found = [
-        line_chart("Loss, nats per target token", "step", losses),
-        line_chart("Scores on the validation split", "step", scores),
-        line_chart("Learning rate", "step", rates),
-    ]
-    return [chart for chart in found if chart is not None]
-
-
-def _series(name: str, values: Values) -> Series:
-    return Series(name, [(float(step), value) for step, value in finite(values).items()])
-
 
 # The words of a translation and of its reference, marked where they differ.
 
 
-class Words(NamedTuple):
+class MarkedWords(NamedTuple):
     """A run of words that stand in both texts, or in one of them."""
 
     text: str
     is_common: bool
 
 
-def word_differences(reference: str, hypothesis: str) -> tuple[list[Words], list[Words]]:
+def word_differences(
+    reference: str, hypothesis: str
+) -> tuple[list[MarkedWords], list[MarkedWords]]:
     """Both texts, reference first, cut into runs of common words and of other words.
 
     Joined with one space, the runs of a text are its words. Equal words that stand in another order are common only
@@ -174,12 +45,12 @@ def word_differences(reference: str, hypothesis: str) -> tuple[list[Words], list
     sides = reference.split(), hypothesis.split()
     blocks = difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
     of_reference = [
-        Words(" ".join(sides[0][first:last]), kind == "equal")
+        MarkedWords(" ".join(sides[0][first:last]), kind == "equal")
         for kind, first, last, _, _ in blocks
         if first < last
     ]
     of_hypothesis = [
-        Words(" ".join(sides[1][first:last]), kind == "equal")
+        MarkedWords(" ".join(sides[1][first:last]), kind == "equal")
         for kind, _, _, first, last in blocks
         if first < last
     ]
@@ -196,8 +67,8 @@ class RankedSentence(NamedTuple):
     """Counted from 1, in the order of the split or of the file."""
     chrf: float
     source: str
-    reference: list[Words]
-    hypothesis: list[Words]
+    reference: list[MarkedWords]
+    hypothesis: list[MarkedWords]
 
 
 def ranked_sentences(part: DirectionReport) -> list[RankedSentence]:
@@ -244,7 +115,7 @@ class Page:
     breakdowns: Sequence[Breakdown] = ()
     calibration: Calibration | None = None
     confidence: ConfidenceReport | None = None
-    comparison: Comparison | None = None
+    comparison: SystemComparison | None = None
 
 
 def html_of(page: Page) -> str:
@@ -260,15 +131,16 @@ def html_of(page: Page) -> str:
         best=page.sentences[len(page.sentences) - shown :][::-1],
         samples=evenly_spread(page.sentences, NUM_SHOWN),
         reliability=_reliability(page.calibration),
-        chart_size={
-            "WIDTH": WIDTH,
-            "HEIGHT": HEIGHT,
-            "LEFT": LEFT,
-            "RIGHT": RIGHT,
-            "BOTTOM": BOTTOM,
-        },
+        drawn=_drawn,
         num_digits=num_digits,
     )
+
+
+def _drawn(chart: Chart) -> str:
+    """The chart as an element of the page, in its colours."""
+    colors = {INK: "--text", MUTED: "--faint", FAINT: "--border"}
+    lines = {color: f"--line-{number}" for number, color in enumerate(LINES)}
+    return inline_svg(svg_of(chart, is_bare=True), lines | colors)
 
 
 def _reliability(calibration: Calibration | None) -> Chart | None:
@@ -278,8 +150,8 @@ def _reliability(calibration: Calibration | None) -> Chart | None:
     points = [
         (100 * one.confidence, 100 * one.accuracy) for one in calibration.bins if one.num_tokens
     ]
-    series = [
-        Series("this model", points),
-        Series("perfectly calibrated", [(0.0, 0.0), (100.0, 100.0)]),
+    lines = [
+        ChartLine("this model", points),
+        ChartLine("perfectly calibrated", [(0.0, 0.0), (100.0, 100.0)]),
     ]
-    return line_chart("Accuracy, %", "probability of the token, %", series, y_range=(0.0, 100.0))
+    return Chart("Accuracy, %", "probability of the token, %", lines, (0.0, 100.0))

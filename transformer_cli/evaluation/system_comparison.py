@@ -98,7 +98,7 @@ class Difference(NamedTuple):
     """How often chance alone makes a difference as large as this one."""
 
 
-class Comparison(NamedTuple):
+class SystemComparison(NamedTuple):
     """The differences of two systems, by paired bootstrap resampling (Koehn 2004) or approximate randomisation."""
 
     other: str
@@ -132,7 +132,7 @@ def compare(
     others: Sequence[Measurement],
     other: str,
     test: SignificanceTest = "bootstrap",
-) -> Comparison:
+) -> SystemComparison:
     """Compare this system with another one.
 
     Args:
@@ -142,7 +142,7 @@ def compare(
         test: computes the p-values.
     """
     differences = [_difference(mine, its, test) for mine, its in zip(measured, others, strict=True)]
-    return Comparison(other, differences, test)
+    return SystemComparison(other, differences, test)
 
 
 def _difference(mine: Measurement, its: Measurement, test: SignificanceTest) -> Difference:

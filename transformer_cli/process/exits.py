@@ -24,6 +24,11 @@ _HINTS = {
     errno.EMFILE: "this process may not open more files; allow more with ulimit -n",
 }
 
+_NO_THREAD = (
+    "no further thread can be started: memory, or the threads of this user, are used up\n"
+    "  hint: end other programs, or allow more threads with ulimit -u"
+)
+
 
 def run_to_exit(app: typer.Typer) -> None:
     """Run the command line of this process; every error becomes one message and an exit code."""
@@ -44,6 +49,8 @@ def _run(app: typer.Typer) -> None:
         finally:
             sys.stdout.flush()
     except TfmError as error:
+        if getattr(error.__cause__, "errno", None) == errno.EMFILE:
+            error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
         _exit_with_error(f"tfm: {error}", error.exit_code)
     except (BrokenPipeError, SystemExit) as end:  # typer turns a BrokenPipeError into a SystemExit
         if BrokenPipeError in (type(end), type(end.__context__)):  # the reader has closed the pipe:
@@ -51,6 +58,8 @@ def _run(app: typer.Typer) -> None:
         raise
     except BaseException as error:  # a panic in Rust is a BaseException
         if is_out_of_memory(error):
+            if "thread" in str(error).casefold():
+                _exit_with_error(f"tfm: {_NO_THREAD}", 75)
             _exit_with_error("tfm: out of memory\n  hint: lower the size of the batches", 75)
         if isinstance(error, OSError):
             is_full = error.errno == errno.ENOSPC

@@ -3,6 +3,7 @@
 import errno
 import lzma
 import os
+import re
 import shutil
 import sys
 import zipfile
@@ -39,6 +40,9 @@ OWN = os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT | _ALWAYS
 READ = os.O_RDONLY | _NO_LINK | _NO_WAIT | _ALWAYS
 """Open a file for reading, without waiting for the other end of a pipe."""
 
+TEMPORARY = ".tmp-"
+"""So begins the name of a file or folder that is being written; the process and a number end it."""
+_TEMPORARY_NAME = re.compile(rf"{re.escape(TEMPORARY)}(.+)-\d+-\d+")
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
 
 
@@ -195,6 +199,14 @@ class FileSystem:
 REAL = FileSystem()
 
 
+def as_named(path: Path) -> Path:
+    """The path as the user knows it: without the temporary name of a folder that is being written."""
+    for number, part in enumerate(path.parts):
+        if hidden := _TEMPORARY_NAME.fullmatch(part):
+            return Path(*path.parts[:number], hidden[1])
+    return path
+
+
 @contextmanager
 def errors_explained(
     path: Path,
@@ -216,21 +228,21 @@ def errors_explained(
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason, place = error.strerror or str(error), as_named(path)
         if error.errno in NO_SPACE:
             raise TryAgainError(
-                f"{path}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
+                f"{place}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
                 hint="free some space (a quota or ulimit -f may be the limit), then run the same command again",
             ) from error
         if only_full_disk:
             raise
         if creating and error.errno in NOT_CREATABLE:
             raise CannotCreateError(
-                f"{path}: cannot be created: {reason}",
+                f"{place}: cannot be created: {reason}",
                 hint="choose a folder in which you have permission to write",
             ) from error
         raise StorageError(
-            f"{path}: {reason}",
+            f"{place}: {reason}",
             hint="all earlier files are intact; check the disk, then run the same command again",
         ) from error
 

@@ -23,7 +23,14 @@ from pathlib import Path
 from transformer_cli.process.errors import CannotCreateError, DataError, TryAgainError
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import filesystem
-from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained, try_lock
+from transformer_cli.storage.filesystem import (
+    REAL,
+    TEMPORARY,
+    FileSystem,
+    as_named,
+    errors_explained,
+    try_lock,
+)
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 
 # Marks beside unfinished folders: after a kill, the next command in the same place deletes what was left.
@@ -36,7 +43,6 @@ from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 logger = logging.getLogger(__name__)
 
 MARK = ".unfinished-"
-TEMPORARY = ".tmp-"
 _NAME = re.compile(rf"{re.escape(MARK)}(.+-\d+-\d+)")
 _KIND = "an unfinished folder of tfm"
 
@@ -154,6 +160,27 @@ def require_name(path: Path) -> None:
         )
 
 
+def require_replaceable_folder(folder: Path, record: str, kind: str, *, other: str) -> None:
+    """Refuse a folder that cannot be written, or that would replace something else than an earlier one of its kind.
+
+    Args:
+        folder: the output; a new or an empty folder is free.
+        record: the name of a file that each folder of this kind has.
+        kind: for the message: what an earlier folder would be.
+        other: for the hint: how to write somewhere else.
+
+    Raises:
+        CannotCreateError: the folder cannot be made, or must not be replaced.
+    """
+    require_name(folder)
+    if not folder.absolute().parent.is_dir():
+        raise CannotCreateError(f"{folder}: there is no folder {folder.parent}")
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CannotCreateError(f"{folder}: exists, and is not a folder", hint=other)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / record).is_file():
+        raise CannotCreateError(f"{folder}: this folder is not empty, and not {kind}", hint=other)
+
+
 def require_name_in_utf8(path: Path | str) -> None:
     """Refuse a path whose bytes are not UTF-8, where it becomes text: in a config, or in a file for other programs.
 
@@ -183,13 +210,13 @@ def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
 
 
 def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> None:
-    """Raise TryAgainError if fewer bytes are free on the file system of `folder`, which need not exist yet."""
+    """Raise TryAgainError if fewer bytes are free where a file or folder is, or will be."""
     with errors_explained(folder, fs=fs):
         free = fs.free_bytes(folder)
     if free < num_bytes:
         raise TryAgainError(
-            f"{folder}: not enough space: {num_bytes:,} bytes needed, {free:,} bytes free",
-            hint="free some space, then run the same command again; training.keep_last and training.keep_best set how many checkpoints are kept",
+            f"{as_named(folder)}: not enough space: {num_bytes:,} bytes needed, {free:,} bytes free",
+            hint="free some space, then run the same command again; of a training, training.keep_last and training.keep_best set how many checkpoints are kept",
         )
 
 
@@ -213,7 +240,7 @@ def write_folder(
             its lock does.
     """
     num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
-    require_space(final.parent, num_bytes, fs=fs)
+    require_space(final, num_bytes, fs=fs)
     with _temporary(final, fs, is_marked=is_marked) as partial:
         with errors_explained(partial, fs=fs, creating=True, needed_bytes=num_bytes):
             fs.make_folder(partial)

@@ -160,7 +160,11 @@ class Callback:
         """A validation is done; `translator` uses the weights of this step, and only during this call."""
 
     def on_save(self, step: int, folder: Path) -> None:
-        """A checkpoint is on the disk."""
+        """A checkpoint is on the disk.
+
+        A checkpoint is written before the validation of its step, which may take long, and once more behind it if the
+        validation has given it a score: then this is called twice for the step.
+        """
 
     def should_stop(self) -> bool:
         """Whether to end the training with a checkpoint; asked before the first step and after each one."""

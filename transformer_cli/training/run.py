@@ -126,6 +126,10 @@ def train(
             ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
+    if not isinstance(config, Config):
+        raise TypeError(
+            f"config: {config!r} is no Config; load_config makes one of a file or a name"
+        )
     callbacks, launch = _checked(callbacks), read_launch()
     time_limit = TimeLimit(config.training.max_minutes, is_decisive=launch.rank == 0)
     machine = _checked_machine(config, launch)

@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import json
 import lzma
 import tracemalloc
 from collections.abc import Callable
@@ -143,6 +144,13 @@ def test_text_that_is_not_utf_8_stops_with_file_line_and_byte(bad: bytes, side: 
         _decode(*sides)
     assert caught.value.exit_code == 65
     assert "data.undecodable" in str(caught.value.hint)
+
+
+def test_half_a_character_of_json_is_no_matter_of_the_encoding() -> None:
+    with pytest.raises(DataError, match="is not UTF-8") as caught:
+        _decode(json.loads(r'"a \ud800"').encode("utf-8", "surrogatepass"), b"good")
+    assert "without its other half is no character" in str(caught.value.hint)
+    assert "iconv" not in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())

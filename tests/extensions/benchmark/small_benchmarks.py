@@ -112,7 +112,7 @@ def engine(
     return EngineFigures(name, precision, beam_size, exactly(speed), exactly(speed), of_other)
 
 
-def machine(**changes: Any) -> MachineFacts:
+def machine_facts(**changes: Any) -> MachineFacts:
     """A CPU with one core, already as fast as settings make it."""
     values: dict[str, Any] = {
         "device": "cpu", "num_threads": 1, "num_cores": 1, "could_use_bfloat16": False,
@@ -120,17 +120,9 @@ def machine(**changes: Any) -> MachineFacts:
     return MachineFacts(**values | changes)
 
 
-def situation(**changes: Any) -> Situation:
-    values: dict[str, Any] = {
-        "machine": machine(),
-        "batch_setting": "training.batch_tokens",
-        "batch_size": 4096,
-        "accumulate": 1,
-        "update_tokens": None,
-        "num_batches": 50,
-        "fixed_bytes": 8 * 10**8,
-        "is_compiled": False,
-        "may_record": True,
-        "padding_at": {},
-    }
-    return Situation(**values | changes)
+def situation(*overrides: str, machine: MachineFacts | None = None, **changes: Any) -> Situation:
+    """The tiny config with batches of 4,096 tokens, but for the changes."""
+    of_tokens = ("training.batch_sentences=null", "training.batch_tokens=4096")
+    values: dict[str, Any] = {"num_batches": 50, "fixed_bytes": 8 * 10**8, "padding_at": {}}
+    config = tiny_config(*of_tokens, *overrides)
+    return Situation(config, machine or machine_facts(), **values | changes)

@@ -1,8 +1,11 @@
 """A change is advised only if it was faster when it was tried."""
 
-from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from transformer_cli.extensions.benchmark.advice import (
     Suggestion,
@@ -15,44 +18,67 @@ from transformer_cli.extensions.benchmark.advice import (
 )
 from transformer_cli.process.errors import TryAgainError
 
-from .small_benchmarks import machine
+from .small_benchmarks import machine_facts
 
 SUGGESTION = Suggestion("2 threads are slower than one thread", "set runtime.threads=1", ("runtime.threads=1",), 1.5)  # fmt: skip
 
 
-def speeds(*values: float) -> Callable[[], float]:
-    remaining = iter(values)
-    return lambda: next(remaining)
+class Model:
+    """Something that is measured; its speeds are given one by one."""
+
+    def __init__(self, *speeds: float, device: str = "cpu", num_threads: int = 1) -> None:
+        self.machine = SimpleNamespace(device=torch.device(device))
+        self.num_threads = num_threads
+        self.speeds = iter(speeds)
+        self.units: list[str] = []
+
+
+def trial_of(before: Model, after: Model, *, num_turns: int) -> Trial:
+    calls.clear()
+
+    def speed(one: Model, unit: str) -> float:
+        calls.append("before" if one is before else "after")
+        one.units.append(unit)
+        if (found := next(one.speeds, None)) is None:
+            raise TryAgainError("out of memory")
+        return found
+
+    subject: Any = before
+    return tried(SUGGESTION, subject, lambda _: nullcontext(after), speed, num_turns=num_turns)
+
+
+calls: list[str] = []
 
 
 def test_a_trial_takes_turns_after_a_warm_up() -> None:
-    calls: list[str] = []
-
-    def note(name: str, speed: float) -> float:
-        calls.append(name)
-        return speed
-
-    found = tried(
-        SUGGESTION, lambda: note("before", 2.0), lambda: note("after", 3.0), num_turns=2, unit="second"
-    )  # fmt: skip
+    found = trial_of(Model(2, 2, 2), Model(3, 3, 3, num_threads=2), num_turns=2)
     assert calls == ["before", "after"] * 3
     assert (found.ratio, found.low, found.high, found.unit) == (1.5, 1.5, 1.5, "second")
     assert found.has_helped
 
 
 def test_a_hopeless_trial_ends_after_one_turn() -> None:
-    found = tried(SUGGESTION, speeds(9, 10), speeds(9, 1), num_turns=5, unit="second")
+    found = trial_of(Model(9, 10), Model(9, 1), num_turns=5)
     assert found.ratio == pytest.approx(0.1)
     assert not found.has_helped
 
 
 def test_a_trial_that_does_not_fit_into_memory_has_failed() -> None:
-    def fails() -> float:
-        raise TryAgainError("out of memory")
-
-    found = tried(SUGGESTION, speeds(1, 1), fails, num_turns=1, unit="second")
+    found = trial_of(Model(1, 1), Model(), num_turns=1)
     assert (found.ratio, found.failure) == (None, "out of memory")
     assert "runtime.threads=1 (failed)" in conclusion("X limits", [found])
+
+
+@pytest.mark.parametrize(
+    ("device", "num_threads", "unit"),
+    [("cpu", 1, "CPU-second"), ("cpu", 2, "second"), ("cuda", 1, "second")],
+)
+def test_a_trial_with_as_many_threads_counts_cpu_seconds(
+    device: str, num_threads: int, unit: str
+) -> None:
+    before, after = Model(1, 1, device=device), Model(1, 1, num_threads=num_threads)
+    assert trial_of(before, after, num_turns=1).unit == unit
+    assert {*before.units, *after.units} == {unit}
 
 
 @pytest.mark.parametrize(
@@ -90,22 +116,16 @@ def test_the_largest_expected_gain_is_tried_first_and_none_below_the_noise() -> 
 def test_the_other_number_of_threads_is_tried(
     num_threads: int, num_cores: int, advice: tuple[str, str] | None
 ) -> None:
-    found = other_threads(machine(num_threads=num_threads, num_cores=num_cores))
+    found = other_threads(machine_facts(num_threads=num_threads, num_cores=num_cores))
     assert (None if found is None else (found.because, found.what)) == advice
 
 
 def test_threads_matter_on_a_cpu_only() -> None:
-    assert other_threads(machine(device="cuda", num_threads=8, num_cores=8)) is None
+    assert other_threads(machine_facts(device="cuda", num_threads=8, num_cores=8)) is None
 
 
 def test_bfloat16_is_tried_where_it_is_fast_and_not_in_use() -> None:
-    found = other_precision(machine(could_use_bfloat16=True))
+    found = other_precision(machine_facts(could_use_bfloat16=True))
     assert found is not None
     assert found.overrides == ("runtime.precision=bfloat16",)
-    assert other_precision(machine()) is None
-
-
-def test_a_trial_with_as_many_threads_counts_cpu_seconds() -> None:
-    assert machine().unit(changes_threads=False) == "CPU-second"
-    assert machine().unit(changes_threads=True) == "second"
-    assert machine(device="cuda").unit(changes_threads=False) == "second"
+    assert other_precision(machine_facts()) is None

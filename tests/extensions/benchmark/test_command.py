@@ -43,9 +43,7 @@ def _training_pacing(num_updates: int | None) -> TrainingPacing:
 
 
 def _decoding_pacing() -> DecodingPacing:
-    return DecodingPacing(
-        round_seconds=0.0, trial_seconds=0.0, num_rounds=2, product_seconds=0.0, num_trials=0
-    )
+    return DecodingPacing(round_seconds=0.0, num_rounds=2, product_seconds=0.0, num_trials=0)
 
 
 def run(*arguments: str) -> Any:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.extensions.benchmark import comparison
-from transformer_cli.extensions.benchmark.comparison import (
+from transformer_cli.extensions.benchmark import report
+from transformer_cli.extensions.benchmark.measuring import processor_name
+from transformer_cli.extensions.benchmark.report import (
     benchmark_json,
     compare_benchmarks,
     read_benchmark,
 )
-from transformer_cli.extensions.benchmark.measuring import processor_name
 from transformer_cli.extensions.benchmark.training import TrainingBenchmark
 from transformer_cli.process.errors import DataError, MissingInputError
 
@@ -20,8 +20,8 @@ from .small_benchmarks import exactly, figures, tiny_config
 
 
 def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32", **changes: Any) -> Path:  # fmt: skip
-    report = TrainingBenchmark(machine, 7, figures(**changes), [], "Nothing limits.")
-    path.write_text(json.dumps(benchmark_json(tiny_config(*overrides), report)), encoding="utf-8")
+    measured = TrainingBenchmark(machine, 7, figures(**changes), [], "Nothing limits.")
+    path.write_text(json.dumps(benchmark_json(tiny_config(*overrides), measured)), encoding="utf-8")
     return path
 
 
@@ -39,7 +39,7 @@ def test_another_processor_is_a_condition_that_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = written(tmp_path / "a.json")
-    monkeypatch.setattr(comparison, "processor_name", lambda: "Another one")
+    monkeypatch.setattr(report, "processor_name", lambda: "Another one")
     difference = f"processor: {processor_name()} before, Another one after"
     assert compare_benchmarks(before, written(tmp_path / "b.json")).differences == [difference]
 

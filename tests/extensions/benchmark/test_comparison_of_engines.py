@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.extensions.benchmark.comparison import benchmark_json, compare_benchmarks
 from transformer_cli.extensions.benchmark.engine_turns import EngineFigures
 from transformer_cli.extensions.benchmark.measuring import processor_name
-from transformer_cli.extensions.benchmark.tables import decoding_lines
+from transformer_cli.extensions.benchmark.report import (
+    benchmark_json,
+    compare_benchmarks,
+    report_lines,
+)
 from transformer_cli.process.errors import DataError
 
 from .small_benchmarks import decoding_report, engine, exactly, search_figures, tiny_config
@@ -91,7 +94,7 @@ def test_a_file_without_a_table_of_engines_is_compared_too(tmp_path: Path) -> No
         ({"figures": ["fast"]}, "engines.figures holds 'fast' instead of an object"),
         (
             {"figures": [{"engine": "ctranslate2", "precision": "float32", "beam_size": 1}]},
-            "target_tokens_per_cpu_second.median is missing",
+            r"target_tokens_per_cpu_second\.median is missing",
         ),
     ],
 )
@@ -110,7 +113,8 @@ def test_the_file_names_the_processor(tmp_path: Path) -> None:
 
 
 def test_the_table_says_what_its_ratios_are() -> None:
-    lines = [*decoding_lines(decoding_report([engine("torch", "float32", 300.0, 0.6)]))]
+    measured = decoding_report([engine("torch", "float32", 300.0, 0.6)])
+    lines = [*report_lines(benchmark_json(tiny_config(), measured))]
     assert (
         sum(line.endswith("   times as fast as ctranslate2, same precision") for line in lines) == 1
     )

@@ -25,12 +25,11 @@ from ...decoding.small_translators import (
     tokenizer_of_words,
     translator,
 )
-from .small_benchmarks import exactly, machine, search_figures
+from .small_benchmarks import exactly, machine_facts, search_figures
 
 LINES = [" ".join(WORDS[:count]) for count in range(1, 8)]
 SHORT = DecodingPacing(
     round_seconds=0.0,
-    trial_seconds=0.0,
     num_rounds=2,
     product_seconds=0.0,
     num_turns=1,
@@ -107,17 +106,17 @@ def test_a_report_has_greedy_search_and_the_beam(
 
 def test_few_rows_suggest_larger_batches_only_if_there_are_lines_to_fill_them() -> None:
     few = search_figures(rows_per_step=64.0)
-    [found] = decoding_suggestions(few, machine(), 4096, 1000)
+    [found] = decoding_suggestions(few, machine_facts(), 4096, 1000)
     assert found.because == "a decoder step has only 64 rows"
     assert found.overrides == ("decoding.batch_tokens=16384",)
-    assert decoding_suggestions(few, machine(), 4096, 20) == []
+    assert decoding_suggestions(few, machine_facts(), 4096, 20) == []
 
 
 def test_a_search_that_takes_long_suggests_smaller_batches() -> None:
     slow = search_figures({"search": 0.4, "decoder steps": 0.6})
-    [found] = decoding_suggestions(slow, machine(), 4096, 1000)
+    [found] = decoding_suggestions(slow, machine_facts(), 4096, 1000)
     assert found.overrides == ("decoding.batch_tokens=1024",)
-    assert decoding_suggestions(search_figures(), machine(), 4096, 1000) == []
+    assert decoding_suggestions(search_figures(), machine_facts(), 4096, 1000) == []
 
 
 def test_the_sentence_names_the_price_of_the_beam() -> None:

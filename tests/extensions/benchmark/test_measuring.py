@@ -1,5 +1,6 @@
 import sys
 import time
+from dataclasses import astuple
 
 import pytest
 import torch
@@ -50,8 +51,8 @@ def test_the_shares_of_all_phases_sum_up_to_one() -> None:
 
 
 def test_a_tenth_lies_below_and_a_tenth_above() -> None:
-    assert Spread.of(range(101)) == pytest.approx((50.0, 10.0, 90.0))
-    assert Spread.of([3.0]) == (3.0, 3.0, 3.0)
+    assert astuple(Spread.of(range(101))) == pytest.approx((50.0, 10.0, 90.0))
+    assert Spread.of([3.0]) == Spread(3.0, 3.0, 3.0)
 
 
 CPU = torch.device("cpu")

@@ -15,7 +15,7 @@ from transformer_cli.extensions.benchmark.training import (
     training_suggestions,
 )
 
-from .small_benchmarks import figures, machine, situation, tiny_config, tiny_data
+from .small_benchmarks import figures, machine_facts, situation, tiny_config, tiny_data
 
 FULL = PeakMemory(95 * 10**8, 10**10)
 GIGABYTE = 10**9
@@ -49,11 +49,11 @@ def test_batches_that_did_not_fit_are_named() -> None:
 
 def test_a_core_is_left_for_the_data_where_threads_take_them_all() -> None:
     waiting = figures({"waiting for data": 0.2, "backward": 0.8})
-    busy = situation(machine=machine(num_threads=4, num_cores=4))
+    busy = situation(machine=machine_facts(num_threads=4, num_cores=4))
     found = [one for one in training_suggestions(waiting, busy) if "waiting" in one.because]
     assert [one.overrides for one in found] == [("runtime.threads=3",)]
     assert found[0].because == "waiting for data takes 20% of an update"
-    free = situation(machine=machine(num_threads=4, num_cores=8))
+    free = situation(machine=machine_facts(num_threads=4, num_cores=8))
     assert not any("waiting" in one.because for one in training_suggestions(waiting, free))
 
 
@@ -68,7 +68,9 @@ def test_much_padding_suggests_batches_that_have_less() -> None:
 
 
 def test_batches_of_sentences_are_replaced_by_batches_of_tokens() -> None:
-    by_sentences = situation(batch_setting="training.batch_sentences", padding_at={512: 0.05})
+    by_sentences = situation(
+        "training.batch_tokens=null", "training.batch_sentences=8", padding_at={512: 0.05}
+    )
     [found] = training_suggestions(figures(padding_share=0.3), by_sentences)
     assert found.overrides == ("training.batch_sentences=null", "training.batch_tokens=512")
 
@@ -80,8 +82,8 @@ def test_no_smaller_batch_is_suggested_that_has_as_much_padding() -> None:
 
 def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
     on_gpu = situation(
-        machine=machine(device="cuda"), num_batches=10_000, fixed_bytes=GIGABYTE,
-        is_compiled=True, may_record=False,
+        "runtime.compile=true", "runtime.cuda_graphs=true",
+        machine=machine_facts(device="cuda"), num_batches=10_000, fixed_bytes=GIGABYTE,
     )  # fmt: skip
     memory = PeakMemory(GIGABYTE, 9 * GIGABYTE, 18 * GIGABYTE, 100 * GIGABYTE)
     [found] = training_suggestions(figures(memory=memory, share_of_peak=0.1), on_gpu)
@@ -94,14 +96,16 @@ def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
 
 def test_accumulated_batches_become_fewer_and_larger_so_that_the_update_stays() -> None:
     slow_loop = figures({"other": 0.3, "backward": 0.7}, batches_per_update=8.0)
-    [found] = training_suggestions(slow_loop, situation(accumulate=8, num_batches=10_000))
+    [found] = training_suggestions(
+        slow_loop, situation("training.accumulate=8", num_batches=10_000)
+    )
     assert found.overrides == ("training.batch_tokens=16384", "training.accumulate=2")
     assert found.least_gain < 1.1
 
 
 def test_larger_batches_leave_an_update_of_a_given_number_of_tokens_as_it_is() -> None:
     slow_loop = figures({"other": 0.3, "backward": 0.7}, batches_per_update=3.0)
-    fixed = situation(update_tokens=9000, num_batches=10_000)
+    fixed = situation("training.update_tokens=9000", num_batches=10_000)
     [found] = training_suggestions(slow_loop, fixed)
     assert found.what == (
         "raise training.batch_tokens to 12,000 (an update keeps its size of about 9,000 target tokens)"
@@ -112,12 +116,12 @@ def test_larger_batches_leave_an_update_of_a_given_number_of_tokens_as_it_is() -
     assert training_suggestions(one_batch, fixed) == [], "a larger batch would be a larger update"
 
 
-@pytest.mark.parametrize("sizes", [{"accumulate": 8}, {"update_tokens": 9000}])
+@pytest.mark.parametrize("size", ["training.accumulate=8", "training.update_tokens=9000"])
 def test_a_slow_optimizer_does_not_speak_for_larger_batches_if_the_update_keeps_its_size(
-    sizes: dict[str, int],
+    size: str,
 ) -> None:
     slow_optimizer = figures({"optimizer": 0.3, "backward": 0.7}, batches_per_update=8.0)
-    assert training_suggestions(slow_optimizer, situation(num_batches=10_000, **sizes)) == []
+    assert training_suggestions(slow_optimizer, situation(size, num_batches=10_000)) == []
 
 
 def test_larger_batches_are_not_suggested_where_they_do_not_fit_or_are_the_corpus() -> None:
@@ -131,7 +135,7 @@ def test_larger_batches_are_not_suggested_where_they_do_not_fit_or_are_the_corpu
 
 
 def test_a_gpu_tries_compiled_layers() -> None:
-    on_gpu = situation(machine=machine(device="cuda"))
+    on_gpu = situation(machine=machine_facts(device="cuda"))
     assert [one.overrides for one in training_suggestions(figures(), on_gpu)] == [
         ("runtime.compile=true",)
     ]
@@ -139,12 +143,18 @@ def test_a_gpu_tries_compiled_layers() -> None:
 
 def test_a_gpu_that_is_far_below_its_peak_tries_cuda_graphs() -> None:
     slow = figures(share_of_peak=0.03)
-    on_gpu = situation(machine=machine(device="cuda"), is_compiled=True)
+    on_gpu = situation("runtime.compile=true", machine=machine_facts(device="cuda"))
     [found] = training_suggestions(slow, on_gpu)
     assert found.overrides == ("runtime.cuda_graphs=true",)
     assert found.because.startswith("the matrix products reach only 3% of the peak")
     assert training_suggestions(figures(share_of_peak=0.3), on_gpu) == []
-    assert training_suggestions(slow, replace(on_gpu, may_record=False)) == []
+    assert (
+        training_suggestions(
+            slow,
+            situation("runtime.compile=true", "model.layer_dropout=0.1", machine=on_gpu.machine),
+        )
+        == []
+    )
     assert training_suggestions(slow, situation()) == [], "a CPU has no CUDA graphs"
 
 

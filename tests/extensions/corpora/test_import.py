@@ -3,6 +3,7 @@
 import gzip
 import json
 import zipfile
+from datetime import datetime
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -11,8 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer_cli.data.unknown_files import Wishes
+from transformer_cli.extensions.corpora.importing import import_pairs
 from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
 from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx
+from transformer_cli.process.errors import DataError
 
 from ...launcher import Finished, Tfm
 
@@ -54,6 +58,75 @@ def imported(tfm: Tfm, *arguments: str) -> Finished:
 def pairs(tfm: Tfm) -> list[tuple[str, ...]]:
     text = (tfm.folder / "out.tsv").read_text(encoding="utf-8")
     return [tuple(line.split("\t")) for line in text.removesuffix("\n").split("\n")]
+
+
+def test_a_device_and_a_folder_are_told_as_what_they_are(tmp_path: Path) -> None:
+    for path, kind in ((Path("/dev/null"), "a pipe or device"), (tmp_path, "a folder")):
+        with pytest.raises(DataError, match=kind):
+            import_pairs([path], Wishes(), sheet=None, output=lambda _: ())
+
+
+def import_here(path: Path) -> list[str]:
+    """The lines of the TSV file that an import writes."""
+    output = path.with_name("out.tsv")
+    import_pairs(
+        [path],
+        Wishes(source_language="en", target_language="it"),
+        sheet=None,
+        output=lambda _: (output,),
+    )
+    return output.read_text(encoding="utf-8").splitlines()
+
+
+def test_errors_of_formulas_are_no_text_and_a_day_has_no_hour(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    rows = [
+        ("English", "Italian"), ("Good morning.", "Buongiorno."), ("The train is late.", "#N/A"),
+        ("#REF!", "Il treno è in ritardo."), (datetime(2020, 1, 2), "2 gennaio"),
+    ]  # fmt: skip
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    assert import_here(tmp_path / "a.xlsx") == [
+        "Good morning.\tBuongiorno.",
+        "2020-01-02\t2 gennaio",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "zip"])
+def test_an_error_about_an_unpacked_file_names_the_one_that_was_given(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / f"a.{kind}"
+    rows = [
+        ("Glossary of the hotel", None), ("English", "Italian"), ("The car is red.", "La macchina è rossa."),
+        ("Good morning.", "Buongiorno."), ("The hotel is small.", "L'albergo è piccolo."),
+    ]  # fmt: skip
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(path)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            text = "".join("\t".join(filter(None, row)) + "\n" for row in rows)
+            archive.writestr("inside.tsv", text)
+    with pytest.raises(DataError) as refusal:
+        import_here(path)
+    named = f"{path}: " if kind == "xlsx" else f"{path}: inside.tsv: "
+    assert refusal.value.message.startswith(
+        f"{named}its first row has 1 column (Glossary of the hotel)"
+    )
+
+
+def test_a_memory_without_a_complete_unit_is_told_what_a_unit_needs(tmp_path: Path) -> None:
+    unit = '<tu><tuv xml:lang="en"/><tuv xml:lang="it"><seg>Ciao</seg></tuv></tu>'
+    (tmp_path / "a.tmx").write_text(
+        f'<tmx version="1.4"><header srclang="en"/><body>{unit}</body></tmx>'
+    )
+    with pytest.raises(DataError, match="an empty side: 1") as refusal:
+        import_here(tmp_path / "a.tmx")
+    assert str(refusal.value.hint).startswith("each unit must have text in both languages")
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16", "ISO-8859-1"])

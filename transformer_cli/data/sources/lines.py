@@ -269,6 +269,8 @@ HOW_TO_CONVERT = (
     "a spreadsheet: save as CSV UTF-8)"
 )
 
+HALF_CHARACTER = r"in JSON, an escape from \ud800 to \udfff without its other half is no character: repair the row"
+_HALF_CHARACTER = re.compile(rb"\xed[\xa0-\xbf]")
 _HOW_TO_NAME = "name the encoding of the corpus (encoding: windows-1252 under data.corpora; tfm init finds it out)"
 
 
@@ -442,9 +444,11 @@ def decode_pairs(
             damage = _first_damage(source, f"{places[0]}:{line}", encoding)
             damage = damage or _first_damage(target, f"{places[1]}:{line}", encoding)
             if policy == "error":
+                is_half = _HALF_CHARACTER.search(source) or _HALF_CHARACTER.search(target)
+                how = HALF_CHARACTER if is_half else f"{_HOW_TO_NAME}; or {HOW_TO_CONVERT}"
                 raise NotUtf8Error(
                     f"{damage} is not {name}",
-                    hint=f"{_HOW_TO_NAME}; or {HOW_TO_CONVERT}, or set data.undecodable to skip or replace",
+                    hint=f"{how}, or set data.undecodable to skip or replace",
                 ) from None
             if policy == "skip":
                 report.skip(f"not {name}", damage)

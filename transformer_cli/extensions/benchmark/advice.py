@@ -1,7 +1,10 @@
 """Suggested changes of settings, and the trials that show whether they help."""
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import torch
 
@@ -9,6 +12,8 @@ from transformer_cli.config import RuntimeConfig
 from transformer_cli.extensions.benchmark.measuring import Spread
 from transformer_cli.process.device import Machine, num_usable_cpus, prepare_machine
 from transformer_cli.process.errors import TfmError
+
+logger = logging.getLogger(__name__)
 
 LEAST_GAIN = 1.03
 """Below this factor a trial cannot tell a gain from noise."""
@@ -60,28 +65,46 @@ def worth_trying(found: Iterable[Suggestion | None]) -> list[Suggestion]:
     return sorted(worth, key=lambda one: one.expected, reverse=True)
 
 
+class Measurable(Protocol):
+    """A model that is measured with the settings of a config."""
+
+    @property
+    def machine(self) -> Machine: ...
+
+    @property
+    def num_threads(self) -> int: ...
+
+
+Measured = TypeVar("Measured", bound=Measurable)
+
+
 def tried(
     suggestion: Suggestion,
-    before: Callable[[], float],
-    after: Callable[[], float],
+    subject: Measured,
+    changed: Callable[[Sequence[str]], AbstractContextManager[Measured]],
+    speed: Callable[[Measured, str], float],
     *,
     num_turns: int,
-    unit: str,
 ) -> Trial:
     """The trial of a suggestion. Noise of the machine changes slowly, so it disturbs both measurements of a turn alike.
 
     Args:
         suggestion: the change.
-        before, after: measure target tokens per unit of time, without the change and with it.
+        subject: what is measured without the change.
+        changed: makes the same with other settings.
+        speed: measures target tokens per second or per CPU-second.
         num_turns: how often both are measured.
-        unit: second or CPU-second.
     """
-    ratios: list[float] = []
+    logger.info("trying %s", " ".join(suggestion.overrides))
+    unit, ratios = "second", list[float]()
     try:
-        before(), after()  # warms up
-        while len(ratios) < num_turns and min(ratios, default=1.0) > HOPELESS:
-            speed_before = before()
-            ratios.append(after() / speed_before)
+        with changed(suggestion.overrides) as other:
+            if subject.machine.device.type == "cpu" and other.num_threads == subject.num_threads:
+                unit = "CPU-second"  # other programs disturb it less
+            speed(subject, unit), speed(other, unit)  # warms up
+            while len(ratios) < num_turns and min(ratios, default=1.0) > HOPELESS:
+                before = speed(subject, unit)
+                ratios.append(speed(other, unit) / before)
     except TfmError as error:
         return Trial(suggestion, None, unit=unit, failure=error.message)
     spread = Spread.of(ratios)
@@ -133,10 +156,6 @@ class MachineFacts:
         is_fast = automatic.precision == torch.bfloat16
         is_float32 = machine.precision == torch.float32
         return cls(kind, torch.get_num_threads(), num_usable_cpus(), is_float32 and is_fast)
-
-    def unit(self, *, changes_threads: bool) -> str:
-        """The unit of time of a trial: CPU-seconds if they are comparable, because other programs disturb them less."""
-        return "CPU-second" if self.device == "cpu" and not changes_threads else "second"
 
 
 def other_precision(facts: MachineFacts) -> Suggestion | None:

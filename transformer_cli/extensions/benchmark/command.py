@@ -85,9 +85,12 @@ def benchmark(
     if compare is not None and (decode or overrides):
         raise UsageError("--compare only reads two files: it takes neither --decode nor --set")
     from transformer_cli.commands.output import show
-    from transformer_cli.extensions.benchmark.comparison import benchmark_json, compare_benchmarks
     from transformer_cli.extensions.benchmark.decoding import measure_decoding
-    from transformer_cli.extensions.benchmark.tables import decoding_lines, training_lines
+    from transformer_cli.extensions.benchmark.report import (
+        benchmark_json,
+        compare_benchmarks,
+        report_lines,
+    )
     from transformer_cli.extensions.benchmark.training import measure_training
     from transformer_cli.process.messages import talk_on_stderr
 
@@ -104,9 +107,10 @@ def benchmark(
             "figures": [row._asdict() | {"ratio": row.ratio} for row in found.rows],
         }
         show(facts, found.lines(), as_json=as_json)
-    elif decode:
-        settings, of_decoding = measure_decoding(config, run, overrides or [])
-        show(benchmark_json(settings, of_decoding), decoding_lines(of_decoding), as_json=as_json)
-    elif config is not None:
-        settings, of_training = measure_training(config, overrides or [], num_updates=updates)
-        show(benchmark_json(settings, of_training), training_lines(of_training), as_json=as_json)
+        return
+    if decode:
+        measured = benchmark_json(*measure_decoding(config, run, overrides or []))
+    else:
+        assert config is not None
+        measured = benchmark_json(*measure_training(config, overrides or [], num_updates=updates))
+    show(measured, report_lines(measured), as_json=as_json)

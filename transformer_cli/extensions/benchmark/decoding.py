@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, load_config
@@ -26,8 +26,10 @@ from transformer_cli.extensions.benchmark.measuring import (
     Phase,
     ProductSpeed,
     Spread,
+    flop_per_second,
     measure_products,
     peak_memory,
+    peak_of,
     phases_of,
     start_measuring,
 )
@@ -39,7 +41,6 @@ from transformer_cli.extensions.benchmark.timed_translation import (
 )
 from transformer_cli.extensions.benchmark.training import data_to_measure
 from transformer_cli.process.device import prepare_machine
-from transformer_cli.process.errors import TfmError
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +58,6 @@ class DecodingPacing:
 
     round_seconds: float = 1.0
     """The number of lines is chosen so that greedy search takes about this time for them."""
-    trial_seconds: float = 0.5
-    """The same in trials."""
     max_lines: int = 2000
     num_rounds: int = 4
     product_seconds: float = 0.5
@@ -155,13 +154,27 @@ def benchmark_decoding(
     logger.info("measuring the speed of matrix products")
     own_shape = _own_shape(subject, first)
     products = measure_products(subject.machine, own_shape, seconds=pacing.product_seconds)
-    peak = max(products, key=lambda product: product.flop_per_second.median)
+    peak = peak_of(products)
     start_measuring(subject.machine.device)
     greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))
     memory = peak_memory(subject.machine.device)
     facts = MachineFacts.of(subject.machine)
     worth = decoding_suggestions(beam, facts, subject.config.decoding.batch_tokens, len(lines))
-    trials = [_tried(one, subject, lines, beam_size, pacing) for one in worth[: pacing.num_trials]]
+
+    def tokens_per(one: Subject, unit: str) -> float:
+        found = one.translate(lines, beam_size)
+        return found.target_tokens / found.spent(unit)
+
+    trials = [
+        tried(
+            one,
+            subject,
+            lambda overrides: nullcontext(subject.changed(overrides)),
+            tokens_per,
+            num_turns=pacing.num_turns,
+        )
+        for one in worth[: pacing.num_trials]
+    ]
     of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
     engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
     return DecodingBenchmark(
@@ -213,10 +226,7 @@ def _measured(
         for _ in range(max(1, pacing.num_rounds // 2))
     ]
     flop_of_round = flop_counter(subject.model, trains=False)(rounds[0].work)
-    flop_per_second = Spread.of(
-        flop_of_round / (r.cpu_seconds if subject.machine.device.type == "cpu" else r.seconds)
-        for r in rounds
-    )
+    speed = flop_per_second([flop_of_round] * len(rounds), rounds, subject.machine.device)
     first = rounds[0]
     laps = [
         {name: seconds / one.num_batches for name, seconds in one.phases.items()}
@@ -234,32 +244,9 @@ def _measured(
         batch_milliseconds=Spread.of(1000.0 * sum(lap.values()) for lap in laps),
         phases=phases_of(laps, PHASES),
         flop_per_target_token=flop_of_round / max(first.target_tokens, 1),
-        flop_per_second=flop_per_second,
-        share_of_peak=flop_per_second.median / peak.flop_per_second.median,
+        flop_per_second=speed,
+        share_of_peak=speed.median / peak.flop_per_second.median,
     )
-
-
-def _tried(
-    suggestion: Suggestion,
-    subject: Subject,
-    lines: Sequence[str],
-    beam_size: int,
-    pacing: DecodingPacing,
-) -> Trial:
-    logger.info("trying %s", " ".join(suggestion.overrides))
-    try:
-        other = subject.changed(suggestion.overrides)
-    except TfmError as error:
-        return Trial(suggestion, None, failure=error.message)
-    changes_threads = other.num_threads != subject.num_threads
-    unit = MachineFacts.of(subject.machine).unit(changes_threads=changes_threads)
-
-    def tokens_per(one: Subject) -> float:
-        found = one.translate(lines, beam_size)
-        return found.target_tokens / (found.cpu_seconds if unit == "CPU-second" else found.seconds)
-
-    before, after = (partial(tokens_per, one) for one in (subject, other))
-    return tried(suggestion, before, after, num_turns=pacing.num_turns, unit=unit)
 
 
 def decoding_limit(greedy: SearchFigures, beam: SearchFigures) -> str:

@@ -10,7 +10,7 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Request, length_batches
 from transformer_cli.decoding.loading import OTHER_ENGINES
 from transformer_cli.extensions.benchmark.measuring import Spread, processor_name, wait_for
-from transformer_cli.extensions.benchmark.timed_translation import Subject
+from transformer_cli.extensions.benchmark.timed_translation import Subject, TimedRound
 from transformer_cli.process.errors import TfmError
 from transformer_cli.process.imports import imported
 
@@ -102,12 +102,6 @@ class EngineTurns:
         }
 
 
-class _Turn(NamedTuple):
-    target_tokens: int
-    seconds: float
-    cpu_seconds: float
-
-
 def engines_in_turns(
     subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int
 ) -> EngineTurns:
@@ -126,7 +120,7 @@ def engines_in_turns(
     for beam_size in beam_sizes:
         logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
         options = subject.config.decoding.best_of_beam(beam_size)
-        turns: dict[tuple[str, str], list[_Turn]] = {}
+        turns: dict[tuple[str, str], list[TimedRound]] = {}
         for round_number in range(num_rounds + 1):
             for one in [*contestants]:
                 try:
@@ -144,15 +138,21 @@ def engines_in_turns(
 
 def _turn(
     translate: Translate, requests: Sequence[Request], options: DecodingConfig, subject: Subject
-) -> _Turn:
+) -> TimedRound:
     subject.take_threads()
     started_at, cpu_started_at = time.perf_counter(), time.process_time()
     num_tokens = translate(requests, options)
     wait_for(subject.machine.device)
-    return _Turn(num_tokens, time.perf_counter() - started_at, time.process_time() - cpu_started_at)
+    return TimedRound(
+        target_tokens=num_tokens,
+        seconds=time.perf_counter() - started_at,
+        cpu_seconds=time.process_time() - cpu_started_at,
+    )
 
 
-def _figures(turns: dict[tuple[str, str], list[_Turn]], beam_size: int) -> Iterator[EngineFigures]:
+def _figures(
+    turns: dict[tuple[str, str], list[TimedRound]], beam_size: int
+) -> Iterator[EngineFigures]:
     speeds = {
         name: [turn.target_tokens / turn.cpu_seconds for turn in of_one]
         for name, of_one in turns.items()

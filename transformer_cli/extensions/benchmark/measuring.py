@@ -6,15 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
+from transformer_cli.extensions.benchmark.flop import Work
 from transformer_cli.process.device import Machine, free_bytes, return_freed_memory
 
 Instant = Any
@@ -95,7 +96,8 @@ def wait_for(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
-class Spread(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Spread:
     """A tenth of the measurements lies below `low`, a tenth above `high`."""
 
     median: float
@@ -126,6 +128,29 @@ def phases_of(laps: Sequence[dict[str, float]], names: Sequence[str]) -> dict[st
         name: Phase(Spread.of(1000.0 * one for one in seconds), sum(seconds) / all_seconds)
         for name, seconds in found.items()
     }
+
+
+@dataclass(slots=True)
+class Timed:
+    """A piece of work and its time."""
+
+    work: Work = field(default_factory=Work)
+    """What was computed, without padding."""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds of each phase, in their order; they sum up to `seconds`."""
+
+    def spent(self, unit: str) -> float:
+        """The time as seconds or as CPU-seconds."""
+        return self.cpu_seconds if unit == "CPU-second" else self.seconds
+
+
+def flop_per_second(flops: Iterable[float], timed: Iterable[Timed], device: torch.device) -> Spread:
+    """On a CPU per CPU-second, so that other programs disturb less; on a GPU per second."""
+    unit = "CPU-second" if device.type == "cpu" else "second"
+    pairs = zip(flops, timed, strict=True)
+    return Spread.of(flop / one.spent(unit) for flop, one in pairs)
 
 
 PROCESS = Path("/proc/self")
@@ -222,6 +247,11 @@ class ProductSpeed:
     """m, k, n: (m, k) times (k, n)."""
     flop_per_second: Spread
     """On a CPU per CPU-second, so that other programs disturb less; on a GPU per second."""
+
+
+def peak_of(products: Iterable[ProductSpeed]) -> ProductSpeed:
+    """The fastest one."""
+    return max(products, key=lambda product: product.flop_per_second.median)
 
 
 def measure_products(

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -20,6 +20,7 @@ from transformer_cli.extensions.benchmark.flop import Work
 from transformer_cli.extensions.benchmark.measuring import (
     Observed,
     Stopwatch,
+    Timed,
     mark_nothing,
     wait_for,
 )
@@ -34,11 +35,9 @@ TEXT, ENCODER, DECODER, SEARCH = PHASES
 
 
 @dataclass(slots=True)
-class TimedRound:
-    """All lines, translated once: the size of the work and its time."""
+class TimedRound(Timed):
+    """All lines, translated once. The target tokens of its work are the rows of all decoder steps, several per sentence in a beam."""
 
-    work: Work = field(default_factory=Work)
-    """What was computed: its target tokens are the rows of all decoder steps, several per sentence in a beam."""
     source_tokens: int = 0
     target_tokens: int = 0
     """Target tokens of the best hypotheses, [EOS] included."""
@@ -46,10 +45,6 @@ class TimedRound:
     """Source tokens with padding."""
     num_batches: int = 0
     num_steps: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    phases: dict[str, float] = field(default_factory=dict)
-    """Seconds of each phase; they sum up to `seconds`."""
 
 
 def translate_round(

@@ -1,9 +1,9 @@
 """Timed training updates: the loop and the batches of `tfm train`, with wrappers and hooks that measure them."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -17,10 +17,11 @@ from transformer_cli.acceleration.accelerate import (
 from transformer_cli.acceleration.recorded_passes import RecordedPasses
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
+from transformer_cli.config.loading import override_settings
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.updates import Batch, Updates
-from transformer_cli.extensions.benchmark.flop import Work, work_of_batch
-from transformer_cli.extensions.benchmark.measuring import Observed, Stopwatch, mark_nothing
+from transformer_cli.extensions.benchmark.flop import work_of_batch
+from transformer_cli.extensions.benchmark.measuring import Observed, Stopwatch, Timed, mark_nothing
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.process.device import prepare_machine
 from transformer_cli.training.batch_size import with_fitting_batches
@@ -45,20 +46,15 @@ MOST_ROUNDS_OF_PREPARATION = 10
 
 
 @dataclass(slots=True)
-class TimedUpdate:
+class TimedUpdate(Timed):
     """One update: its size and its time."""
 
-    work: Work = field(default_factory=Work)
     num_batches: int = 0
     num_tokens: int = 0  # of source and target
     num_cells: int = 0  # the same with padding
     num_sentences: int = 0
     largest_batch: int = 0  # positions on its longer side, as training.batch_tokens counts them
     num_halvings: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    phases: dict[str, float] = field(default_factory=dict)
-    """Seconds of each phase, in their order; they sum up to `seconds`."""
 
     def add(self, batch: Batch, *, num_cells: int | None = None) -> None:
         """Count a batch of this update; `num_cells` are all its positions on both sides, if it is padded further."""
@@ -96,6 +92,17 @@ class Trainee:
         place = RunFolder(folder)
         self.session = TrainingSession.open(place, self.config, data, self.machine, ALONE)
         self.progress = self.session.progress
+        self._data, self._folder = data, folder
+
+    @contextmanager
+    def changed(self, overrides: Sequence[str]) -> Iterator["Trainee"]:
+        """A model that is trained with other settings, until the end of the block; its shapes are prepared."""
+        other = Trainee(override_settings(self.config, overrides), self._data, self._folder)
+        try:
+            other.prepare_shapes()
+            yield other
+        finally:
+            other.close()
 
     def prepare_shapes(self) -> None:
         """Train until no batch needs a compilation or a recording any more, because these take long.

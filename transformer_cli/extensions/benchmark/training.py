@@ -2,16 +2,14 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
-from transformer_cli.config.loading import override_settings
 from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
 from transformer_cli.data.sources.corpus import is_streaming
@@ -34,8 +32,10 @@ from transformer_cli.extensions.benchmark.measuring import (
     ProductSpeed,
     Spread,
     bytes_in_use,
+    flop_per_second,
     measure_products,
     peak_memory,
+    peak_of,
     phases_of,
     start_measuring,
 )
@@ -50,7 +50,6 @@ from transformer_cli.process.device import (
     require_cuda_graphs,
     require_training_precision,
 )
-from transformer_cli.process.errors import TfmError
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import remove
 from transformer_cli.training.initial_weights import load_initial_model
@@ -122,27 +121,29 @@ class TrainingFigures:
 class Situation:
     """Settings and facts, beside the figures, on which a suggestion depends."""
 
+    config: Config
     machine: MachineFacts
-    batch_setting: str
-    """training.batch_tokens or training.batch_sentences."""
-    batch_size: int
-    accumulate: int
-    update_tokens: int | None
-    """training.update_tokens, which fixes the target tokens of an update."""
     num_batches: int
     """Of an epoch."""
     fixed_bytes: int
     """Memory that does not grow with the batch: libraries, weights, gradients and the optimizer's state."""
-    is_compiled: bool
-    may_record: bool
-    """Whether runtime.cuda_graphs can be set, and is not."""
     padding_at: Mapping[int, float]
     """The share of padding for other values of training.batch_tokens."""
 
     @property
+    def batch(self) -> tuple[str, int]:
+        """The setting of the size of a batch, and its value."""
+        training = self.config.training
+        assert training.batch_tokens != "auto"  # a number was found when the trainee was made
+        if training.batch_tokens is not None:
+            return "training.batch_tokens", training.batch_tokens
+        return "training.batch_sentences", training.batch_sentences or 1
+
+    @property
     def keeps_update(self) -> bool:
         """Whether an update keeps its size when batches are larger: it then consists of fewer batches."""
-        return self.accumulate > 1 or self.update_tokens is not None
+        training = self.config.training
+        return training.accumulate > 1 or training.update_tokens is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +221,24 @@ def benchmark_training(
         num_parameters = sum(parameter.numel() for parameter in model.parameters())
         fixed = bytes_in_use(trainee.machine.device) + 3 * sum(p.nbytes for p in model.parameters())
         figures = _measured(trainee, pacing)
-        situation = _situation(trainee, data, fixed)
+        situation = Situation(
+            trainee.config,
+            MachineFacts.of(trainee.machine),
+            num_batches=sum(1 for _ in trainee.session.experiment.updates.order.batches(0)),
+            fixed_bytes=fixed,
+            padding_at=_padding_of_smaller_batches(trainee, data),
+        )
         worth = training_suggestions(figures, situation)[: pacing.num_trials]
-        trials = [_tried(one, trainee, data, folder, pacing) for one in worth]
+
+        def tokens_per(one: Trainee, unit: str) -> float:
+            updates = one.train(pacing.turn_seconds)
+            spent = sum(update.spent(unit) for update in updates)
+            return sum(update.work.target_tokens for update in updates) / spent
+
+        trials = [
+            tried(one, trainee, trainee.changed, tokens_per, num_turns=pacing.num_turns)
+            for one in worth
+        ]
     concluded = conclusion(training_limit(figures), trials)
     return TrainingBenchmark(machine, num_parameters, figures, trials, concluded)
 
@@ -247,9 +263,7 @@ def _measured(trainee: Trainee, pacing: TrainingPacing) -> TrainingFigures:
     flop_of = flop_counter(trainee.session.experiment.model, trains=True)
     num_predictions = 1 if trainee.config.training.r_drop is None else 2  # of each pair
     flops = [num_predictions * flop_of(update.work) for update in speed]
-    spent = [u.cpu_seconds if device.type == "cpu" else u.seconds for u in speed]
-    flop_per_second = Spread.of(one / seconds for one, seconds in zip(flops, spent, strict=True))
-    peak = max(products, key=lambda product: product.flop_per_second.median)
+    flop_speed, peak = flop_per_second(flops, speed, device), peak_of(products)
     return TrainingFigures(
         num_updates=len(speed),
         target_tokens_per_second=Spread.of(u.work.target_tokens / u.seconds for u in speed),
@@ -262,31 +276,10 @@ def _measured(trainee: Trainee, pacing: TrainingPacing) -> TrainingFigures:
         memory=memory,
         num_halvings=sum(update.num_halvings for update in (*speed, *phases)),
         flop_per_target_token=sum(flops) / sum(u.work.target_tokens for u in speed),
-        flop_per_second=flop_per_second,
+        flop_per_second=flop_speed,
         products=tuple(products),
         peak=peak,
-        share_of_peak=flop_per_second.median / peak.flop_per_second.median,
-    )
-
-
-def _situation(trainee: Trainee, data: PreparedData, fixed_bytes: int) -> Situation:
-    config, training, runtime = trainee.config, trainee.config.training, trainee.config.runtime
-    assert training.batch_tokens != "auto"  # a number was found when the trainee was made
-    by_tokens = training.batch_tokens is not None
-    order = trainee.session.experiment.updates.order
-    return Situation(
-        machine=MachineFacts.of(trainee.machine),
-        batch_setting="training.batch_tokens" if by_tokens else "training.batch_sentences",
-        batch_size=training.batch_tokens or training.batch_sentences or 1,
-        accumulate=training.accumulate,
-        update_tokens=training.update_tokens,
-        num_batches=sum(1 for _ in order.batches(0)),
-        fixed_bytes=fixed_bytes,
-        is_compiled=runtime.compile,
-        may_record=not config.model.layer_dropout
-        and runtime.sharding == "none"
-        and not runtime.cuda_graphs,
-        padding_at=_padding_of_smaller_batches(trainee, data),
+        share_of_peak=flop_speed.median / peak.flop_per_second.median,
     )
 
 
@@ -304,38 +297,6 @@ def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[in
             order = epoch_order(data.train.lengths, data.train.corpus_sizes, changed)
             found[tokens] = padding_share(order, max_batches=200)
     return found
-
-
-def _tried(
-    suggestion: Suggestion,
-    trainee: Trainee,
-    data: PreparedData,
-    folder: Path,
-    pacing: TrainingPacing,
-) -> Trial:
-    """Train with and without the change, in turns."""
-    logger.info("trying %s", " ".join(suggestion.overrides))
-    try:
-        changed = override_settings(trainee.config, suggestion.overrides)
-        other = Trainee(changed, data, folder)
-    except TfmError as error:
-        return Trial(suggestion, None, failure=error.message)
-    changes_threads = other.num_threads != trainee.num_threads
-    unit = MachineFacts.of(trainee.machine).unit(changes_threads=changes_threads)
-
-    def tokens_per_unit(one: Trainee) -> float:
-        updates = one.train(pacing.turn_seconds)
-        spent = sum(u.cpu_seconds if unit == "CPU-second" else u.seconds for u in updates)
-        return sum(update.work.target_tokens for update in updates) / spent
-
-    before, after = (partial(tokens_per_unit, one) for one in (trainee, other))
-    try:
-        other.prepare_shapes()
-        return tried(suggestion, before, after, num_turns=pacing.num_turns, unit=unit)
-    except TfmError as error:
-        return Trial(suggestion, None, unit=unit, failure=error.message)
-    finally:
-        other.close()
 
 
 def training_limit(figures: TrainingFigures) -> str:
@@ -357,27 +318,23 @@ def training_limit(figures: TrainingFigures) -> str:
 
 def training_suggestions(figures: TrainingFigures, situation: Situation) -> list[Suggestion]:
     """What is worth a trial, the largest expected gain first."""
-    return worth_trying(rule(figures, situation) for rule in RULES)
-
-
-def _precision(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    return other_precision(situation.machine)
-
-
-def _threads(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    return other_threads(situation.machine)
+    of_machine = (other_precision(situation.machine), other_threads(situation.machine))
+    rules = (_compiling, _cuda_graphs, _core_for_data, _padding, _larger_batches)
+    return worth_trying([*of_machine, *(rule(figures, situation) for rule in rules)])
 
 
 def _compiling(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    if situation.machine.device != "cuda" or situation.is_compiled:
+    if situation.machine.device != "cuda" or situation.config.runtime.compile:
         return None
     because = "the layers are not compiled"
     return Suggestion(because, "set runtime.compile=true", ("runtime.compile=true",), 1.2)
 
 
 def _cuda_graphs(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    share = figures.share_of_peak
-    if situation.machine.device != "cuda" or not situation.may_record or share > SMALL_SHARE:
+    share, runtime = figures.share_of_peak, situation.config.runtime
+    may_record = runtime.sharding == "none" and not situation.config.model.layer_dropout
+    is_open = may_record and not runtime.cuda_graphs
+    if situation.machine.device != "cuda" or not is_open or share > SMALL_SHARE:
         return None
     because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
     gain = min(2.0, SMALL_SHARE / max(share, 0.01))
@@ -402,7 +359,7 @@ def _padding(figures: TrainingFigures, situation: Situation) -> Suggestion | Non
     because = f"padding is {now:.0%} of a batch"
     overrides: tuple[str, ...] = (f"training.batch_tokens={batch_tokens}",)
     verb = "lower training.batch_tokens to"
-    if situation.batch_setting == "training.batch_sentences":
+    if situation.batch[0] == "training.batch_sentences":
         overrides = ("training.batch_sentences=null", *overrides)
         verb = "replace training.batch_sentences by training.batch_tokens:"
     what = f"{verb} {batch_tokens:,}, which leaves {padding:.0%}"
@@ -411,7 +368,7 @@ def _padding(figures: TrainingFigures, situation: Situation) -> Suggestion | Non
 
 def _larger_batches(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
     factor = min(LARGEST_RAISE, _room_for_batches(figures, situation), situation.num_batches / 50)
-    if situation.update_tokens is not None:
+    if situation.config.training.update_tokens is not None:
         # One batch is the least; a larger one would make the update larger than the setting says.
         factor = min(factor, figures.batches_per_update)
     if factor < 1.5:
@@ -439,20 +396,20 @@ def _room_for_batches(figures: TrainingFigures, situation: Situation) -> float:
 
 def _raised(situation: Situation, factor: float) -> tuple[str, tuple[str, ...]]:
     """Larger batches, of which an update has fewer if its size is set; in words and as overrides."""
-    setting = situation.batch_setting
-    if situation.accumulate > 1:
-        accumulate = math.ceil(situation.accumulate / factor)
-        size = situation.batch_size * situation.accumulate // accumulate
+    (setting, before), training = situation.batch, situation.config.training
+    if training.accumulate > 1:
+        accumulate = math.ceil(training.accumulate / factor)
+        size = before * training.accumulate // accumulate
         changes = (f"{setting}={size}", f"training.accumulate={accumulate}")
         return (
             f"raise {setting} to {size:,} and lower training.accumulate to {accumulate}",
             changes,
         )
-    size = _rounded(situation.batch_size * factor)
-    if situation.update_tokens is not None:
-        effect = f"an update keeps its size of about {situation.update_tokens:,} target tokens"
+    size = _rounded(before * factor)
+    if training.update_tokens is not None:
+        effect = f"an update keeps its size of about {training.update_tokens:,} target tokens"
     else:
-        effect = f"an update then sees {size / situation.batch_size:.1f} times as many tokens"
+        effect = f"an update then sees {size / before:.1f} times as many tokens"
     return f"raise {setting} to {size:,} ({effect})", (f"{setting}={size}",)
 
 
@@ -460,15 +417,3 @@ def _rounded(number: float) -> int:
     """Two digits, then zeros; rounded down."""
     step: int = 10 ** max(0, len(str(int(number))) - 2)
     return int(number) // step * step
-
-
-Rule = Callable[[TrainingFigures, Situation], Suggestion | None]
-RULES: tuple[Rule, ...] = (
-    _precision,
-    _compiling,
-    _cuda_graphs,
-    _threads,
-    _core_for_data,
-    _padding,
-    _larger_batches,
-)

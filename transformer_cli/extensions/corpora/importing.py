@@ -1,13 +1,13 @@
 """Imports files of pairs: finds their format and languages, and writes text files or a TSV file."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.data.sources.lines import HOW_TO_CONVERT, TOO_LONG
+from transformer_cli.data.sources.lines import HALF_CHARACTER, HOW_TO_CONVERT, TOO_LONG
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import Wishes
 from transformer_cli.data.unknown_files import find_corpus
@@ -31,7 +31,7 @@ from transformer_cli.extensions.corpora.translation_memories import (
     pairs_of_tmx,
     pairs_of_xliff,
 )
-from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import staged_file
 from transformer_cli.text.languages import primary_language
@@ -59,6 +59,21 @@ class Imported:
     """Two text files, source and target; or one TSV file."""
     direction: Direction
     report: ImportReport
+
+
+@contextmanager
+def _named_as_given(path: Path, scratch: Path) -> Iterator[None]:
+    """Let errors about a file that was unpacked name the one that was given."""
+    try:
+        yield
+    except TfmError as error:
+        for inside in (f"{_table_of_sheet(path, scratch)}: ", f"{scratch}/"):
+            error.message = error.message.replace(inside, f"{path}: ")
+        raise
+
+
+def _table_of_sheet(path: Path, scratch: Path) -> Path:
+    return scratch / f"{path.stem}.tsv"
 
 
 class OpenSegments(NamedTuple):
@@ -90,10 +105,19 @@ def import_pairs(
         DataError: a file is damaged, dangerous, or has no pair in these languages; or its encoding is not clear.
     """
     for path in paths:
+        if path.is_dir():
+            raise DataError(
+                f"{path}: a folder, where a file is expected", hint="name the files in it"
+            )
+        if path.exists() and not path.is_file():
+            raise DataError(
+                f"{path}: a pipe or device; a corpus is read more than once",
+                hint="write it to a file first",
+            )
         if not path.is_file():
             raise MissingInputError(f"{path.absolute()}: no such file")
     report = ImportReport()
-    with scratch_folder() as scratch:
+    with scratch_folder() as scratch, _named_as_given(paths[0], scratch):
         segments, direction = open_segments(paths, wishes, sheet, report, scratch)
         files = output(direction)
         write_segments(segments, files, report, ", ".join(map(str, paths)), max_dropped_share)
@@ -115,7 +139,7 @@ def open_segments(
         return _memory(paths[0], kind, wishes, report)
     if kind == "xlsx":
         require_extra("corpora", ("openpyxl",), purpose="tfm data import")
-        table = scratch / f"{paths[0].stem}.tsv"
+        table = _table_of_sheet(paths[0], scratch)
         sheet_as_tsv(paths[0], table, sheet)
         return _table([table], wishes, report, name=str(paths[0]))
     return _table(paths, wishes, report, name=str(paths[0]))
@@ -222,10 +246,13 @@ def write_segments(
             reasons = "; ".join(
                 f"{what}: {finding.count:,}" for what, finding in report.skipped.items()
             )
+            hint = "choose the languages with --source-language and --target-language"
+            if set(report.skipped) == {EMPTY}:
+                hint = "each unit must have text in both languages; other languages are chosen with --source-language and --target-language"
             raise DataError(
                 f"{name}: no pair was found in {report.num_units:,} units"
                 + (f"; {reasons}" if reasons else ""),
-                hint="choose the languages with --source-language and --target-language",
+                hint=hint,
             )
 
 
@@ -236,6 +263,8 @@ def _require_little_damage(report: ImportReport, name: str, max_share: float) ->
         return
     what = "; ".join(f"{what}, first {finding.example}" for what, finding in damaged.items())
     how = f"{HOW_TO_CONVERT}; or " if NOT_UTF_8 in damaged else ""
+    if how and ".json" in name:
+        how = f"{HALF_CHARACTER}; {how}"
     raise DataError(
         f"{name}: {num_damaged:,} of {report.num_units:,} units are damaged ({what}), more than the share of "
         f"{max_share:.0%} that may be left out; nothing was written",

@@ -1,6 +1,7 @@
 """Spreadsheets in XLSX: a sheet becomes a TSV file, whose columns are then found as those of any table."""
 
 import zipfile
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from transformer_cli.process.errors import DataError, TfmError
 MAX_BYTES = 4 << 30
 """A workbook that unpacks to more than this is refused."""
 _MAX_RATIO = 100
+_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
 
 
 def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
@@ -47,7 +49,7 @@ def _write(rows: Any, file: Any) -> None:
     """Write the rows, all with as many columns as the first."""
     num_columns, empty = 0, 0
     for row in rows:
-        cells = [one_line(str(cell)) if cell is not None else "" for cell in row]
+        cells = [_text_of(cell) for cell in row]
         num_columns = num_columns or len(cells)
         if not any(cells):
             empty += 1
@@ -55,6 +57,14 @@ def _write(rows: Any, file: Any) -> None:
         cells = [*cells, *[""] * num_columns][:num_columns]
         file.write("\n" * empty + "\t".join(cells) + "\n")
         empty = 0
+
+
+def _text_of(cell: Any) -> str:
+    """The text of a cell; empty for the error of a formula, such as #N/A."""
+    if cell is None or cell in _ERRORS:
+        return ""
+    is_day = isinstance(cell, datetime) and cell.time() == time()
+    return one_line(str(cell.date() if is_day else cell))
 
 
 def _sheet(workbook: Any, name: str | None, path: Path) -> Any:

@@ -28,7 +28,12 @@ from transformer_cli.extensions.exchange.verification import Agreement, Referenc
 from transformer_cli.process.device import prepare_machine
 from transformer_cli.process.errors import CannotCreateError, ConfigError, UsageError
 from transformer_cli.process.imports import require_extra
-from transformer_cli.storage import require_name_in_utf8, staged_file, staged_folder
+from transformer_cli.storage import (
+    require_name_in_utf8,
+    require_replaceable_folder,
+    staged_file,
+    staged_folder,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -176,9 +181,9 @@ def _check_quantization(quantization: Quantization | None, wanted: ExportFormat)
 def _check_output(output: Path, wanted: ExportFormat) -> None:
     """Refuse an output that cannot be written, or that would replace something else than an earlier export."""
     require_name_in_utf8(output)  # the other programs take it as text
-    if not output.absolute().parent.is_dir():
-        raise CannotCreateError(f"{output}: there is no folder {output.parent}")
     if wanted.suffix:
+        if not output.absolute().parent.is_dir():
+            raise CannotCreateError(f"{output}: there is no folder {output.parent}")
         if output.suffix != wanted.suffix:
             raise UsageError(
                 f"--output {output}: --to {wanted.name} makes a file whose name ends in {wanted.suffix}"
@@ -186,12 +191,7 @@ def _check_output(output: Path, wanted: ExportFormat) -> None:
         if output.is_dir():
             raise CannotCreateError(f"{output}: this is a folder; --to {wanted.name} makes a file")
         return
-    if output.is_symlink() or (output.exists() and not output.is_dir()):
-        raise CannotCreateError(f"{output}: exists, and is not a folder", hint=_OTHER_OUTPUT)
-    if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
-        raise CannotCreateError(
-            f"{output}: this folder is not empty, and not an earlier export", hint=_OTHER_OUTPUT
-        )
+    require_replaceable_folder(output, RECORD, "an earlier export", other=_OTHER_OUTPUT)
 
 
 def _record(

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from html import escape
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,16 +16,8 @@ from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, Hub
 from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
 from transformer_cli.decoding import Translator
+from transformer_cli.evaluation.curve_pictures import learning_curves, svg_of
 from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
-from transformer_cli.evaluation.report import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    Chart,
-    learning_curves,
-)
 from transformer_cli.evaluation.validation import DirectionReport, validate
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.imports import require_extra
@@ -49,9 +40,6 @@ NUM_JOINED = 5
 NUM_WORDS = 50
 NUM_WITH_ADDED = 25
 ADDED_NUMBERS = ("7", "42", "1998", "365,000", "10:30")
-_COLOURS = ("#0067b8", "#c25100", "#2e7d32", "#7b1fa2")
-_DASHES = ("none", "8 4", "2 4", "12 4 2 4")
-_ROW = 20
 
 
 class PreparationCount(NamedTuple):
@@ -193,8 +181,7 @@ def _reports(translator: Translator, records: RunRecords) -> list[DirectionRepor
 def _pictures(records: RunRecords) -> dict[str, str]:
     charts = [] if records.metrics_file is None else learning_curves(records.metrics_file)
     return {
-        f"curve-{chart.title.split()[0].lower().strip(',')}.svg": svg_picture(chart)
-        for chart in charts
+        f"curve-{chart.title.split()[0].lower().strip(',')}.svg": svg_of(chart) for chart in charts
     }
 
 
@@ -471,40 +458,3 @@ def _texts(translator: Translator, lines: Sequence[str]) -> list[str]:
 
 def _chrf(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> float:
     return score_corpus(_texts(translator, sources), references, ["chrf"])[0].value
-
-
-def svg_picture(chart: Chart) -> str:
-    """The picture, with a white ground and a legend."""
-    height = HEIGHT + _ROW * (len(chart.lines) + 1)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_ROW} {WIDTH} {height + _ROW}" '
-        f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(chart.title)}">',
-        f'<rect y="{-_ROW}" width="{WIDTH}" height="{height + _ROW}" fill="#ffffff"/>',
-        f'<text x="{LEFT}" y="-4" font-weight="bold">{escape(chart.title)}</text>',
-    ]
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    for tick in chart.y_ticks:
-        y = f"{tick.position:.1f}"
-        parts.append(f'<path d="M{LEFT} {y}H{right}" stroke="#dddddd"/>')
-        parts.append(
-            f'<text x="{LEFT - 6}" y="{y}" dy="4" text-anchor="end">{escape(tick.label)}</text>'
-        )
-    for tick in chart.x_ticks:
-        parts.append(
-            f'<text x="{tick.position:.1f}" y="{bottom + 18}" text-anchor="middle">{escape(tick.label)}</text>'
-        )
-    middle = (LEFT + right) / 2
-    parts.append(
-        f'<text x="{middle:.0f}" y="{bottom + 38}" text-anchor="middle">{escape(chart.x_label)}</text>'
-    )
-    for number, line in enumerate(chart.lines):
-        style = f'stroke="{_COLOURS[number % 4]}" stroke-dasharray="{_DASHES[number % 4]}" stroke-width="2" fill="none"'
-        parts.append(f'<polyline points="{line.points}" {style}/>')
-        for x, y_ in line.markers:
-            parts.append(
-                f'<circle cx="{x:.1f}" cy="{y_:.1f}" r="3" fill="{_COLOURS[number % 4]}"/>'
-            )
-        y = str(HEIGHT + _ROW * number)
-        parts.append(f'<path d="M{LEFT} {y}h32" {style}/>')
-        parts.append(f'<text x="{LEFT + 40}" y="{y}" dy="4">{escape(line.name)}</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"

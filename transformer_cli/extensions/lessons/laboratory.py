@@ -27,11 +27,10 @@ from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.confidence import Calibration, calibration_on
+from transformer_cli.evaluation.curve_pictures import color_of, draw_line
 from transformer_cli.evaluation.synthetic_tasks import ExactMatch, exact_matches
 from transformer_cli.evaluation.validation import ValidationReport
 from transformer_cli.extensions.lessons.ablations import SMALL_MACHINE, Ablation, Variant
-from transformer_cli.extensions.lessons.drawing.curve_figure import color_of, draw_line
-from transformer_cli.extensions.lessons.drawing.theme import LIGHT
 from transformer_cli.model import Transformer, layers
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.embeddings import Rotation
@@ -323,7 +322,7 @@ def _draw_curves(axes: Axes, outcomes: Sequence[VariantOutcome]) -> None:
             continue
         folders.append(outcome.folder)
         losses = finite(read_series(RunFolder(outcome.folder).metrics_file).training["loss"])
-        draw_line(axes, [*losses], [*losses.values()], number, LIGHT, label=outcome.label)
+        draw_line(axes, [*losses], [*losses.values()], number, label=outcome.label)
     axes.set_xlabel("step")
     axes.set_title("training loss, nats per token", fontsize=10, loc="left")
     axes.grid(alpha=0.3)
@@ -336,7 +335,7 @@ def _draw_bars(axes: Axes, ablation: Ablation, outcomes: Sequence[VariantOutcome
     """The figure that shows the difference, as a bar for each variant."""
     measure = MEASURES[ablation.drawn]
     values = [outcome.figures[ablation.drawn] for outcome in outcomes]
-    colours = [color_of(number, LIGHT) for number in range(len(outcomes))]
+    colours = [color_of(number) for number in range(len(outcomes))]
     bars = axes.barh([outcome.label for outcome in outcomes], values, color=colours, height=0.5)
     axes.bar_label(bars, fmt=f"%.{measure.digits}f", padding=4)
     axes.set_title(measure.title, fontsize=10, loc="left")

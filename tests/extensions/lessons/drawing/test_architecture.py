@@ -65,12 +65,10 @@ def test_tied_tables_are_joined(tied: str, num_tables: int, num_links: int) -> N
 
 
 def test_a_shared_vocabulary_is_one_box_and_two_vocabularies_are_two() -> None:
-    assert "one tokenizer for both: bpe, 37,000 tokens" in texts_of()
+    assert {"one tokenizer for both", "bpe, 37,000 tokens"} <= {*texts_of()}
     apart = texts_of("tokenizer.shared=false", "model.tie_embeddings=none")
-    assert [text for text in apart if "bpe" in text] == [
-        "source: bpe, 37,000 tokens",
-        "target: bpe, 37,000 tokens",
-    ]
+    assert {"source tokenizer", "target tokenizer"} <= {*apart}
+    assert apart.count("bpe, 37,000 tokens") == 2
 
 
 @pytest.mark.long
@@ -172,4 +170,4 @@ def test_the_wiring_of_the_config_is_marked() -> None:
     for placement in WIRINGS:
         figure = draw_picture("residuals", overrides=[f"model.norm_placement={placement}"])
         texts = {text.get_text(): text.get_position() for text in figure.get_axes()[0].texts}
-        assert texts["norm_placement of wmt14-en-de-base"][0] == texts[placement][0]
+        assert texts["in wmt14-en-de-base"][0] == texts[placement][0]

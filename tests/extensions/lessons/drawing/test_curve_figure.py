@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from transformer_cli.checkpoint.recorded_series import read_series
+from transformer_cli.evaluation.curve_pictures import drawing_settings
 from transformer_cli.extensions.lessons.drawing.curve_figure import (
     LINE_STYLES,
     Look,
@@ -17,7 +18,7 @@ from transformer_cli.extensions.lessons.drawing.curve_figure import (
 )
 from transformer_cli.extensions.lessons.drawing.curves import PlottedRun, grouped, panels_of
 from transformer_cli.extensions.lessons.drawing.pictures import bytes_of
-from transformer_cli.extensions.lessons.drawing.theme import DARK, LIGHT, drawing_settings
+from transformer_cli.extensions.lessons.drawing.theme import DARK, LIGHT
 
 from .recorded_runs import record_run
 
@@ -70,7 +71,9 @@ def test_runs_differ_in_colour_and_in_line_style_and_the_legend_names_them() -> 
     assert one.get_linestyle() != two.get_linestyle()
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["one", "two $x$"]
-    looks = {(color_of(run, DARK), str(LINE_STYLES[run % len(LINE_STYLES)])) for run in range(35)}
+    looks = {
+        (color_of(run, DARK.lines), str(LINE_STYLES[run % len(LINE_STYLES)])) for run in range(35)
+    }
     assert len(looks) == 35
 
 

@@ -16,6 +16,7 @@ from transformer_cli.extensions.lessons.drawing.curves import (
     grouped,
     metrics_of,
     panels_of,
+    value_rows,
     warn_of_gaps,
 )
 from transformer_cli.process.errors import UsageError
@@ -147,5 +148,11 @@ def test_runs_that_differ_only_in_the_seed_are_a_group_with_mean_and_range() -> 
     curve = only_curve(runs[0], "bleu", "validation")
     assert (curve.ys, curve.lows, curve.highs) == ([30.0, 60.0], [20.0, 40.0], [40.0, 80.0])
     assert only_curve(runs[0], "loss", "training").steps == [10, 20, 30, 40]
+    group, other = value_rows(runs, panels_of(runs, ["bleu"], "step"))
+    assert (group.final, group.final_range, group.best_range) == (60.0, (40.0, 80.0), (40.0, 80.0))
+    assert group.shown()["final"] == "60 (40 to 80)"
+    assert group.facts()["best_range"] == (40.0, 80.0)
+    assert other.shown()["final"] == "40"
+    assert "final_range" not in other.facts()
     alone = only_curve(runs[1], "bleu", "validation")
     assert alone.ys == alone.lows == alone.highs == [20.0, 40.0]

@@ -1,6 +1,7 @@
 """Pictures can be read: texts are large enough, do not overlap, lie inside the picture and stand out."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
+from transformer_cli.evaluation.curve_pictures import drawing_settings
+from transformer_cli.extensions.lessons.drawing.diagrams import WIRINGS
 from transformer_cli.extensions.lessons.drawing.pictures import PICTURES, draw_picture
-from transformer_cli.extensions.lessons.drawing.theme import SMALL, THEMES, Theme, drawing_settings
+from transformer_cli.extensions.lessons.drawing.theme import SMALL, THEMES, Theme
 
 SUBJECTS = [
     *((name, ()) for name in PICTURES if name != "batches"),
@@ -17,8 +20,8 @@ SUBJECTS = [
     ("architecture", ("model.norm_placement=pre", "model.positions=rotary", "model.qk_norm=true")),
     ("architecture", ("model.num_kv_heads=2", "model.norm_placement=residual_of_normed")),
     ("architecture", ("model.preset=big", "model.activation=swiglu", "model.embedding_norm=true")),
-    *((name, (f"name={'x' * 60}",)) for name in ("architecture", "residuals", "label-smoothing")),
-    ("residuals", ("model.norm_placement=residual_of_normed",)),
+    *((name, (f"name={'x' * 60}",)) for name in ("architecture", "label-smoothing")),
+    *(("residuals", (f"name={'x' * 60}", f"model.norm_placement={one}")) for one in WIRINGS),
     ("schedule", ("training.schedule=warmup_stable_decay", "training.decay_steps=3000")),
     ("label-smoothing", ("training.smoothed_over=others",)),
 ]  # fmt: skip
@@ -67,13 +70,30 @@ def test_texts_are_large_enough_inside_the_picture_and_apart(
         assert both_x < 2 or both_y < 8, f"{text!r} and {other!r} overlap"
 
 
+REFERENCE = sorted((Path(__file__).parents[4] / "configs" / "reference").glob("*.yaml"))
+BOXED = [
+    (None, ()),
+    (None, ("model.num_kv_heads=2", "model.qk_norm=true", "model.positions=rotary")),
+    (
+        None,
+        (
+            "tokenizer.kind=wordlevel",
+            "tokenizer.vocab_size=1000000",
+            "tokenizer.shared=false",
+            "model.tie_embeddings=none",
+        ),
+    ),
+    (None, ("model.norm=scalar_std_layernorm", "model.norm_placement=residual_of_normed")),
+    *((str(path), ()) for path in REFERENCE),
+]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "overrides",
-    [(), ("model.num_kv_heads=2", "model.qk_norm=true", "model.positions=rotary")],
-)
-def test_texts_of_boxes_are_inside_their_boxes(overrides: tuple[str, ...]) -> None:
-    figure = draw_picture("architecture", overrides=overrides)
+@pytest.mark.parametrize(("config", "overrides"), BOXED)
+def test_no_text_crosses_the_border_of_a_box(
+    config: str | None, overrides: tuple[str, ...]
+) -> None:
+    figure = draw_picture("architecture", config=config, overrides=overrides)
     axes = figure.get_axes()[0]
     boxes = [
         patch.get_window_extent()
@@ -81,11 +101,12 @@ def test_texts_of_boxes_are_inside_their_boxes(overrides: tuple[str, ...]) -> No
         if type(patch).__name__ == "FancyBboxPatch" and patch.get_zorder() == 3
     ]
     for text, extent, _ in shown_texts(figure):
-        middle = (extent.x0 + extent.x1) / 2, (extent.y0 + extent.y1) / 2
         for box in boxes:
-            if box.contains(*middle):
+            if box.overlaps(extent):
                 assert box.x0 + 8 < extent.x0, text
                 assert extent.x1 < box.x1 - 8, text
+                assert box.y0 - 1 < extent.y0, text
+                assert extent.y1 < box.y1 + 1, text
 
 
 def luminance(color: str) -> float:

@@ -131,7 +131,7 @@ def plot_command(
     if as_json or table:
         facts = {
             "runs": [run.facts() for run in runs],
-            "values": [row._asdict() for row in rows],
+            "values": [row.facts() for row in rows],
         }
         show(facts, fitting(table_of_values(rows)), as_json=as_json)
 
@@ -163,6 +163,7 @@ def _content(
     logarithmic: Sequence[str],
 ) -> bytes:
     """The bytes of the picture or page."""
+    from transformer_cli.evaluation.curve_pictures import drawing_settings
     from transformer_cli.extensions.lessons.drawing.curve_figure import (
         Look,
         draw_panels,
@@ -170,7 +171,7 @@ def _content(
         page_of_panels,
     )
     from transformer_cli.extensions.lessons.drawing.curves import AXIS_LABELS
-    from transformer_cli.extensions.lessons.drawing.theme import THEMES, drawing_settings
+    from transformer_cli.extensions.lessons.drawing.theme import THEMES
 
     names = [run.name for run in runs]
     is_page = output.suffix.lower() == PAGE

@@ -34,7 +34,7 @@ _IDS: dict[TextSide, str] = {
     "source": "source_ids  (B, S)",
     "target": "decoder_input_ids  (B, T)",
 }
-_TOKENIZERS = 0.52, 0.34
+_TOKENIZERS = 0.52, 0.48
 """Bottom and height of the boxes of the tokenizers."""
 
 
@@ -77,15 +77,15 @@ def _draw_tokenizers(diagram: Diagram, config: Config) -> None:
         diagram.arrow((x, 0.28), (x, y))
     text = f"{kind}, {size:,} tokens" if size else kind
     if isinstance(config.data, SequencesData):
-        text = f"the symbols of the task {config.data.task}"
+        text = f"symbols of the task {config.data.task}"
     if config.tokenizer.shared:
         left = _X["source"] - BOX_WIDTH / 2
         width = _X["target"] + BOX_WIDTH / 2 - left
-        diagram.box((left, y), (width, height), (f"one tokenizer for both: {text}",))
+        diagram.box((left, y), (width, height), ("one tokenizer for both", text))
         return
     for side, x in _X.items():
         corner = x - BOX_WIDTH / 2, y
-        diagram.box(corner, (BOX_WIDTH, height), (f"{side}: {text}",))
+        diagram.box(corner, (BOX_WIDTH, height), (f"{side} tokenizer", text))
 
 
 def _draw_embedding(stack: Stack, model: Transformer, side: TextSide) -> Point:
@@ -206,7 +206,8 @@ def _say_settings(diagram: Diagram, config: Config, model: Transformer, top: flo
     settings = config.model
     lines = [
         f"d_model: {settings.d_model}",
-        f"norm: {settings.norm}    norm_placement: {settings.norm_placement}",
+        f"norm: {settings.norm}",
+        f"norm_placement: {settings.norm_placement}",
         f"positions: {settings.positions}",
         *_dropout_lines(settings),
     ]
@@ -256,7 +257,7 @@ def draw_residuals(config: Config, theme: Theme) -> Figure:
             (middle, _PANEL_HEIGHT - 0.58), _WIRING_NAMES[placement], size=SMALL, color=theme.muted
         )
         if is_chosen:
-            used = f"norm_placement of {on_one_line(config.name, MAX_NAME)}"
+            used = f"in {on_one_line(config.name, MAX_NAME)}"
             diagram.text((middle, 0.2), used, size=SMALL, color=theme.lines[1], weight="bold")
         _draw_wiring(diagram, wiring_of(placement), middle)
     return diagram.figure

@@ -1,22 +1,28 @@
 """Panels with curves as a figure of matplotlib, or as one web page: one colour and one line style for each run."""
 
-import io
 import itertools
 import json
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, NamedTuple
 
 import jinja2
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from transformer_cli.evaluation.curve_pictures import (
+    LINE_STYLES,
+    color_of,
+    dashes_of,
+    draw_line,
+    drawing_settings,
+    inline_svg,
+    svg_text,
+)
 from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.extensions.lessons.drawing.curves import LOSS, Panel, PlottedCurve
 from transformer_cli.extensions.lessons.drawing.pictures import ThemeName
@@ -26,14 +32,12 @@ from transformer_cli.extensions.lessons.drawing.theme import (
     SMALL,
     TEXT,
     Theme,
-    drawing_settings,
     grid,
     new_figure,
     style,
 )
 from transformer_cli.process.escaping import on_one_line
 
-LINE_STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (7, 2, 1, 2, 1, 2)))
 _PANEL_WIDTH, _PANEL_HEIGHT = 6.0, 3.1  # inches
 _MAX_MARKERS = 30
 _MAX_NAME = 48
@@ -140,7 +144,7 @@ def _draw_curve(
     axes: Axes, metric: str, curve: PlottedCurve, theme: Theme, *, is_thin: bool
 ) -> None:
     name = f"curve-{metric.replace(' ', '-')}-{curve.run}-{curve.kind}"
-    color = color_of(curve.run, theme)
+    color = color_of(curve.run, theme.lines)
     if curve.raw is not None:
         axes.plot(curve.xs, curve.raw, color=color, linewidth=0.7, alpha=0.35, gid=f"{name}-raw")
     if curve.lows != curve.highs:
@@ -151,7 +155,7 @@ def _draw_curve(
         curve.xs,
         curve.ys,
         curve.run,
-        theme,
+        theme.lines,
         linewidth=1.1 if is_thin else 1.8,
         alpha=0.75 if is_thin else 1.0,
         marker="o",
@@ -159,14 +163,6 @@ def _draw_curve(
         markevery=None if is_marked else _alone(curve.ys),
         gid=name,
     )
-
-
-def draw_line(
-    axes: Axes, xs: Sequence[float], ys: Sequence[float], number: int, theme: Theme, **style: Any
-) -> None:
-    """Draw a line in the colour and with the dashes of its number: all curves that are drawn side by side use it."""
-    style = {"linewidth": 1.8} | style
-    axes.plot(xs, ys, color=color_of(number, theme), linestyle=dashes_of(number), **style)
 
 
 def _alone(values: Sequence[float]) -> list[int]:
@@ -179,19 +175,14 @@ def _alone(values: Sequence[float]) -> list[int]:
     ]
 
 
-def color_of(run: int, theme: Theme) -> str:
-    """The colour of a run."""
-    return theme.lines[run % len(theme.lines)]
-
-
-def dashes_of(run: int) -> Any:
-    """The line style of a run."""
-    return LINE_STYLES[run % len(LINE_STYLES)]
-
-
 def _handle(run: int, label: str, theme: Theme) -> Any:
     return Line2D(
-        [], [], color=color_of(run, theme), linestyle=dashes_of(run), linewidth=1.8, label=label
+        [],
+        [],
+        color=color_of(run, theme.lines),
+        linestyle=dashes_of(run),
+        linewidth=1.8,
+        label=label,
     )
 
 
@@ -261,22 +252,12 @@ def page_of_panels(
 
 def _svg(panel: Panel, look: Look) -> tuple[str, dict[str, Any]]:
     """The picture of a panel, and where its axes lie in it: shares of its width, and the range of x."""
-    buffer = io.StringIO()
     with drawing_settings():
-        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": panel.metric})
         figure = single_figure(panel, look)
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+        svg = svg_text(figure, panel.metric, transparent=True)
         [axes] = figure.axes
         box, limits = axes.get_position(), axes.get_xlim()
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # In a page of HTML, the parser knows these names.
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    for name, light, _ in _COLORS:
-        svg = svg.replace(light, f"var(--{name})")
+    svg = inline_svg(svg, {light: f"--{name}" for name, light, _ in _COLORS})
     return svg, {"left": box.x0, "right": box.x1, "range": list(limits)}
 
 

@@ -148,6 +148,8 @@ class PlottedCurve:
     lows: list[float]
     highs: list[float]
     """The lowest and the highest value of the runs of a group; of one run, its values."""
+    ranges: dict[int | None, tuple[float, float]]
+    """By the step: the same without smoothing."""
     raw: list[float] | None = None
     """The values before smoothing; None if they were not smoothed."""
 
@@ -261,6 +263,7 @@ def _curve(
         _means(smoothed),
         _extremes(smoothed, min),
         _extremes(smoothed, max),
+        dict(zip(steps, zip(_extremes(rows, min), _extremes(rows, max), strict=True), strict=True)),
         raw if window > 1 else None,
     )
 
@@ -428,10 +431,27 @@ class ValueRow(NamedTuple):
     final_step: int | None
     best: float | None
     best_step: int | None
+    final_range: tuple[float, float] | None = None
+    """The lowest and the highest value of the runs of a group at `final_step`; None for a single run."""
+    best_range: tuple[float, float] | None = None
 
     def shown(self) -> dict[str, str]:
-        """The row as texts."""
-        return {name: _shown(value) for name, value in self._asdict().items()}
+        """The row as texts; of a group, each mean with the range of its runs."""
+        cells = self._asdict()
+        ranges = {"final": cells.pop("final_range"), "best": cells.pop("best_range")}
+        shown = {name: _shown(value) for name, value in cells.items()}
+        for name, found in ranges.items():
+            if found is not None:
+                shown[name] += f" ({' to '.join(map(_shown, found))})"
+        return shown
+
+    def facts(self) -> dict[str, Any]:
+        """What `--json` tells about it."""
+        return {
+            name: value
+            for name, value in self._asdict().items()
+            if not (name.endswith("_range") and value is None)
+        }
 
 
 def value_rows(runs: Sequence[PlottedRun], panels: Sequence[Panel]) -> list[ValueRow]:
@@ -441,8 +461,16 @@ def value_rows(runs: Sequence[PlottedRun], panels: Sequence[Panel]) -> list[Valu
         for curve in panel.curves:
             final_step, final = panel.final(curve) or (None, None)
             best_step, best = panel.best(curve) or (None, None)
-            run = runs[curve.run].name
-            rows.append(ValueRow(panel.metric, run, curve.kind, final, final_step, best, best_step))
+            run = runs[curve.run]
+            ranges = [
+                curve.ranges.get(step) if len(run.members) > 1 else None
+                for step in (final_step, best_step)
+            ]
+            rows.append(
+                ValueRow(
+                    panel.metric, run.name, curve.kind, final, final_step, best, best_step, *ranges
+                )
+            )
     return rows
 
 

@@ -142,7 +142,8 @@ def draw_picture(
     Raises:
         ConfigError: the config is wrong.
     """
-    from transformer_cli.extensions.lessons.drawing.theme import THEMES, drawing_settings
+    from transformer_cli.evaluation.curve_pictures import drawing_settings
+    from transformer_cli.extensions.lessons.drawing.theme import THEMES
 
     picture = PICTURES[name]
     function = getattr(
@@ -185,7 +186,7 @@ def bytes_of(figure: "Figure", ending: str) -> bytes:
     Args:
         ending: one of `FORMATS`.
     """
-    from transformer_cli.extensions.lessons.drawing.theme import drawing_settings
+    from transformer_cli.evaluation.curve_pictures import drawing_settings
 
     buffer = io.BytesIO()
     with drawing_settings():

@@ -1,16 +1,14 @@
 """The colours, fonts and sizes of all drawings, on a light or on a dark background."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from transformer_cli.evaluation.picture_fonts import USUAL
+from transformer_cli.evaluation.curve_pictures import FAINT, INK, LINES, MUTED
 from transformer_cli.extensions.lessons.drawing.pictures import ThemeName
 
 WIDTH = 8.0
@@ -46,15 +44,15 @@ class Theme:
     """Of the values -1, 0 and 1."""
 
 
-# The lines are the palette of Okabe and Ito 2008, "Color Universal Design"; on dark, lighter shades of it.
+# On dark, the lines are lighter shades of the palette of Okabe and Ito.
 LIGHT = Theme(
     background="#ffffff",
-    ink="#1b2430",
-    muted="#5a6573",
-    faint="#d5dae1",
+    ink=INK,
+    muted=MUTED,
+    faint=FAINT,
     panel="#f3f5f8",
     hidden="#e4e8ee",
-    lines=("#0072b2", "#d55e00", "#009e73", "#a3497f", "#b07d00", "#3a8fc4", "#5a6573"),
+    lines=LINES,
     boxes={
         "attention": "#ffdfb5",
         "feed_forward": "#c5e4f7",
@@ -84,17 +82,6 @@ DARK = Theme(
     diverging=("#ff9350", "#1a2029", "#56b4e9"),
 )
 THEMES: dict[ThemeName, Theme] = {"light": LIGHT, "dark": DARK}
-
-
-@contextmanager
-def drawing_settings() -> Iterator[None]:
-    """The settings of matplotlib for drawing and saving: its defaults, whatever the user's own file says."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams["font.family"] = [USUAL]
-        matplotlib.rcParams["svg.hashsalt"] = "tfm"
-        matplotlib.rcParams["text.parse_math"] = False  # a dollar sign is a dollar sign
-        yield
 
 
 def new_figure(height: float, theme: Theme, *, layout: Any = "constrained") -> Figure:

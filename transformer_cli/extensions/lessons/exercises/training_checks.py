@@ -229,6 +229,21 @@ def _mistakes_of_warmup() -> list[Mistake]:
             "use `step`, not step + 1",
             _rates(lambda step, width, warmup: _right_rate(step + 1, width, warmup)),
         ),
+        Mistake(
+            "the part that rises is that of the update after this one: step counts from 1, so nothing is added to it",
+            "step * warmup_steps**-1.5",
+            _rates(lambda step, width, warmup: width**-0.5 * min(step**-0.5, (step + 1) * warmup**-1.5)),
+        ),
+        Mistake(
+            "the part that rises is that of the update before this one: step counts from 1, so nothing is taken from it",
+            "step * warmup_steps**-1.5",
+            _rates(lambda step, width, warmup: width**-0.5 * min(step**-0.5, (step - 1) * warmup**-1.5)),
+        ),
+        Mistake(
+            "the part that falls is that of the next update: step counts from 1, so nothing is added to it",
+            "step**-0.5",
+            _rates(lambda step, width, warmup: width**-0.5 * min((step + 1) ** -0.5, step * warmup**-1.5)),
+        ),
     ]  # fmt: skip
 
 

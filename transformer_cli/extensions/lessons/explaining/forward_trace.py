@@ -23,6 +23,7 @@ from transformer_cli.extensions.lessons.explaining.explanation import (
 )
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.embeddings import NoPositions
 from transformer_cli.model.norms import at_least_float32
 
 FORWARD = "forward"
@@ -101,8 +102,8 @@ def _hooks_on(observed: nn.Module, model: nn.Module, trace: ForwardTrace) -> Ite
     """Hooks on a copy of a model; the model itself computes what a fused kernel does not show: attention weights."""
     handles: list[Any] = []
     for name, module in observed.named_modules():
-        if isinstance(module, nn.ModuleList):
-            continue
+        if isinstance(module, nn.ModuleList | nn.Identity | NoPositions):
+            continue  # an Identity stands where this config has no norm
         handles += _shape_hooks(name, module, trace)
         if isinstance(module, MultiHeadAttention):
             note = _attention_hook(name, model.get_submodule(name), trace)

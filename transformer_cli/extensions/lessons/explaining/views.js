@@ -587,14 +587,14 @@
     };
     const end = ending(nodes, node);
     const pieces = pathOf(nodes, node).slice(1).map((one) => one.piece).join(" ");
-    const parts = [make("div", {}, make("b", {}, pieces || "the beginning"), ` — ${states[node.state]}`)];
+    const parts = [make("div", {}, make("b", { dir: "auto" }, pieces || "the beginning"), ` — ${states[node.state]}`)];
     if (node.parent !== null) {
       const sum = `score ${node.score.toFixed(3)} = log-probability ${node.total.toFixed(3)} / length penalty ${node.length_penalty.toFixed(3)}`;
       parts.push(make("div", {}, `${sum}; this token ${percent(Math.exp(node.log_probability))}`));
     }
     if (end) {
       const isKnown = end.state === "chosen" || end.state === "finished";
-      parts.push(make("div", {}, isKnown ? "It says: " : "It would have said (greedy search goes on): ", make("b", {}, end.continuation || "nothing")));
+      parts.push(make("div", {}, isKnown ? "It says: " : "It would have said (greedy search goes on): ", make("b", { dir: "auto" }, end.continuation || "nothing")));
     } else if (!nodes.some((one) => one.parent === node.node)) {
       parts.push(make("div", { class: "tfm-note" }, "Nobody has asked how it would go on: too many branches were better."));
     }
@@ -661,8 +661,9 @@
   }
 
   function frameDetails(frame) {
-    const words = make("p", { class: "tfm-said" }, make("b", {}, `step ${frame.step}: `), frame.translation || "(nothing)");
-    const tokens_ = make("div", { class: "tfm-tokens" });
+    const said = make("span", { dir: "auto" }, frame.translation || "(nothing)");
+    const words = make("p", { class: "tfm-said" }, make("b", {}, `step ${frame.step}: `), said);
+    const tokens_ = make("div", { class: "tfm-tokens", dir: isRightToLeft(frame.translation) ? "rtl" : "ltr" });
     for (const [piece, probability] of frame.tokens) {
       const chip = make("span", { title: percent(probability) }, piece, make("small", {}, ` ${percent(probability)}`));
       chip.style.background = heat(probability);
