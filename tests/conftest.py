@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import logging
 import os
 import pkgutil
 import signal
@@ -19,7 +18,7 @@ from hypothesis import HealthCheck, settings
 import transformer_cli
 
 from .experiments import essence, write_tiny
-from .launcher import Launcher, Tfm
+from .launcher import Launcher, Tfm, TfmHere, forget_settings_of_logger
 
 # One thread is fastest for tiny tensors. PyTorch reads this when it is imported, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -155,11 +154,7 @@ def _import_whole_package() -> None:
 
 @pytest.fixture(autouse=True)
 def _the_logger_is_new() -> None:
-    """A command that ran in this process left its settings in the package's logger: each test starts without them."""
-    package = logging.getLogger("transformer_cli")
-    package.handlers.clear()
-    package.setLevel(logging.NOTSET)
-    package.propagate = True
+    forget_settings_of_logger()
 
 
 @pytest.fixture(scope="session")
@@ -183,6 +178,12 @@ def tfm(launcher: Launcher, memory_folder: Path) -> Iterator[Tfm]:
     """`tfm` in an empty folder of its own."""
     yield Tfm(launcher, Path(tempfile.mkdtemp(dir=memory_folder)))
     launcher.end_all()
+
+
+@pytest.fixture
+def tfm_here(tmp_path: Path) -> TfmHere:
+    """`tfm` in an empty folder, in this process."""
+    return TfmHere(tmp_path)
 
 
 @pytest.fixture(scope="session")

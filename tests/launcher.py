@@ -1,16 +1,22 @@
 """Starts `tfm` as a separate process by a fork, which saves the time of its imports."""
 
+import contextlib
 import itertools
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 PARENT = Path(__file__).with_name("forking_parent.py")
 ENVIRONMENT = {
@@ -144,6 +150,56 @@ class Launcher:
         for pipe in (self._parent.stdin, self._parent.stdout):
             assert pipe is not None
             pipe.close()
+
+
+def run_here(
+    folder: Path, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+) -> Finished:
+    """Run `tfm` in this process: for tests that look at what it prints and writes, and not at how its process ends."""
+    from transformer_cli import cli
+
+    forget_settings_of_logger()
+    with contextlib.ExitStack() as opened:
+        read, out, talk = (
+            opened.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors=errors))
+            for errors in ("strict", "strict", "backslashreplace")
+        )
+        read.buffer.write(stdin)
+        read.seek(0)
+        patched = opened.enter_context(pytest.MonkeyPatch.context())
+        for name, value in {**ENVIRONMENT, **(environment or {})}.items():
+            patched.setenv(name, value)
+        patched.chdir(folder)
+        patched.setattr(sys, "argv", ["tfm", *arguments])
+        for name, stream in (("stdin", read), ("stdout", out), ("stderr", talk)):
+            patched.setattr(sys, name, stream)
+        opened.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("default")
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code or 0
+        assert isinstance(code, int)
+        out.seek(0)  # this also flushes
+        talk.seek(0)
+        return Finished(code, out.buffer.read(), talk.buffer.read().decode())
+
+
+def forget_settings_of_logger() -> None:
+    """A command that ran in this process left its settings in the package's logger."""
+    package = logging.getLogger("transformer_cli")
+    package.handlers.clear()
+    package.setLevel(logging.NOTSET)
+    package.propagate = True
+
+
+@dataclass(frozen=True)
+class TfmHere:
+    """`tfm` in one folder and in this process, for tests to which a process of its own means nothing."""
+
+    folder: Path
+
+    def __call__(self, *arguments: str, **options: Any) -> Finished:
+        return run_here(self.folder, *arguments, **options)
 
 
 @dataclass(frozen=True)

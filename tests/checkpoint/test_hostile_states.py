@@ -2,6 +2,7 @@
 
 import json
 import math
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,24 @@ from transformer_cli.process.errors import DataError
 from transformer_cli.storage.manifest import MANIFEST_NAME
 
 from ..experiments import forge, manifest_of, newest_checkpoint, write_tiny
-from ..launcher import Tfm
+from ..launcher import TfmHere
 from .snapshots import snapshot
 
 TRAIN = ("train", "--config", "tiny.yaml", "--set", "training.max_steps=20")
 
 
+@pytest.fixture
+def tfm(memory_folder: Path) -> TfmHere:
+    """In this process: nothing here depends on how it ends."""
+    return TfmHere(Path(tempfile.mkdtemp(dir=memory_folder)))
+
+
 @pytest.fixture(scope="module")
-def stopped(launcher: Any, memory_folder: Path) -> Path:
+def stopped(memory_folder: Path) -> Path:
     """A folder with a run of 13 steps, which every test copies."""
     folder = memory_folder / "stopped"
     folder.mkdir()
-    assert Tfm(launcher, folder)("train", "--config", write_tiny(folder)).exit_code == 0
+    assert TfmHere(folder)("train", "--config", write_tiny(folder)).exit_code == 0
     return folder
 
 
@@ -67,7 +74,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize("case", CHANGES)
 def test_an_impossible_state_is_refused_with_its_file_and_field(
-    tfm: Tfm, stopped: Path, case: str
+    tfm: TfmHere, stopped: Path, case: str
 ) -> None:
     path, value = CHANGES[case]
     checkpoint = copy_of(stopped, tfm)
@@ -86,7 +93,7 @@ def test_an_impossible_state_is_refused_with_its_file_and_field(
     assert "internal error" not in tfm("info").talk
 
 
-def copy_of(stopped: Path, tfm: Tfm) -> Path:
+def copy_of(stopped: Path, tfm: TfmHere) -> Path:
     """The newest checkpoint of a copy of the run, and the config beside it."""
     write_tiny(tfm.folder)
     copy = tfm.folder / "runs/tiny"
@@ -106,7 +113,7 @@ def copy_of(stopped: Path, tfm: Tfm) -> Path:
     "scores", [3, [1], [{"name": "BLEU"}], {"BLEU": 3}, [{"name": 1, "value": "x"}]]
 )
 def test_scores_that_are_not_names_and_numbers_are_refused_by_info(
-    tfm: Tfm, stopped: Path, scores: Any
+    tfm: TfmHere, stopped: Path, scores: Any
 ) -> None:
     checkpoint = copy_of(stopped, tfm)
     for folder in checkpoint.parent.glob("step-*"):

@@ -27,13 +27,16 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
 
     try:
         _refuse_bombs(path)
-        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        try:
-            rows = _sheet(workbook, sheet, path).iter_rows(values_only=True)
-            with output.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-                _write(rows, file)
-        finally:
-            workbook.close()
+        with path.open("rb") as packed:  # openpyxl leaves a damaged file open
+            workbook = openpyxl.load_workbook(
+                packed, read_only=True, data_only=True, keep_links=False
+            )
+            try:
+                rows = _sheet(workbook, sheet, path).iter_rows(values_only=True)
+                with output.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+                    _write(rows, file)
+            finally:
+                workbook.close()
     except TfmError:
         raise
     except (
