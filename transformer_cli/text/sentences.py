@@ -316,9 +316,13 @@ def with_final_mark_of(translation: str, source: str) -> str:
     """The translation with the end of its source, if that ends no sentence.
 
     A model adds a full stop to a heading or a cell of a table, and loses the comma of "Dear Anna," or the colon of a
-    title: the full stop is taken away, and the comma or colon is put back.
+    title: the full stop is taken away, and the comma or colon is put back. An ellipsis, of which a model makes a full
+    stop, is put back, too.
     """
     is_ellipsis = translation.endswith(("..", "\u2026"))
+    ellipsis = next((each for each in ("\u2026", "...") if source.endswith(each)), "")
+    if ellipsis and translation.endswith(".") and not is_ellipsis:
+        return translation[:-1].rstrip() + ellipsis
     if not translation or not source or ends_sentence(source) or is_ellipsis:
         return translation
     if source[-1] in _PAUSES:

@@ -212,3 +212,9 @@ def test_many_ranges_without_words_have_one_empty_place_each() -> None:
     found = placed(f"{tags} car", "auto", "1-0")
     assert found.count("</") == 40
     assert found.endswith("auto")
+
+
+def test_a_range_does_not_begin_or_end_with_white_space() -> None:
+    found = placed("for <b>the cars \u2026</b>: now", "adesso \u2026: macchine le per", "0-4 1-3 2-2 3-1 4-0")  # fmt: skip
+    assert "<b> " not in found
+    assert " </b>" not in found

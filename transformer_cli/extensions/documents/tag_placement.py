@@ -384,9 +384,11 @@ class _Placement:
         target = self._masked_target(start, end)
         num_before = _num_outside(target[::-1], inner[::-1], before[::-1])
         num_after = _num_outside(target, inner, after)
-        if num_before + num_after < end - start:
-            return start + num_before, end - num_after
-        return start, end
+        kept = self._target[start + num_before : end - num_after]
+        if not kept.strip():
+            return start, end
+        # No range begins or ends with white space, which Markdown would not read as one.
+        return end - num_after - len(kept.lstrip()), start + num_before + len(kept.rstrip())
 
     def _masked_target(self, start: int, end: int) -> str:
         """A part of the translation, with letters in place of the braces of labels."""
