@@ -263,3 +263,10 @@ def test_every_line_end_is_known_and_used_for_new_lines(end: str) -> None:
 def test_the_line_break_of_another_format_is_a_space() -> None:
     [cue] = cues(done(read_srt(film("where is\\Nthe station?").encode())).data)
     assert cue.content == "WHERE IS THE STATION?"
+
+
+def test_the_times_of_words_stay_in_order() -> None:
+    text = "WEBVTT\n\n00:00.000 --> 00:04.000\nwhere <00:01.000><c>is</c> <00:02.000><c>the</c> <00:03.000><c>station</c>\n"
+    found = done(read_vtt(text.encode()), REVERSED).data.decode()
+    assert re.findall(r"<[\d:.]+>", found) == ["<00:01.000>", "<00:02.000>", "<00:03.000>"]
+    assert "STATION" in found

@@ -333,6 +333,7 @@ _SOUND = re.compile(
     re.DOTALL,
 )
 _NOTES = ("\u266a", "\u266b")
+_TIME_OF_WORD = re.compile(r"<[\d:.]+>")
 _BREAK = re.compile(r"\\N")
 _VOICE = re.compile(r"<v[. ][^<>]*>")
 _DASH = re.compile(rf"[-\u2013\u2014][ \t]*|{_VOICE.pattern}")
@@ -395,7 +396,8 @@ class Subtitles:
         for group, translation in zip(self.groups, translations, strict=True):
             if translation.pieces == group.segment.pieces:
                 continue
-            screens = _screens(group.members, translation.pieces, languages.target)
+            pieces = _with_times_in_order(translation.pieces, group.segment.pieces)
+            screens = _screens(group.members, pieces, languages.target)
             for member, of_member in zip(group.members, screens, strict=True):
                 shown = [self._text(pieces) for pieces in of_member]
                 texts.setdefault(member.cue, []).append((member, shown))
@@ -606,6 +608,22 @@ def _nested(parts: Sequence[InlinePart]) -> list[InlinePart]:
         else part
         for part in parts
     ]
+
+
+def _with_times_in_order(pieces: Sequence[Piece], source: Sequence[Piece]) -> list[Piece]:
+    """Pieces in which the times of words, such as <00:00:01.500>, come in the order of the source: words may not."""
+    times = [piece.raw for piece in source if isinstance(piece, Markup) and _is_time(piece)]
+    in_order = iter(times)
+    return [
+        piece._replace(raw=next(in_order))
+        if isinstance(piece, Markup) and _is_time(piece)
+        else piece
+        for piece in pieces
+    ]
+
+
+def _is_time(piece: Piece) -> bool:
+    return isinstance(piece, Markup) and _TIME_OF_WORD.fullmatch(piece.raw) is not None
 
 
 def _is_edge(part: InlinePart) -> bool:
