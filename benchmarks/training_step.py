@@ -177,7 +177,11 @@ def _own_step(
     # Names that all commits since 71c0aba have.
     from transformer_cli.config import ModelConfig, RuntimeConfig
     from transformer_cli.model.transformer import Transformer
-    from transformer_cli.process.device import prepare_machine
+
+    try:
+        from transformer_cli.process.device import prepare_machine
+    except ImportError:  # its place before the rooms were merged
+        prepare_machine = import_module("transformer_cli.runtime").prepare_machine
 
     machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
     model = Transformer(ModelConfig(**task.model), task.vocab_size, task.vocab_size)
@@ -225,7 +229,7 @@ def _objective_of_heads(
     target_ids: Tensor, r_drop: float
 ) -> Callable[[nn.Module, list[Tensor]], Tensor]:
     if r_drop:
-        twin_loss_head = import_module("transformer_cli.training.step.r_drop").TwinLossHead
+        twin_loss_head = import_module("transformer_cli.training.objectives.r_drop").TwinLossHead
         head = twin_loss_head(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", r_drop)
         return lambda model, inputs: (
             model(*(torch.cat([one, one]) for one in inputs), head).objective
