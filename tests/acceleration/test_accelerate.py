@@ -9,7 +9,12 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.acceleration import accelerate, accelerated_loss, plain_class
-from transformer_cli.acceleration.accelerate import TWINS_ON_CPU, TWINS_ON_GPU, with_cast_layers
+from transformer_cli.acceleration.accelerate import (
+    TWINS_ON_CPU,
+    TWINS_ON_GPU,
+    FusedAttention,
+    with_cast_layers,
+)
 from transformer_cli.model.loss import SmoothedLabels, likelihood_loss, r_drop_loss
 
 from ..model.samples import results, sample, small_model
@@ -45,6 +50,15 @@ def test_each_module_with_a_twin_is_replaced_and_the_others_stay(device: torch.d
     accelerate(model, device)
     assert [type(one) for one in model.modules()] == [twins.get(kind, kind) for kind in plain]
     assert [plain_class(one) for one in model.modules()] == plain
+
+
+@pytest.mark.parametrize(("version", "is_fused"), [("2.11.0", False), ("2.12.1+cpu", True)])
+def test_an_apple_gpu_takes_plain_attention_where_the_fused_one_is_wrong(
+    version: str, is_fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    model = accelerate(small_model(), torch.device("mps"))
+    assert any(type(one) is FusedAttention for one in model.modules()) == is_fused
 
 
 def test_a_model_can_be_accelerated_for_another_device() -> None:

@@ -171,6 +171,13 @@ def place_on_device(machine: Machine, launch: Launch, runtime: RuntimeConfig) ->
             hint="train with one process, without torchrun; or --set runtime.device=cpu",
         )
     num_gpus = torch.cuda.device_count()
+    is_started_by_srun = "SLURM_LOCALID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ
+    if (
+        num_gpus == 1 and is_started_by_srun
+    ):  # with --gpus-per-task=1, each task sees its own GPU only
+        device = torch.device("cuda", 0)
+        torch.cuda.set_device(device)
+        return replace(machine, device=device)
     if launch.local_size > num_gpus:
         raise ConfigError(
             f"torchrun has started {launch.local_size} processes on this machine, and PyTorch finds {num_gpus} GPUs",

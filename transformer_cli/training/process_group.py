@@ -235,7 +235,9 @@ def whole_copy(model: Transformer, device: torch.device) -> Transformer:
     """
     output = model.output.weight.size(0)
     source = model.source_embedding.num_embeddings if model.source_embedding else output
-    copy = Transformer(model.config, source, output).to(device)
+    with torch.device("meta"):  # nothing is drawn: all weights are copied
+        copy = Transformer(model.config, source, output)
+    copy.to_empty(device=device)
     weights = copy.state_dict()
     for name, tensor in model.state_dict().items():
         weights[name].copy_(whole(tensor))

@@ -46,6 +46,21 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
     assert "--nproc-per-node 4" in str(refused.value.hint)
 
 
+def test_tasks_of_slurm_that_see_one_gpu_each_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setenv("SLURM_LOCALID", "1")
+    assert place_on_device(machine("cuda"), EIGHT, RUNTIME).device == torch.device("cuda", 0)
+    assert chosen == [torch.device("cuda", 0)]
+    monkeypatch.setenv(
+        "TORCHELASTIC_RUN_ID", "none"
+    )  # torchrun within a job starts more processes than GPUs
+    with pytest.raises(ConfigError, match="finds 1 GPUs"):
+        place_on_device(machine("cuda"), EIGHT, RUNTIME)
+
+
 def test_several_processes_on_an_apple_gpu_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"mps, and 16 processes"):
         place_on_device(machine("mps"), EIGHT, RUNTIME)
