@@ -229,7 +229,7 @@ def _objective_of_heads(
     target_ids: Tensor, r_drop: float
 ) -> Callable[[nn.Module, list[Tensor]], Tensor]:
     if r_drop:
-        twin_loss_head = import_module("transformer_cli.training.objectives.r_drop").TwinLossHead
+        twin_loss_head = import_module("transformer_cli.training.step.r_drop").TwinLossHead
         head = twin_loss_head(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", r_drop)
         return lambda model, inputs: (
             model(*(torch.cat([one, one]) for one in inputs), head).objective
