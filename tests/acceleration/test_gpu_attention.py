@@ -1,5 +1,6 @@
 """Masks are made once in a forward pass, and a fused kernel gets no bias where it needs none."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.acceleration.cpu_training import Mask
+from transformer_cli.acceleration.cpu_training import Mask, fused_mask
 from transformer_cli.model import Transformer
 
 from ..model.samples import sample, small_model
@@ -38,9 +39,10 @@ def test_each_bias_is_built_once_and_the_decoder_needs_none(
     fused_calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[Mask] = []
-    build = accelerate.fused_mask
+    module = sys.modules[accelerate.__module__]
+    build = fused_mask
     monkeypatch.setattr(
-        accelerate, "fused_mask", lambda *given: built.append(build(*given)) or built[-1]
+        module, "fused_mask", lambda *given: built.append(build(*given)) or built[-1]
     )
     model, batch = fused_model(), sample()  # two layers on each side
     model(*batch[:3])

@@ -253,7 +253,7 @@ def test_utf_16_in_a_compressed_file_is_refused_too(tmp_path: Path) -> None:
 
 
 BINARY = {
-    "a picture": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xff\xfe" + bytes(range(256)), "binary data"),
+    "a picture": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xff\xfe" + bytes(range(256)), "not text but a picture"),
     "parquet": (b"PAR1\x15\x04\x15\xd0\0\0", "a Parquet file"),
     "a workbook": (b"PK\x03\x04\x14\0\x08\0\xff", "a zip archive, or a document"),
     "rich text": (b"{\\rtf1\\ansi Hello}", "Rich Text Format"),
