@@ -1,7 +1,7 @@
 """A Transformer prepared for translation on a CPU: the same results as the modules, from fewer and larger operations.
 
 Queries, keys and values come from one product. The division by sqrt(K) is part of the query weights. Weights are converted and
-laid out once (prepared_layers.py). The keys and values of a source are stored once for all hypotheses of its sentence, and those
+laid out once. The keys and values of a source are stored once for all hypotheses of its sentence, and those
 of the targets are never copied. In float32, compiled kernels attend to them, if there are any (`ListedDecoding`); else PyTorch
 does (`BiasedDecoding`).
 

@@ -367,7 +367,7 @@ class SentencePieceLayout(Layout):
     """A unigram model of SentencePiece.
 
     The `tokenizers` library splits text as that model does. It is a unigram model over pieces, in which U+2581 stands for a
-    space. Its normalisation is a table from strings to strings, which is data of the model (`sentencepiece_charsmap.py`). All
+    space. Its normalisation is a table from strings to strings, which is data of the model (`checked_charsmap`). All
     other parts are fixed here.
 
     Three kinds of entries are hidden: no text is ever encoded with them. Their names in the file begin with a space, and the
