@@ -19,11 +19,7 @@ from transformer_cli.acceleration.cpu_training import (
     DropoutOnCpu,
     LayerNormOnCpu,
     LinearOnCpu,
-    Mask,
     TransformerOnCpu,
-    fused_mask,
-    product_dtype,
-    visible_of,
 )
 from transformer_cli.acceleration.losses import (
     compiled_sum_loss,
@@ -33,6 +29,7 @@ from transformer_cli.acceleration.losses import (
     sum_loss_in_parts,
     symmetric_divergence_in_parts,
 )
+from transformer_cli.acceleration.masks import Mask, fused_mask, product_dtype, visible_of
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.embeddings import Embedding, Rotation
 from transformer_cli.model.loss import LossSums, likelihood_loss
@@ -167,6 +164,7 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
     twins = TWINS_ON_CPU if device.type == "cpu" else TWINS_ON_GPU
     for module in model.modules():
         plain = plain_class(module)
+        # Each module with a twin has one on CPUs; without one on GPUs it becomes plain again, if it was a twin.
         if plain in TWINS_ON_CPU:
             module.__class__ = twins.get(plain, plain)
     return model

@@ -42,6 +42,8 @@ from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer import Tokenizers
 
+logger = logging.getLogger(__name__)
+
 # One part of a streamed corpus as updates: read in buffers, cleaned, encoded, shuffled and cut into batches.
 
 
@@ -171,9 +173,6 @@ class PartStream:
         sequence_format, max_length = SequenceFormat.of(self.data), self.config.model.max_length
         rows = rows_of(kept)
         return encode_short_pairs(rows, self.tokenizers, sequence_format, max_length)[0]
-
-
-logger = logging.getLogger(__name__)
 
 
 class StreamedUpdates(Updates):

@@ -1,4 +1,4 @@
-"""The interface of an engine: token ids and options in, hypotheses out; and what engines share: batches and limits of lengths.
+"""The interface of an engine: token ids and options in, hypotheses out; what engines share: batches, limits of lengths, and a check that two engines agree.
 
 The translator knows only this interface, so that PyTorch, another library or several models together can
 do the work.
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
-
 
 TokenIds = tuple[int, ...]
 
@@ -201,6 +200,9 @@ class InterruptibleEngine(Engine, Protocol):
         """The largest number of sentences that one search reads; more are searched one batch after the other."""
 
 
+# Batches of sources of similar lengths.
+
+
 # The largest number of logits of a batch. Each position has one logit per token of the vocabulary. A GPU gets few, large
 # kernels, with 256 MiB of logits in float32. On a CPU, 16 MiB are enough for its speed, and memory stays small.
 MAX_LOGITS = 2**26
@@ -259,6 +261,9 @@ def length_batches(
         tell(len(in_order), len(in_order))
 
 
+# Limits of the length of a translation.
+
+
 class LengthLimits(NamedTuple):
     """Numbers of tokens, [EOS] included; `smallest` is never above `largest`."""
 
@@ -295,7 +300,7 @@ def length_limits(
     return LengthLimits(min(smallest + prefix_length, largest), largest)
 
 
-# Checks that two engines of the same model find the same translations.
+# The check that two engines of the same model find the same translations.
 
 
 TIE = 1e-3

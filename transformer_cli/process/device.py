@@ -22,6 +22,8 @@ from transformer_cli.process.errors import ConfigError, TryAgainError
 if TYPE_CHECKING:
     from transformer_cli.config import RuntimeConfig
 
+logger = logging.getLogger(__name__)
+
 
 # Memory: how much is free, whether a model fits, and how much the allocator keeps.
 
@@ -172,8 +174,6 @@ def limit_memory(spare_bytes: int) -> None:
 
 # Device, precision and random numbers.
 
-
-logger = logging.getLogger(__name__)
 
 _CPU_INFO = Path("/proc/cpuinfo")
 

@@ -1,4 +1,4 @@
-"""The tokenizer: text to token ids, and token ids to text; its files; the cache of words in front of it; and what its tokens spell."""
+"""The tokenizer: text to token ids, and token ids to text; its files; caches of words; what its tokens spell; known spellings of unknown words."""
 
 import re
 import unicodedata
@@ -27,7 +27,6 @@ from transformer_cli.text.words import SPECIALS, UNK, can_be_encoded_alone, cont
 
 if TYPE_CHECKING:
     from transformer_cli.text.token_ids import IdLists
-
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -305,6 +304,9 @@ def train_tokenizer(
     return tokenizer
 
 
+# The files of the tokenizers of a model.
+
+
 SHARED = "tokenizer.json"
 SOURCE, TARGET = "tokenizer.source.json", "tokenizer.target.json"
 
@@ -334,6 +336,9 @@ def load_tokenizers(
         shared = load(SHARED)
         return shared, shared
     return load(SOURCE), load(TARGET)
+
+
+# Caches of the ids of words and of pieces.
 
 
 MAX_CACHED_WORDS = 500_000

@@ -34,6 +34,8 @@ from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, Processes
 from transformer_cli.training.step import build_objective
 
+logger = logging.getLogger(__name__)
+
 # A model whose training cannot fit into memory is refused before anything is allocated.
 
 
@@ -91,8 +93,6 @@ def state_bytes(optimizer: Optimizer) -> int:
     """The bytes of the state that an optimizer will have after its first update."""
     return sum(tensor.nbytes for tensor in optimizer.expected_state().values())
 
-
-logger = logging.getLogger(__name__)
 
 SMALLEST = 512
 """Tokens of the first trial, unless a sentence is longer."""

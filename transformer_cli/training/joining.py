@@ -32,6 +32,8 @@ from transformer_cli.training.progress import Progress, is_finished
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
 
+logger = logging.getLogger(__name__)
+
 
 # Heartbeats: how the processes of a training notice that one of them is gone, and which one.
 
@@ -135,8 +137,6 @@ def _end(lost: str) -> None:
         os.write(2, f"tfm: {error}\n".encode())
     os._exit(error.exit_code)
 
-
-logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 60.0
 """How long a process tries to reach the key-value store before it gives up."""

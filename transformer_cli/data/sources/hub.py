@@ -34,6 +34,8 @@ from transformer_cli.data.sources.tables import Fields
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.storage.filesystem import size_in_words
 
+logger = logging.getLogger(__name__)
+
 # The commit of a data set on the Hugging Face hub, as far as it can be known.
 
 
@@ -96,8 +98,6 @@ def _commit_of_copy(corpus: HubCorpus) -> str | None:
 # first training pair. A streamed data set has no copy on this machine, so its first reading writes the pairs to a
 # file, from which they are read again. The file is deleted when the data are prepared.
 
-
-logger = logging.getLogger(__name__)
 
 _folder: ContextVar[Path | None] = ContextVar("folder of streamed pairs", default=None)
 _PAIRS_AT_ONCE = 10_000
