@@ -36,7 +36,8 @@ from transformer_cli.training.step import build_objective
 
 logger = logging.getLogger(__name__)
 
-# A model whose training cannot fit into memory is refused before anything is allocated.
+
+# The refusal of a model whose training cannot fit into memory, before anything is allocated.
 
 
 _LOWER = "lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory"
@@ -92,6 +93,9 @@ def require_memory_for_training(
 def state_bytes(optimizer: Optimizer) -> int:
     """The bytes of the state that an optimizer will have after its first update."""
     return sum(tensor.nbytes for tensor in optimizer.expected_state().values())
+
+
+# The largest batches that fit, found by trial, for `training.batch_tokens: auto`.
 
 
 SMALLEST = 512
