@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.config import DataConfig, FilesData, HubData, SequencesData
-from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.words import tag_of
+
+if TYPE_CHECKING:
+    from transformer_cli.text.tokenizer import Tokenizer
 
 # Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.
 #
@@ -52,7 +54,7 @@ class SequenceFormat:
         """The ids of a text, followed by [EOS] if the format has one."""
         return [*ids, eos_id] if self.has_end else [*ids]
 
-    def source(self, ids: Sequence[int], tokenizer: Tokenizer, direction: int) -> list[int]:
+    def source(self, ids: Sequence[int], tokenizer: "Tokenizer", direction: int) -> list[int]:
         """The ids of a source text, with the tag of the target language before them and [EOS] behind them.
 
         Args:
