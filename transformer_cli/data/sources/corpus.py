@@ -258,14 +258,14 @@ def _corpus_pairs(
     # A pair and its reverse belong to one split, so all corpora of two languages are hashed in one direction.
     is_turned = directions[numbers[0]].reverse in directions[: numbers[0]]
     for source, target in _watched_for_numbers(rows, data, index):
-        drawn = (target, source) if is_turned else (source, target)
+        pairs = in_directions((source, target), index, numbers)
         split = given or draw_split(
-            SentencePair(*drawn),
+            SentencePair(target, source) if is_turned else pairs[0],
             validation_share=data.validation_share,
             test_share=data.test_share,
         )
         report.count(split)
-        for pair in in_directions((source, target), index, numbers):
+        for pair in pairs:
             yield split, pair
 
 
@@ -276,13 +276,13 @@ def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
 
 def in_directions(
     row: tuple[str, str], corpus: int, directions: Sequence[int]
-) -> Iterator[SentencePair]:
+) -> list[SentencePair]:
     """The pair of a row in its written direction, and then in the reverse one if that is given too."""
-    written, *reverse = directions
     source, target = row
-    yield SentencePair(source, target, corpus, written)
-    for direction in reverse:
-        yield SentencePair(target, source, corpus, direction)
+    pairs = [SentencePair(source, target, corpus, directions[0])]
+    for direction in directions[1:]:
+        pairs.append(SentencePair(target, source, corpus, direction))
+    return pairs
 
 
 def _watched_for_numbers(
