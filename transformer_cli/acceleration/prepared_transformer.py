@@ -435,6 +435,9 @@ class PreparedDecoderState:
         self._reading.select(rows, keeps_sources=keeps_sources)
 
 
+# Attention to lists of positions, by compiled kernels.
+
+
 _ROOM_IN_LISTS = 32  # steps for which new lists have room; full ones double
 
 
@@ -592,6 +595,9 @@ def _stored(buffer: Tensor | None, newest: Tensor, first: int) -> Tensor:
         buffer = larger
     buffer[first:needed] = newest
     return buffer
+
+
+# Attention with a bias, by PyTorch.
 
 
 _ROOM_IN_CACHE = 64  # slots for which a new cache has room; a full one doubles
