@@ -219,7 +219,7 @@ def _objective(
 
     def objective(model: Any, inputs: list[Tensor]) -> Tensor:
         chosen = [torch.cat([one, one]) for one in inputs] if r_drop else inputs
-        decoded = model.decoded(*chosen)
+        decoded = model.decoder_output(*chosen)
         return loss(model.output, decoded, target_ids, labels, *further).objective
 
     return objective

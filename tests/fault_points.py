@@ -28,7 +28,7 @@ POINTS = {
     "data": "transformer_cli.training.run:prepare_data",
     "connection": "transformer_cli.training.joining:_wait_for_address",
     "step": "transformer_cli.training.loop:train_step",
-    "forward": "transformer_cli.model.transformer:Transformer.decoded",
+    "forward": "transformer_cli.model.transformer:Transformer.decoder_output",
     "validation": "transformer_cli.training.session:validate",
     "batch": "transformer_cli.decoding.pytorch_engine:PyTorchEngine._padded",
     "board": "transformer_cli.training.callbacks:_EventFile.__init__",
@@ -334,11 +334,11 @@ def little_memory(max_sentences: int) -> None:
     """Let training run out of memory for batches of more sentences than this."""
     from transformer_cli.model.transformer import Transformer
 
-    original = Transformer.decoded
+    original = Transformer.decoder_output
 
-    def decoded(self: Transformer, source_ids: Any, *arguments: Any) -> Any:
+    def decoder_output(self: Transformer, source_ids: Any, *arguments: Any) -> Any:
         if self.training and len(source_ids) > max_sentences:
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
         return original(self, source_ids, *arguments)
 
-    Transformer.decoded = decoded  # type: ignore[method-assign]
+    Transformer.decoder_output = decoder_output  # type: ignore[method-assign]

@@ -1,8 +1,11 @@
-"""The source of the package: who imports whom, what names mean nothing, what must never be executed."""
+"""The source of the package: who imports whom, what names mean nothing, what must never be executed, which files comments name."""
 
 import ast
+import io
+import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +67,38 @@ def test_no_file_has_a_name_without_a_meaning() -> None:
         for path in FILES
     }
     assert [path for path in FILES if FORBIDDEN_NAMES & names[path]] == []
+
+
+NAME_OF_A_FILE = re.compile(r"(?<![\w./*{}-])(?:[\w-]+/)*[\w-]+\.(?:py|c|h)\b")
+
+
+def test_every_file_that_a_comment_or_a_docstring_names_exists() -> None:
+    sources = [*FILES, *PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")]
+    folders = PACKAGE, ROOT / "tests", ROOT / "docs", ROOT / "benchmarks"
+    there = [f"/{path.as_posix()}" for folder in folders for path in folder.rglob("*.[pch]*")]
+    offenders = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in sources
+        for line, words in explanations_in(path)
+        for name in NAME_OF_A_FILE.findall(words)
+        if not any(one.endswith(f"/{name}") for one in there)
+    ]
+    assert offenders == []
+
+
+def explanations_in(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, words) of each comment and docstring of a file in Python, and of all lines of one in C but its `#include <...>`."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        lines = enumerate(source.splitlines(), start=1)
+        yield from ((number, line) for number, line in lines if not line.startswith("#include <"))
+        return
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.lineno, str(node.value.value)
 
 
 # Functions that run code or trust bytes from other sources.

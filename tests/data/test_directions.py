@@ -9,7 +9,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection import first_pairs, pairs_to_validate
+from transformer_cli.data.selection import first_of_each_direction, pairs_to_validate
 from transformer_cli.data.sources.corpus import read_pairs
 
 ROWS = [(f"a cat of {n} years", f"un gatto di {n} anni") for n in range(300)]
@@ -132,7 +132,7 @@ def test_one_direction_has_the_fingerprint_of_earlier_versions(tmp_path: Path) -
 @pytest.mark.parametrize("number", [1, 5, 6, 100, None])
 def test_the_first_pairs_are_of_all_directions(number: int | None) -> None:
     pairs = [SentencePair(str(i), "", 0, i >= 8) for i in range(12)]
-    found = first_pairs(pairs, number)
+    found = first_of_each_direction(pairs, number)
     assert len(found) == min(12, number or 12)
     counts = [sum(pair.direction == one for pair in found) for one in (0, 1)]
     assert abs(counts[0] - counts[1]) <= 1 or number in (100, None)

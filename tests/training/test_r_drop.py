@@ -36,8 +36,8 @@ class Counted(nn.Module):
         self.output = model.output
         self.logits: list[torch.Tensor] = []
 
-    def decoded(self, *inputs: Any) -> torch.Tensor:
-        decoded = self.model.decoded(*inputs)
+    def decoder_output(self, *inputs: Any) -> torch.Tensor:
+        decoded = self.model.decoder_output(*inputs)
         self.logits.append(self.output(decoded))
         return decoded
 

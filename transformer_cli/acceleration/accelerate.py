@@ -1,4 +1,4 @@
-"""The seam: modules and losses of the plain model are replaced by faster twins, once, when a run or an engine opens.
+"""The seam: modules and losses of the plain model are replaced by faster twins, once, when a run or an engine opens; twins for GPUs; compiled layers.
 
 A twin is a subclass with the same parameters and another `forward`, so a module becomes its twin when its class changes:
 parameters, their names and hooks stay. The plain form is the oracle of the tests of its twin.
@@ -19,11 +19,7 @@ from transformer_cli.acceleration.cpu_training import (
     DropoutOnCpu,
     LayerNormOnCpu,
     LinearOnCpu,
-    Mask,
     TransformerOnCpu,
-    fused_mask,
-    product_dtype,
-    visible_of,
 )
 from transformer_cli.acceleration.losses import (
     compiled_sum_loss,
@@ -33,6 +29,7 @@ from transformer_cli.acceleration.losses import (
     sum_loss_in_parts,
     symmetric_divergence_in_parts,
 )
+from transformer_cli.acceleration.masks import Mask, fused_mask, product_dtype, visible_of
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.embeddings import Embedding, Rotation
 from transformer_cli.model.loss import LossSums, likelihood_loss
@@ -87,59 +84,6 @@ class TransformerOnGpu(Transformer):
         return None if visible is None else Mask(visible, is_causal=True)
 
 
-# Layers compiled by torch.compile, for batches of any shape.
-
-
-MOST_CASES = 64
-"""How many cases of a kind of layer are compiled; further ones would run uncompiled. PyTorch's own limit is 8."""
-
-
-def compile_layers(model: Transformer, *, backend: str = "inductor") -> None:
-    """Compile each layer of a model in place, when it is first used; its parameters keep their names.
-
-    Sizes stay variables in the compiled code (`dynamic`), because nearly every batch has a shape of its own. So each
-    kind of layer is compiled once for each case: with and without padding in the source, in training and without gradients,
-    frozen and not, and for a size of 1. All layers of one kind share the code.
-
-    Args:
-        model: on its device; the thread that calls this trains it.
-        backend: what torch.compile makes of the captured graphs.
-    """
-    from torch._dynamo import config
-
-    config.recompile_limit = max(config.recompile_limit, MOST_CASES)  # of this thread
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        layer.compile(dynamic=True, backend=backend)
-
-
-def num_compiled_graphs() -> int:
-    """How many graphs torch.compile has captured in this process."""
-    from torch._dynamo.utils import counters
-
-    return int(counters["stats"]["unique_graphs"])
-
-
-@contextmanager
-def compilation_errors_explained() -> Iterator[None]:
-    """In the block, compiled layers and losses are used.
-
-    Raises:
-        ConfigError: torch.compile has failed.
-    """
-    from torch._dynamo.exc import TorchDynamoException
-
-    try:
-        yield
-    except TorchDynamoException as error:
-        if is_out_of_memory(error):
-            raise
-        reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
-        raise ConfigError(
-            f"runtime.compile: torch.compile has failed: {reason[:300]}",
-            hint="torch.compile needs a C compiler such as gcc, and on a GPU one that Triton serves; or --set runtime.compile=false",
-        ) from error
-
-
 # Which twin replaces which module and which loss.
 
 
@@ -167,6 +111,7 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
     twins = _twins_on(device)
     for module in model.modules():
         plain = plain_class(module)
+        # Each module with a twin has one on CPUs; without one on GPUs it becomes plain again, if it was a twin.
         if plain in TWINS_ON_CPU:
             module.__class__ = twins.get(plain, plain)
     return model
@@ -225,3 +170,56 @@ def accelerated_loss(
         return partial(loss, sum_loss=sum_loss)
     divergence = compiled_symmetric_divergence if is_compiled else symmetric_divergence_in_parts
     return partial(loss, sum_loss=sum_loss, divergence=divergence)
+
+
+# Layers compiled by torch.compile, for batches of any shape.
+
+
+MOST_CASES = 64
+"""How many cases of a kind of layer are compiled; further ones would run uncompiled. PyTorch's own limit is 8."""
+
+
+def compile_layers(model: Transformer, *, backend: str = "inductor") -> None:
+    """Compile each layer of a model in place, when it is first used; its parameters keep their names.
+
+    Sizes stay variables in the compiled code (`dynamic`), because nearly every batch has a shape of its own. So each
+    kind of layer is compiled once for each case: with and without padding in the source, in training and without gradients,
+    frozen and not, and for a size of 1. All layers of one kind share the code.
+
+    Args:
+        model: on its device; the thread that calls this trains it.
+        backend: what torch.compile makes of the captured graphs.
+    """
+    from torch._dynamo import config
+
+    config.recompile_limit = max(config.recompile_limit, MOST_CASES)  # of this thread
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.compile(dynamic=True, backend=backend)
+
+
+def num_compiled_graphs() -> int:
+    """How many graphs torch.compile has captured in this process."""
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])
+
+
+@contextmanager
+def compilation_errors_explained() -> Iterator[None]:
+    """In the block, compiled layers and losses are used.
+
+    Raises:
+        ConfigError: torch.compile has failed.
+    """
+    from torch._dynamo.exc import TorchDynamoException
+
+    try:
+        yield
+    except TorchDynamoException as error:
+        if is_out_of_memory(error):
+            raise
+        reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+        raise ConfigError(
+            f"runtime.compile: torch.compile has failed: {reason[:300]}",
+            hint="torch.compile needs a C compiler such as gcc, and on a GPU one that Triton serves; or --set runtime.compile=false",
+        ) from error

@@ -1,7 +1,7 @@
 """A Transformer prepared for translation on a CPU: the same results as the modules, from fewer and larger operations.
 
 Queries, keys and values come from one product. The division by sqrt(K) is part of the query weights. Weights are converted and
-laid out once (prepared_layers.py). The keys and values of a source are stored once for all hypotheses of its sentence, and those
+laid out once. The keys and values of a source are stored once for all hypotheses of its sentence, and those
 of the targets are never copied. In float32, compiled kernels attend to them, if there are any (`ListedDecoding`); else PyTorch
 does (`BiasedDecoding`).
 
@@ -435,6 +435,9 @@ class PreparedDecoderState:
         self._reading.select(rows, keeps_sources=keeps_sources)
 
 
+# Attention to lists of positions, by compiled kernels.
+
+
 _ROOM_IN_LISTS = 32  # steps for which new lists have room; full ones double
 
 
@@ -592,6 +595,9 @@ def _stored(buffer: Tensor | None, newest: Tensor, first: int) -> Tensor:
         buffer = larger
     buffer[first:needed] = newest
     return buffer
+
+
+# Attention with a bias, by PyTorch.
 
 
 _ROOM_IN_CACHE = 64  # slots for which a new cache has room; a full one doubles

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from transformer_cli.checkpoint.runs import find_run as find_run
     from transformer_cli.checkpoint.trained_files import TrainedFiles as TrainedFiles
     from transformer_cli.checkpoint.trained_files import first_usable as first_usable
-    from transformer_cli.checkpoint.trained_files import load_tokenizers as load_tokenizers
     from transformer_cli.checkpoint.trained_files import portable_config as portable_config
     from transformer_cli.checkpoint.trained_files import portable_files as portable_files
     from transformer_cli.checkpoint.trained_files import read_files as read_files
+    from transformer_cli.checkpoint.trained_files import tokenizers_of as tokenizers_of
     from transformer_cli.checkpoint.trained_model import TrainedModel as TrainedModel
     from transformer_cli.checkpoint.trained_model import load_trained as load_trained
     from transformer_cli.checkpoint.trained_model import load_weights as load_weights
@@ -33,7 +33,7 @@ _MODULES = {
     "open_checkpoint": "run_folder",
     "TrainedFiles": "trained_files",
     "first_usable": "trained_files",
-    "load_tokenizers": "trained_files",
+    "tokenizers_of": "trained_files",
     "read_files": "trained_files",
     "TrainedModel": "trained_model",
     "load_trained": "trained_model",

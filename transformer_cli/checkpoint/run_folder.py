@@ -1,4 +1,4 @@
-"""The layout of a run folder, `runs/NAME`, and the checkpoints in it: the files of each, how they are read, and which there are."""
+"""The layout of a run folder, `runs/NAME`; the checkpoints in it, which of them are kept, and the numbers of their state; the files of an earlier run, set aside."""
 
 import itertools
 import math
@@ -25,7 +25,6 @@ from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_js
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 RUNS = Path("runs")
 """The folder of all runs, relative to the current folder."""
@@ -121,237 +120,7 @@ def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:
         )
 
 
-# The files of an earlier run are set aside when it starts from scratch, and put back if no new run starts.
-
-
-_OLD = re.compile(rf"{CHECKPOINTS}-old-([1-9][0-9]{{0,8}})")
-
-
-def set_aside(run: RunFolder, along: Iterable[str], *, fs: FileSystem) -> Path | None:
-    """Rename the folder of the checkpoints; return the new path, if there was one.
-
-    The folder is renamed last: after a kill, `undo_unfinished` can put back what was moved into it.
-
-    Args:
-        run: the folder of the run.
-        along: names of other files and folders of the run that move into the folder before.
-        fs: where the folder lies.
-    """
-    if not run.checkpoints_folder.exists():
-        return None
-    for path in (run.path / name for name in along):
-        if path.exists():
-            _move(path, unused_path(run.checkpoints_folder / path.name), fs)
-    numbers = [int(path.name.rpartition("-")[2]) for path in set_aside_before(run.path)]
-    target = run.path / f"{CHECKPOINTS}-old-{max(numbers, default=0) + 1}"
-    _move(run.checkpoints_folder, target, fs)
-    return target
-
-
-def set_aside_before(run_folder: Path) -> list[Path]:
-    """The folders of checkpoints that were set aside, the latest last."""
-    try:
-        names = os.listdir(run_folder)
-    except OSError:
-        return []
-    found = {int(match[1]): run_folder / match[0] for match in map(_OLD.fullmatch, names) if match}
-    return [found[number] for number in sorted(found)]
-
-
-def undo_unfinished(run: RunFolder, *, fs: FileSystem) -> Path | None:
-    """Undo a `set_aside` that a kill interrupted, or after which no new run has started; it started when it has a config.
-
-    Files that a new run has begun to write, such as its data, give way to those that were moved.
-
-    Returns:
-        The folder that has its old name again; None if there was none.
-    """
-    places = set_aside_before(run.path)
-    has_started = run.checkpoints_folder.exists() or run.config_file.exists()
-    place = places[-1] if places and not has_started else None
-    if place is not None:
-        storage.remove((path for path in run.records() if _is_in_both(path, place)), fs=fs)
-        _move(place, run.checkpoints_folder, fs)
-    for path in run.records():
-        moved = run.checkpoints_folder / path.name
-        if moved.exists() and not os.path.lexists(path):
-            _move(moved, path, fs)
-    return place
-
-
-def _is_in_both(path: Path, place: Path) -> bool:
-    return os.path.lexists(path) and (place / path.name).exists()
-
-
-def unused_path(path: Path) -> Path:
-    """The path if nothing has this name, else the path with the first free number at its end, such as NAME-2."""
-    paths = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(found for found in itertools.chain([path], paths) if not os.path.lexists(found))
-
-
-def _move(path: Path, new: Path, fs: FileSystem) -> None:
-    with storage.errors_explained(path, fs=fs):
-        fs.rename(path, new)
-        fs.flush_path(new.parent)
-        if path.parent != new.parent:
-            fs.flush_path(path.parent)
-
-
-# Checkpoints on disk.
-
-
-# The checkpoints that are kept: the newest and the best.
-
-
-class Scored(NamedTuple):
-    """The step of a checkpoint, its score, and its loss on the same text, which decides between equal scores."""
-
-    step: int
-    score: float | None
-    loss: float = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How many of the newest checkpoints are kept, and how many of the best by a metric.
-
-    `num_regular` more are kept for an average at the end of the run: the newest whose step is a multiple of
-    `save_every`. Checkpoints of other steps do not count, because an interruption saves at any step.
-    """
-
-    keep_last: int = 2
-    keep_best: int = 1
-    metric: str = "loss"
-    num_regular: int = 0
-    save_every: int = 1
-
-    @classmethod
-    def of(cls, training: TrainingConfig) -> "Retention":
-        """The retention that a config asks for."""
-        num_regular = (training.average_last or 0) if training.average_of == "last" else 0
-        kept = training.keep_last, training.num_kept_best
-        return cls(*kept, training.best_metric, num_regular, training.save_every)
-
-    def superfluous(self, checkpoints: Iterable[Scored]) -> set[int]:
-        """The steps whose checkpoints are neither among the newest nor among the best."""
-        checkpoints = list(checkpoints)
-        newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
-        best = best_first(checkpoints, self.metric)
-        regular = [step for step in newest if step % self.save_every == 0]
-        kept = {*newest[: self.keep_last], *best[: self.keep_best], *regular[: self.num_regular]}
-        return set(newest) - kept
-
-    @property
-    def most(self) -> int:
-        """The largest number of checkpoints that are kept."""
-        return self.keep_last + self.keep_best + self.num_regular
-
-
-def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
-    """The steps that have a score, the best first; equal scores are sorted by loss, then by step."""
-    keys = (badness(one, metric) for one in checkpoints)
-    return [key[-1] for key in sorted(key for key in keys if key is not None)]
-
-
-def badness(scored: Scored, metric: str) -> tuple[float, float, int] | None:
-    """The key by which checkpoints are sorted, best first: score, loss, step; None without a score."""
-    if scored.score is None:
-        return None
-    sign = 1 if metric in LOWER_IS_BETTER else -1
-    return sign * scored.score, scored.loss, scored.step
-
-
-# The numbers of `state.json`, checked one by one: a checkpoint may come from elsewhere.
-
-
-MOST = 10**10
-"""The largest count that is accepted: the largest `training.max_steps` that a config may have."""
-_HINT = (
-    "use another checkpoint: without this folder, tfm train goes on from the previous one; "
-    "or start again with --from-scratch"
-)
-
-
-class StateValues:
-    """A JSON object whose values are checked when they are read; errors name the file and the field."""
-
-    def __init__(self, values: Mapping[str, Any], origin: str, *, path: str = "") -> None:
-        self.values = values
-        self._origin = origin
-        self._path = path
-
-    def part(self, name: str) -> "StateValues":
-        """The object in this field."""
-        value = self._value(name)
-        if not isinstance(value, dict):
-            raise self.refusal(name, "is not a JSON object")
-        return StateValues(value, self._origin, path=f"{self._path}{name}.")
-
-    def count(self, name: str, *, most: int = MOST) -> int:
-        """A whole number from 0 to `most`."""
-        return self._checked_count(name, self._value(name), most)
-
-    def counts(self, name: str, *, least: int) -> list[int]:
-        """A list of at least `least` whole numbers."""
-        values = self._list(name)
-        if len(values) < least:
-            raise self.refusal(name, f"has {len(values)} values instead of {least}")
-        return [self._checked_count(name, value, MOST) for value in values]
-
-    def number(self, name: str) -> float:
-        """A number, which may be infinite."""
-        return self._checked_number(name, self._value(name))
-
-    def numbers(self, name: str, *, with_nan: bool = False) -> list[float]:
-        """A list of numbers; `with_nan` allows NaN among them."""
-        return [
-            value
-            if with_nan and isinstance(value, float) and math.isnan(value)
-            else self._checked_number(name, value)
-            for value in self._list(name)
-        ]
-
-    def text(self, name: str, *, most: int) -> str:
-        """A text of at most `most` characters."""
-        value = self._value(name)
-        if not isinstance(value, str) or len(value) > most:
-            raise self.refusal(name, f"is {_shown(value)} instead of a short text")
-        return value
-
-    def refusal(self, name: str, problem: str) -> DataError:
-        """The error for a field."""
-        return DataError(
-            f"{self._origin}: {self._path}{name} {problem}: not the state of a training run",
-            hint=_HINT,
-        )
-
-    def _value(self, name: str) -> Any:
-        if name not in self.values:
-            raise self.refusal(name, "is missing")
-        return self.values[name]
-
-    def _list(self, name: str) -> list[Any]:
-        values = self._value(name)
-        if not isinstance(values, list | tuple):
-            raise self.refusal(name, f"is {_shown(values)} instead of a list")
-        return list(values)
-
-    def _checked_count(self, name: str, value: Any, most: int) -> int:
-        if type(value) is not int or not 0 <= value <= most:
-            raise self.refusal(
-                name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}"
-            )
-        return value
-
-    def _checked_number(self, name: str, value: Any) -> float:
-        is_number = type(value) is float or (type(value) is int and abs(value) <= 2**53)
-        if not is_number or math.isnan(value):
-            raise self.refusal(name, f"is {_shown(value)} instead of a number")
-        return float(value)
-
-
-def _shown(value: Any) -> str:
-    return shortened(repr(value), 40)
+# The files of a checkpoint.
 
 
 MODEL_FILE = "model.safetensors"
@@ -420,7 +189,7 @@ class Checkpoint:
         """Score on the validation split, by `training.best_metric`."""
         return self.manifest.score
 
-    def scored(self, metric: str) -> Scored:
+    def scored(self, metric: str) -> "Scored":
         """Step, score and loss; a score of another metric is ignored."""
         if self.score is None or self.manifest.metric != metric:
             return Scored(self.step, None)
@@ -480,7 +249,7 @@ class Checkpoint:
             raise DataError(f"{origin}: not a JSON object")
         return state
 
-    def training_state(self) -> StateValues:
+    def training_state(self) -> "StateValues":
         """The saved `Snapshot.state`, for reading it field by field.
 
         Raises:
@@ -493,7 +262,7 @@ class Checkpoint:
             raise progress.refusal("step", f"is {step}, but the checkpoint is of step {self.step}")
         return state
 
-    def validation(self) -> StateValues:
+    def validation(self) -> "StateValues":
         """The figures of the last validation before this checkpoint; empty before the first.
 
         Raises:
@@ -668,3 +437,233 @@ def _candidates(folder: Path, prefix: str) -> list[tuple[int, bool, Path]]:
         if match is not None
     ]
     return sorted(found, key=lambda candidate: (-candidate[0], *candidate[1:]))
+
+
+# The checkpoints that are kept: the newest and the best.
+
+
+class Scored(NamedTuple):
+    """The step of a checkpoint, its score, and its loss on the same text, which decides between equal scores."""
+
+    step: int
+    score: float | None
+    loss: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How many of the newest checkpoints are kept, and how many of the best by a metric.
+
+    `num_regular` more are kept for an average at the end of the run: the newest whose step is a multiple of
+    `save_every`. Checkpoints of other steps do not count, because an interruption saves at any step.
+    """
+
+    keep_last: int = 2
+    keep_best: int = 1
+    metric: str = "loss"
+    num_regular: int = 0
+    save_every: int = 1
+
+    @classmethod
+    def of(cls, training: TrainingConfig) -> "Retention":
+        """The retention that a config asks for."""
+        num_regular = (training.average_last or 0) if training.average_of == "last" else 0
+        kept = training.keep_last, training.num_kept_best
+        return cls(*kept, training.best_metric, num_regular, training.save_every)
+
+    def superfluous(self, checkpoints: Iterable[Scored]) -> set[int]:
+        """The steps whose checkpoints are neither among the newest nor among the best."""
+        checkpoints = list(checkpoints)
+        newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
+        best = best_first(checkpoints, self.metric)
+        regular = [step for step in newest if step % self.save_every == 0]
+        kept = {*newest[: self.keep_last], *best[: self.keep_best], *regular[: self.num_regular]}
+        return set(newest) - kept
+
+    @property
+    def most(self) -> int:
+        """The largest number of checkpoints that are kept."""
+        return self.keep_last + self.keep_best + self.num_regular
+
+
+def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
+    """The steps that have a score, the best first; equal scores are sorted by loss, then by step."""
+    keys = (badness(one, metric) for one in checkpoints)
+    return [key[-1] for key in sorted(key for key in keys if key is not None)]
+
+
+def badness(scored: Scored, metric: str) -> tuple[float, float, int] | None:
+    """The key by which checkpoints are sorted, best first: score, loss, step; None without a score."""
+    if scored.score is None:
+        return None
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    return sign * scored.score, scored.loss, scored.step
+
+
+# The numbers of `state.json`, checked one by one: a checkpoint may come from elsewhere.
+
+
+MOST = 10**10
+"""The largest count that is accepted: the largest `training.max_steps` that a config may have."""
+_HINT = (
+    "use another checkpoint: without this folder, tfm train goes on from the previous one; "
+    "or start again with --from-scratch"
+)
+
+
+class StateValues:
+    """A JSON object whose values are checked when they are read; errors name the file and the field."""
+
+    def __init__(self, values: Mapping[str, Any], origin: str, *, path: str = "") -> None:
+        self.values = values
+        self._origin = origin
+        self._path = path
+
+    def part(self, name: str) -> "StateValues":
+        """The object in this field."""
+        value = self._value(name)
+        if not isinstance(value, dict):
+            raise self.refusal(name, "is not a JSON object")
+        return StateValues(value, self._origin, path=f"{self._path}{name}.")
+
+    def count(self, name: str, *, most: int = MOST) -> int:
+        """A whole number from 0 to `most`."""
+        return self._checked_count(name, self._value(name), most)
+
+    def counts(self, name: str, *, least: int) -> list[int]:
+        """A list of at least `least` whole numbers."""
+        values = self._list(name)
+        if len(values) < least:
+            raise self.refusal(name, f"has {len(values)} values instead of {least}")
+        return [self._checked_count(name, value, MOST) for value in values]
+
+    def number(self, name: str) -> float:
+        """A number, which may be infinite."""
+        return self._checked_number(name, self._value(name))
+
+    def numbers(self, name: str, *, with_nan: bool = False) -> list[float]:
+        """A list of numbers; `with_nan` allows NaN among them."""
+        return [
+            value
+            if with_nan and isinstance(value, float) and math.isnan(value)
+            else self._checked_number(name, value)
+            for value in self._list(name)
+        ]
+
+    def text(self, name: str, *, most: int) -> str:
+        """A text of at most `most` characters."""
+        value = self._value(name)
+        if not isinstance(value, str) or len(value) > most:
+            raise self.refusal(name, f"is {_shown(value)} instead of a short text")
+        return value
+
+    def refusal(self, name: str, problem: str) -> DataError:
+        """The error for a field."""
+        return DataError(
+            f"{self._origin}: {self._path}{name} {problem}: not the state of a training run",
+            hint=_HINT,
+        )
+
+    def _value(self, name: str) -> Any:
+        if name not in self.values:
+            raise self.refusal(name, "is missing")
+        return self.values[name]
+
+    def _list(self, name: str) -> list[Any]:
+        values = self._value(name)
+        if not isinstance(values, list | tuple):
+            raise self.refusal(name, f"is {_shown(values)} instead of a list")
+        return list(values)
+
+    def _checked_count(self, name: str, value: Any, most: int) -> int:
+        if type(value) is not int or not 0 <= value <= most:
+            raise self.refusal(
+                name, f"is {_shown(value)} instead of a whole number from 0 to {most:,}"
+            )
+        return value
+
+    def _checked_number(self, name: str, value: Any) -> float:
+        is_number = type(value) is float or (type(value) is int and abs(value) <= 2**53)
+        if not is_number or math.isnan(value):
+            raise self.refusal(name, f"is {_shown(value)} instead of a number")
+        return float(value)
+
+
+def _shown(value: Any) -> str:
+    return shortened(repr(value), 40)
+
+
+# The files of an earlier run, set aside when it starts from scratch, and put back if no new run starts.
+
+
+_OLD = re.compile(rf"{CHECKPOINTS}-old-([1-9][0-9]{{0,8}})")
+
+
+def set_aside(run: RunFolder, along: Iterable[str], *, fs: FileSystem) -> Path | None:
+    """Rename the folder of the checkpoints; return the new path, if there was one.
+
+    The folder is renamed last: after a kill, `undo_unfinished` can put back what was moved into it.
+
+    Args:
+        run: the folder of the run.
+        along: names of other files and folders of the run that move into the folder before.
+        fs: where the folder lies.
+    """
+    if not run.checkpoints_folder.exists():
+        return None
+    for path in (run.path / name for name in along):
+        if path.exists():
+            _move(path, unused_path(run.checkpoints_folder / path.name), fs)
+    numbers = [int(path.name.rpartition("-")[2]) for path in set_aside_before(run.path)]
+    target = run.path / f"{CHECKPOINTS}-old-{max(numbers, default=0) + 1}"
+    _move(run.checkpoints_folder, target, fs)
+    return target
+
+
+def set_aside_before(run_folder: Path) -> list[Path]:
+    """The folders of checkpoints that were set aside, the latest last."""
+    try:
+        names = os.listdir(run_folder)
+    except OSError:
+        return []
+    found = {int(match[1]): run_folder / match[0] for match in map(_OLD.fullmatch, names) if match}
+    return [found[number] for number in sorted(found)]
+
+
+def undo_unfinished(run: RunFolder, *, fs: FileSystem) -> Path | None:
+    """Undo a `set_aside` that a kill interrupted, or after which no new run has started; it started when it has a config.
+
+    Files that a new run has begun to write, such as its data, give way to those that were moved.
+
+    Returns:
+        The folder that has its old name again; None if there was none.
+    """
+    places = set_aside_before(run.path)
+    has_started = run.checkpoints_folder.exists() or run.config_file.exists()
+    place = places[-1] if places and not has_started else None
+    if place is not None:
+        storage.remove((path for path in run.records() if _is_in_both(path, place)), fs=fs)
+        _move(place, run.checkpoints_folder, fs)
+    for path in run.records():
+        moved = run.checkpoints_folder / path.name
+        if moved.exists() and not os.path.lexists(path):
+            _move(moved, path, fs)
+    return place
+
+
+def _is_in_both(path: Path, place: Path) -> bool:
+    return os.path.lexists(path) and (place / path.name).exists()
+
+
+def unused_path(path: Path) -> Path:
+    """The path if nothing has this name, else the path with the first free number at its end, such as NAME-2."""
+    paths = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(found for found in itertools.chain([path], paths) if not os.path.lexists(found))
+
+
+def _move(path: Path, new: Path, fs: FileSystem) -> None:
+    with storage.errors_explained(path, fs=fs):
+        fs.rename(path, new)
+        fs.flush_path(new.parent)
+        if path.parent != new.parent:
+            fs.flush_path(path.parent)

@@ -1,4 +1,4 @@
-"""The files of a trained model except its weights, with no path of this machine, and the choice of a checkpoint of a run; needs no PyTorch."""
+"""The files of a trained model except its weights, read from the chosen checkpoint of a run, and written without any path of this machine; converted models; needs no PyTorch."""
 
 import logging
 import math
@@ -45,60 +45,7 @@ from transformer_cli.storage.manifest import ListedFile, encode_json
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
-from transformer_cli.text.tokenizer import load_tokenizers as load_tokenizer_pair
-from transformer_cli.text.tokenizer import tokenizer_files
-
-# The config and the tokenizers for a checkpoint, without any path of this machine.
-
-
-def portable_files(
-    config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
-) -> dict[str, bytes]:
-    """File names and contents, for `Snapshot.files`."""
-    files = {
-        CONFIG_FILE: to_yaml(portable_config(config)),
-        **tokenizer_files((source_tokenizer, target_tokenizer)),
-    }
-    return {name: text.encode() for name, text in files.items()}
-
-
-def portable_config(config: Config) -> Config:
-    """The config with only the last part of each local path; the run's own config keeps the whole paths."""
-    if config.training.init_from is not None:
-        update = {"init_from": _last_part(config.training.init_from)}
-        config = config.model_copy(update={"training": config.training.model_copy(update=update)})
-    data = config.data
-    corpora: tuple[FileCorpus | HubCorpus, ...]
-    if isinstance(data, FilesData):
-        corpora = tuple(map(_portable_file, data.corpora))
-    elif isinstance(data, HubData):
-        corpora = tuple(map(_portable_set, data.corpora))
-    else:
-        return config
-    portable = data.model_copy(update={"root": ".", "corpora": corpora})
-    return config.model_copy(update={"data": portable})
-
-
-def _portable_file(corpus: FileCorpus) -> FileCorpus:
-    fields = ("source_path", "target_path", "path")
-    return corpus.model_copy(update={name: _last_part(getattr(corpus, name)) for name in fields})
-
-
-def _portable_set(corpus: HubCorpus) -> HubCorpus:
-    """Keep `owner/name` of the hub, but only the last part of a local folder."""
-    name = corpus.dataset
-    is_local = (
-        name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name or ":" in name
-    )
-    dataset = _last_part(name) if is_local else name
-    update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
-    return corpus.model_copy(update=update)
-
-
-def _last_part(path: str | None) -> str | None:
-    """The name at the end of a path of this or another system; Windows separates names by a backslash."""
-    return None if path is None else PureWindowsPath(PurePath(path).name).name or "."
-
+from transformer_cli.text.tokenizer import load_tokenizers, tokenizer_files
 
 logger = logging.getLogger(__name__)
 
@@ -240,12 +187,12 @@ def read_files(folder: Path) -> TrainedFiles:
         ConfigError: the config in the checkpoint is invalid.
     """
     checkpoint = open_checkpoint(folder)
-    return TrainedFiles(_load_config(checkpoint), *load_tokenizers(checkpoint), checkpoint)
+    return TrainedFiles(_load_config(checkpoint), *tokenizers_of(checkpoint), checkpoint)
 
 
-def load_tokenizers(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
+def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
-    return load_tokenizer_pair(checkpoint.has, partial(_tokenizer, checkpoint))
+    return load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
 
 
 def _load_config(checkpoint: Checkpoint) -> Config:
@@ -269,6 +216,58 @@ def _text(checkpoint: Checkpoint, name: str, max_bytes: int) -> str:
         return checkpoint.file(name, max_bytes=max_bytes).decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{checkpoint.folder / name}: not UTF-8 text") from error
+
+
+# Files for a checkpoint: its config and its tokenizers, without any path of this machine.
+
+
+def portable_files(
+    config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+) -> dict[str, bytes]:
+    """File names and contents, for `Snapshot.files`."""
+    files = {
+        CONFIG_FILE: to_yaml(portable_config(config)),
+        **tokenizer_files((source_tokenizer, target_tokenizer)),
+    }
+    return {name: text.encode() for name, text in files.items()}
+
+
+def portable_config(config: Config) -> Config:
+    """The config with only the last part of each local path; the run's own config keeps the whole paths."""
+    if config.training.init_from is not None:
+        update = {"init_from": _last_part(config.training.init_from)}
+        config = config.model_copy(update={"training": config.training.model_copy(update=update)})
+    data = config.data
+    corpora: tuple[FileCorpus | HubCorpus, ...]
+    if isinstance(data, FilesData):
+        corpora = tuple(map(_portable_file, data.corpora))
+    elif isinstance(data, HubData):
+        corpora = tuple(map(_portable_set, data.corpora))
+    else:
+        return config
+    portable = data.model_copy(update={"root": ".", "corpora": corpora})
+    return config.model_copy(update={"data": portable})
+
+
+def _portable_file(corpus: FileCorpus) -> FileCorpus:
+    fields = ("source_path", "target_path", "path")
+    return corpus.model_copy(update={name: _last_part(getattr(corpus, name)) for name in fields})
+
+
+def _portable_set(corpus: HubCorpus) -> HubCorpus:
+    """Keep `owner/name` of the hub, but only the last part of a local folder."""
+    name = corpus.dataset
+    is_local = (
+        name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name or ":" in name
+    )
+    dataset = _last_part(name) if is_local else name
+    update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
+    return corpus.model_copy(update=update)
+
+
+def _last_part(path: str | None) -> str | None:
+    """The name at the end of a path of this or another system; Windows separates names by a backslash."""
+    return None if path is None else PureWindowsPath(PurePath(path).name).name or "."
 
 
 # Converted models: a model in the format of another library, stored beside its checkpoint for further use.

@@ -73,7 +73,7 @@ def show_data(
 
     config = _as_begun(load_config(config_path, overrides))
     prepared = _prepared(config)
-    pairs = _first_pairs(prepared, split)
+    pairs = _pairs_to_show(prepared, split)
     report = prepared.report.to_json()
     del report["examples"]
     shown = [_as_json(pair, prepared) for pair in pairs]
@@ -170,7 +170,7 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
     return Path(folder) / "data"
 
 
-def _first_pairs(prepared: PreparedData, split: SplitName) -> list[SentencePair]:
+def _pairs_to_show(prepared: PreparedData, split: SplitName) -> list[SentencePair]:
     from transformer_cli.data.preparation import NUM_EXAMPLES
     from transformer_cli.data.selection import held_out_pairs
 

@@ -25,6 +25,8 @@ from transformer_cli.process.errors import CannotCreateError, StorageError, TryA
 from transformer_cli.process.escaping import escaped, escaped_in_json
 from transformer_cli.process.signals import cleaned_up, ended_after
 
+logger = logging.getLogger(__name__)
+
 STANDARD = Path("-")
 """A path that means standard input or standard output."""
 MAX_LINKS = 40
@@ -53,8 +55,6 @@ def descriptor_of(path: Path) -> int | None:
             return None
     return None
 
-
-logger = logging.getLogger(__name__)
 
 Write = Callable[[bytes], None]
 _OTHER_OUTPUT = "name another --output"

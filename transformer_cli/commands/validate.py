@@ -266,7 +266,7 @@ def _pairs(
     Raises:
         DataError: the run has no such split, or the files do not fit together.
     """
-    from transformer_cli.data.selection import first_pairs
+    from transformer_cli.data.selection import first_of_each_direction
     from transformer_cli.evaluation.held_out_text import pairs_of_split
 
     if source and reference:
@@ -277,7 +277,7 @@ def _pairs(
         if direction is not None:
             pairs = [pair for pair in pairs if pair.direction == direction]
     if "validation.max_sentences" in loaded.overridden:
-        pairs = first_pairs(pairs, loaded.config.validation.max_sentences)
+        pairs = first_of_each_direction(pairs, loaded.config.validation.max_sentences)
     return pairs
 
 

@@ -94,6 +94,9 @@ class NoiseConfig(Section):
         return self
 
 
+# The settings of corpora: where pairs come from, their languages, splits and weights.
+
+
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 LANGUAGE_PATTERN = r"^[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*$"
 Language = Annotated[str, Field(pattern=LANGUAGE_PATTERN)]

@@ -46,6 +46,9 @@ class RuntimeConfig(Section):
     """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose a longer time than the longest step, batch or save takes; absent: no watchdog."""
 
 
+# The whole config, and the rules between its sections.
+
+
 DataConfig = Annotated[
     PhrasebookData | SequencesData | FilesData | HubData, Field(discriminator="source")
 ]

@@ -1,4 +1,4 @@
-"""From a config to the data that training reads: ids, tokenizers, validation pairs and a report."""
+"""From a config to the data that training reads: ids, tokenizers, validation pairs and a report; data of another run taken over; entries added to tokenizers."""
 
 import json
 import logging
@@ -38,7 +38,12 @@ from transformer_cli.data.selection import (
     clean,
     held_out_digests,
 )
-from transformer_cli.data.sources.corpus import KeptPairs, first_pairs, is_streaming, read_pairs
+from transformer_cli.data.sources.corpus import (
+    KeptPairs,
+    first_of_each_corpus,
+    is_streaming,
+    read_pairs,
+)
 from transformer_cli.data.sources.hub import streams_kept_in
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
@@ -46,68 +51,7 @@ from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
 from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers, tokenizer_files
 
-# Tokenizers with the entries that a config asks for: words that they do not know, and tags of corpora.
-
-
 logger = logging.getLogger(__name__)
-
-
-def are_extended(config: Config) -> bool:
-    """Whether `extended_tokenizers` may add an entry."""
-    return config.training.add_words is not None or bool(_tags(config))
-
-
-def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> Tokenizers:
-    """The tokenizers with the words of `training.add_words` and the tags of `data.corpora`.
-
-    Args:
-        text: the cleaned training pairs, a file of `write_text`.
-        tokenizers: of source and target; their entries keep their ids.
-    """
-    source, target = tokenizers
-    if (num_added := config.training.add_words) is not None:
-        source, target = _with_words(config, text, tokenizers, num_added)
-    tagged = with_tags(source, _tags(config))
-    if source is target:
-        return tagged, tagged
-    return tagged, with_tags(target, _tags(config)) if config.tokenizer.shared else target
-
-
-def require_tags(config: Config, tokenizers: Tokenizers) -> None:
-    """Check that the source vocabulary has an entry for each tag.
-
-    Raises:
-        DataError: an entry is missing; the model of a run that has begun has no row for a further entry.
-    """
-    if missing := [tag for tag in _tags(config) if tag not in tokenizers[0].entries]:
-        raise DataError(
-            f"data.corpora: the vocabulary of this run has no entry for the tag {missing[0]}",
-            hint="start a new run with training.init_from: its vocabulary gets the tag",
-        )
-
-
-def _tags(config: Config) -> list[str]:
-    return list(dict.fromkeys(tag for tag in SequenceFormat.of(config.data).corpus_tags if tag))
-
-
-def _with_words(config: Config, text: Path, tokenizers: Tokenizers, num_added: int) -> Tokenizers:
-    def extended(tokenizer: Tokenizer, *sides: str) -> Tokenizer:
-        texts, min_frequency = StoredText(text, sides), config.tokenizer.min_frequency
-        return with_added_entries(tokenizer, texts, num_added, min_frequency=min_frequency)
-
-    source, target = tokenizers
-    if config.tokenizer.shared:
-        shared = extended(source, "source", "target")
-        more = shared, shared
-    else:
-        more = extended(source, "source"), extended(target, "target")
-    if [one.vocab_size for one in more] == [source.vocab_size, target.vocab_size]:
-        logger.warning(
-            "training.add_words=%d adds nothing: the tokenizers know all words of the training split",
-            num_added,
-        )
-    return more
-
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
 TOKENIZER_PAIRS = 1_000_000
@@ -136,7 +80,7 @@ class PreparedData:
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
         held_out = all_held_out_pairs(self.config)
-        return _cleaned(self.config, held_out, ReadingReport(), CleaningReport())
+        return _training_pairs(self.config, held_out, ReadingReport(), CleaningReport())
 
 
 def prepare_data(
@@ -179,7 +123,7 @@ def prepare_data(
                 raise fingerprints.refusal(folder, found, sought)
             if changed and is_finished:
                 raise _nothing_to_train(folder, changed)
-            tokenizers = tokenizers or _read_tokenizers(folder)
+            tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
@@ -228,7 +172,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     reading, cleaning = ReadingReport(), CleaningReport()
     report.examples = {split: found.pairs[:NUM_EXAMPLES] for split, found in held_out.items()}
     with closing(DigestSet(folder)) as seen:
-        pairs = _cleaned(config, held_out, reading, cleaning, seen, kept)
+        pairs = _training_pairs(config, held_out, reading, cleaning, seen, kept)
         first = list(islice(pairs, NUM_EXAMPLES))
         report.examples["train"] = first
         num_pairs = write_text(text, chain(first, pairs))
@@ -258,7 +202,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     write_report(folder, report)
 
 
-def _cleaned(
+def _training_pairs(
     config: Config,
     held_out: HeldOutSplits,
     reading: ReadingReport,
@@ -268,7 +212,7 @@ def _cleaned(
 ) -> Iterator[SentencePair]:
     if is_streaming(config.data):
         num_pairs = config.data.tokenizer_pairs or TOKENIZER_PAIRS
-        pairs = first_pairs(config.data, num_pairs, reading)
+        pairs = first_of_each_corpus(config.data, num_pairs, reading)
     else:
         pairs = read_pairs(config.data, "train", seed=config.seed, report=reading, kept=kept)
     digests = held_out_digests(config, held_out)
@@ -302,7 +246,7 @@ def check_lengths(config: Config, report: DataReport) -> None:
 
 
 def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
-    source_tokenizer, target_tokenizer = _read_tokenizers(folder)
+    source_tokenizer, target_tokenizer = _tokenizers_in(folder)
     return PreparedData(
         config=config,
         train=EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config)),
@@ -319,7 +263,7 @@ def _write_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _read_tokenizers(folder: Path) -> Tokenizers:
+def _tokenizers_in(folder: Path) -> Tokenizers:
     return load_tokenizers(
         lambda name: (folder / name).exists(),
         lambda name: Tokenizer.from_json((folder / name).read_text(encoding="utf-8")),
@@ -329,7 +273,7 @@ def _read_tokenizers(folder: Path) -> Tokenizers:
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: bool) -> bool:
     if tokenizers is None:
         return True
-    both = list(zip(tokenizers, _read_tokenizers(folder), strict=True))
+    both = list(zip(tokenizers, _tokenizers_in(folder), strict=True))
     if is_extended:
         return all(is_extension(there, of=given) for given, there in both)
     return all(given.to_json() == there.to_json() for given, there in both)
@@ -340,7 +284,7 @@ def num_corpora(config: Config) -> int:
     return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1
 
 
-# Prepared data that another run has made from the same corpus and settings, taken over instead of made again.
+# Prepared data taken over from another run, which has made them from the same corpus and settings.
 #
 # The files are hard links, or copies where the file system has no links. So each run folder has all its files, may be
 # copied or deleted alone, and equal data take their room on the disk once. No file of prepared data is ever changed.
@@ -412,3 +356,63 @@ def _link_files(other: Path, partial: Path) -> None:
             os.link(file, new)
         except OSError:
             shutil.copyfile(file, new)
+
+
+# Added entries of tokenizers: words that they do not know, and tags of corpora.
+
+
+def are_extended(config: Config) -> bool:
+    """Whether `extended_tokenizers` may add an entry."""
+    return config.training.add_words is not None or bool(_tags(config))
+
+
+def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> Tokenizers:
+    """The tokenizers with the words of `training.add_words` and the tags of `data.corpora`.
+
+    Args:
+        text: the cleaned training pairs, a file of `write_text`.
+        tokenizers: of source and target; their entries keep their ids.
+    """
+    source, target = tokenizers
+    if (num_added := config.training.add_words) is not None:
+        source, target = _with_words(config, text, tokenizers, num_added)
+    tagged = with_tags(source, _tags(config))
+    if source is target:
+        return tagged, tagged
+    return tagged, with_tags(target, _tags(config)) if config.tokenizer.shared else target
+
+
+def require_tags(config: Config, tokenizers: Tokenizers) -> None:
+    """Check that the source vocabulary has an entry for each tag.
+
+    Raises:
+        DataError: an entry is missing; the model of a run that has begun has no row for a further entry.
+    """
+    if missing := [tag for tag in _tags(config) if tag not in tokenizers[0].entries]:
+        raise DataError(
+            f"data.corpora: the vocabulary of this run has no entry for the tag {missing[0]}",
+            hint="start a new run with training.init_from: its vocabulary gets the tag",
+        )
+
+
+def _tags(config: Config) -> list[str]:
+    return list(dict.fromkeys(tag for tag in SequenceFormat.of(config.data).corpus_tags if tag))
+
+
+def _with_words(config: Config, text: Path, tokenizers: Tokenizers, num_added: int) -> Tokenizers:
+    def extended(tokenizer: Tokenizer, *sides: str) -> Tokenizer:
+        texts, min_frequency = StoredText(text, sides), config.tokenizer.min_frequency
+        return with_added_entries(tokenizer, texts, num_added, min_frequency=min_frequency)
+
+    source, target = tokenizers
+    if config.tokenizer.shared:
+        shared = extended(source, "source", "target")
+        more = shared, shared
+    else:
+        more = extended(source, "source"), extended(target, "target")
+    if [one.vocab_size for one in more] == [source.vocab_size, target.vocab_size]:
+        logger.warning(
+            "training.add_words=%d adds nothing: the tokenizers know all words of the training split",
+            num_added,
+        )
+    return more

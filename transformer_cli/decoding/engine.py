@@ -1,4 +1,4 @@
-"""The interface of an engine: token ids and options in, hypotheses out; and what engines share: batches and limits of lengths.
+"""The interface of an engine: token ids and options in, hypotheses out; what engines share: batches, limits of lengths, and a check that two engines agree.
 
 The translator knows only this interface, so that PyTorch, another library or several models together can
 do the work.
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from transformer_cli.config import DecodingConfig
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from torch import Tensor
-
 
 TokenIds = tuple[int, ...]
 
@@ -74,31 +74,27 @@ class Request(NamedTuple):
 class Explanation:
     """What a model computes about given target tokens after a given source: probabilities and attention."""
 
-    token_log_probs: "NDArray[np.float32]"
+    token_log_probs: NDArray[np.float32]
     """(T,): entry i is log P(target token i | the source, the target tokens before it), in nats."""
-    attention: "NDArray[np.float32]"
+    attention: NDArray[np.float32]
     """(T, S): row i holds the weights with which the model read the source when it predicted target token i,
     as a mean over the heads of one decoder layer. Each row sums to 1."""
     alignment: tuple[int, ...]
     """T numbers: entry i is the index of the source token with the largest weight in row i, so target token i is
     aligned to source token `alignment[i]`. [EOS] and tags of the source are chosen only if it has nothing else."""
-    best_ids: "NDArray[np.int64]"
+    best_ids: NDArray[np.int64]
     """(T, K): row i holds the K most probable tokens in the place of target token i, best first; K may be 0."""
-    best_log_probs: "NDArray[np.float32]"
+    best_log_probs: NDArray[np.float32]
     """(T, K): their log-probabilities, in nats."""
 
     @property
-    def token_probs(self) -> "NDArray[np.float32]":
+    def token_probs(self) -> NDArray[np.float32]:
         """(T,): the probabilities of the target tokens."""
-        import numpy as np
-
         return np.exp(self.token_log_probs)
 
     @property
-    def best_probs(self) -> "NDArray[np.float32]":
+    def best_probs(self) -> NDArray[np.float32]:
         """(T, K): the probabilities of `best_ids`."""
-        import numpy as np
-
         return np.exp(self.best_log_probs)
 
 
@@ -201,6 +197,9 @@ class InterruptibleEngine(Engine, Protocol):
         """The largest number of sentences that one search reads; more are searched one batch after the other."""
 
 
+# Batches of sources of similar lengths.
+
+
 # The largest number of logits of a batch. Each position has one logit per token of the vocabulary. A GPU gets few, large
 # kernels, with 256 MiB of logits in float32. On a CPU, 16 MiB are enough for its speed, and memory stays small.
 MAX_LOGITS = 2**26
@@ -259,6 +258,9 @@ def length_batches(
         tell(len(in_order), len(in_order))
 
 
+# Limits of the length of a translation.
+
+
 class LengthLimits(NamedTuple):
     """Numbers of tokens, [EOS] included; `smallest` is never above `largest`."""
 
@@ -295,7 +297,7 @@ def length_limits(
     return LengthLimits(min(smallest + prefix_length, largest), largest)
 
 
-# Checks that two engines of the same model find the same translations.
+# The check that two engines of the same model find the same translations.
 
 
 TIE = 1e-3

@@ -9,7 +9,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transformer_cli.decoding.details import (
     Span,
@@ -31,11 +34,6 @@ from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.layout import SpanKind, find_spans
 from transformer_cli.text.normalization import is_blank
 from transformer_cli.text.sentences import split_sentences
-
-if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 logger = logging.getLogger(__name__)
 
@@ -289,7 +287,7 @@ class TextAligner:
 
 
 def _links(
-    texts: tuple[str, str], source: _Side, target: _Side, weights: "NDArray[np.float32]"
+    texts: tuple[str, str], source: _Side, target: _Side, weights: NDArray[np.float32]
 ) -> list[PlacedLink]:
     of_targets = linked_words(weights, source.words_of_tokens, target.words_of_tokens)
     # A word that came back unchanged translates nothing else.

@@ -136,8 +136,7 @@ def load_run(
     overridden = frozenset(overridable_setting(override, command) for override in overrides)
     runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
     # Other commands, and ensembles, compute what only PyTorch can.
-    searches_alone = command in (*commands_that_take("decoding.engine"), "explain")
-    takes_engine = len(runs) == 1 and searches_alone
+    is_search = command == "explain" or command in commands_that_take("decoding.engine")
     configs: list[Config] = []
 
     def load(folder: Path) -> _Loaded:
@@ -149,7 +148,7 @@ def load_run(
         if command == "explain":  # the search of a translation, observed, which needs PyTorch
             decoding = config.decoding.model_copy(update={"engine": "torch"})
             config = config.model_copy(update={"decoding": decoding})
-        loaded = _loaded(files, config, alone=takes_engine)
+        loaded = _loaded(files, config, alone=is_search and len(runs) == 1)
         configs.append(config)
         return loaded
 

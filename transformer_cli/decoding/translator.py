@@ -1,4 +1,4 @@
-"""The translator: lines in, lines out, in the same number and order; and the form of a line, with its texts put back in their places."""
+"""The translator: lines in, lines out, in the same number and order; the form of a line, with its texts put back in their places."""
 
 import hashlib
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from unicodedata import category
 
 from transformer_cli.config import DecodingConfig, SequencesData
@@ -17,6 +17,7 @@ from transformer_cli.decoding.details import (
 )
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary, RequiredTerm, applied_terms
+from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility, by_expected_utility
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
     Promise,
@@ -54,8 +55,370 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
 )
 
-if TYPE_CHECKING:
-    from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+logger = logging.getLogger(__name__)
+
+# Lines that are read before the first is translated: sorted by length, they need little padding.
+WINDOW_LINES = 2000
+MAX_SHOWN_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Translator:
+    """A text pipeline and an engine: the pipeline prepares lines, the engine translates their token ids.
+
+    A blank line stays blank. Indentation, list marks and columns stay as they are (`decoding.keep_layout`). Each
+    sentence of a line is translated by itself (`decoding.split_sentences`), and the translations are joined with the
+    white space of the line. A sentence with more tokens than the model can read is cut into parts. `[UNK]` in a
+    translation stands for a word that is not in the vocabulary.
+    """
+
+    pipeline: TextPipeline
+    engine: Engine
+    decoding: DecodingConfig
+    protects_spans: bool = False
+    """Whether URLs, e-mail addresses, numbers, placeholders, paths and tags come back unchanged: each of them is in the
+    translation as often as in the line."""
+    is_strict: bool = False
+    """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
+    utility: Utility | None = None
+    """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
+    reports_lines: bool = True
+    """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
+
+    def translate(
+        self,
+        lines: Iterable[str],
+        *,
+        to: str | None = None,
+        from_: str | None = None,
+        prefixes: Iterable[str] | None = None,
+        num_before: int = 0,
+        with_details: bool = False,
+    ) -> Iterator[Translation]:
+        """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
+
+        Args:
+            to: the target language, for a model that translates into several.
+            from_: the source language, for a model that translates from several into `to`.
+            prefixes: for each line, the text with which its translation begins: whole words, or an empty string. It
+                follows the indentation and the list mark of the line.
+            num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
+                other samples for each line of an input, and messages name lines by their numbers.
+            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
+                source and its best translation. The model then reads whole lines: no layout is kept, no span protected.
+
+        Raises:
+            UsageError: no direction of the model has these languages, or several have them; or the engine cannot
+                explain its translations; or the settings do not keep the terms of a glossary.
+            DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
+                is too long for the model, and the translator is strict.
+        """
+        for texts in (lines, prefixes):
+            if isinstance(texts, str | bytes):
+                raise TypeError(f"give a list of lines, not {_described(texts)}")
+        of_lines = None if prefixes is None else iter(prefixes)
+        if self.pipeline.glossary is not None:
+            self._check_keeps_terms()
+        explainer = self._explainer() if with_details else None
+        towards = self.towards(to, from_)
+        windows = towards._windows(iter(lines), of_lines, num_before)
+        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
+
+    def _explainer(self) -> ExplainingEngine:
+        if isinstance(self.engine, ExplainingEngine):
+            return self.engine
+        raise UsageError(
+            "this engine gives no probabilities and no attention weights of its translations",
+            hint="translate without details, or with the engine that runs on PyTorch",
+        )
+
+    def towards(self, to: str | None, from_: str | None = None) -> "Translator":
+        """The translator of one direction; see `TextPipeline.towards`."""
+        return replace(self, pipeline=self.pipeline.towards(to, from_))
+
+    def with_glossary(self, glossary: Glossary) -> "Translator":
+        """The translator whose translations contain the terms of a glossary.
+
+        Where a sentence contains a source term as whole words, its translation contains the target term as whole words, as
+        often as the source term stands there.
+
+        Raises:
+            UsageError: the model translates no language; or the settings ask for sampling or for diverse beam search.
+            DataError: a term is empty, stands for two target terms, or cannot be written by the model.
+        """
+        self._check_keeps_terms()
+        return replace(self, pipeline=self.pipeline.with_glossary(glossary))
+
+    def _check_keeps_terms(self) -> None:
+        """Refuse what does not keep the terms of a glossary."""
+        if self.decoding.sampling is not None:
+            raise UsageError(
+                "a glossary needs beam search, but decoding.sampling draws translations at random",
+                hint="leave out decoding.sampling or the glossary",
+            )
+        if self.decoding.diversity is not None:
+            raise UsageError(
+                "a glossary needs plain beam search, but decoding.diversity asks for diverse beam search",
+                hint="leave out decoding.diversity or the glossary",
+            )
+
+    def in_direction(self, number: int) -> "Translator":
+        """The translator of the direction with this index in `data.directions`."""
+        return replace(self, pipeline=replace(self.pipeline, direction=number))
+
+    def _windows(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
+    ) -> Iterator[list[Chunk]]:
+        """Windows of lines, each read when it is asked for."""
+        num_read = 0
+        while window := list(islice(lines, WINDOW_LINES)):
+            for number, line in enumerate(window, num_read + 1):
+                if not isinstance(line, str):
+                    raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
+            of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
+            if len(of_window) < len(window):
+                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
+            yield list(map(Chunk, window, of_window, count(num_before + num_read)))
+            num_read += len(window)
+        if prefixes is not None and next(prefixes, None) is not None:
+            raise DataError(f"there are {num_read} lines, but more prefixes")
+
+    def _translated(
+        self, lines: Sequence[Chunk], explainer: ExplainingEngine | None
+    ) -> list[Translation]:
+        # The symbols of the synthetic tasks are no language.
+        is_language = not isinstance(self.pipeline.data, SequencesData)
+        keeps_layout = self.decoding.keep_layout and is_language
+        if explainer is not None or not (keeps_layout or self.protects_spans):
+            translations = self.translate_chunks(lines, explainer)
+        else:
+            form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
+            divided = [form.split(line) for line in lines]
+            of_chunks = iter(
+                self._in_form([chunk for line in divided for chunk in line.all_chunks], form)
+            )
+            translations = [
+                form.join(line, list(islice(of_chunks, len(line.all_chunks)))) for line in divided
+            ]
+        if self.reports_lines:
+            self._report(translations, lines[0].line + 1)
+        return translations
+
+    def _in_form(self, chunks: Sequence[Chunk], form: "LineForm") -> list[Translation]:
+        """The translation of each chunk, in the form of the chunk."""
+        if any(chunk.spans for chunk in chunks):
+            return self._with_spans(chunks, form)
+        translations = self.translate_chunks(chunks) if chunks else []
+        return list(map(form.finished, chunks, translations))
+
+    def _with_spans(self, chunks: Sequence[Chunk], form: "LineForm") -> list[Translation]:
+        """The same for chunks with protected spans: further rounds follow until every span has come back.
+
+        In each round, what all sentences ask for is translated in one call, so that batches are full.
+        """
+        keeper = form.span_keeper()
+        sentences = [ProtectedSentence(chunk, keeper) if chunk.spans else None for chunk in chunks]
+        results = [None if sentence is None else sentence.result for sentence in sentences]
+        while waiting := [place for place, result in enumerate(results) if result is None]:
+            asked = [
+                [chunks[place]] if (sentence := sentences[place]) is None else sentence.asked()
+                for place in waiting
+            ]
+            answers = iter(self.translate_chunks(list(chain(*asked))))
+            for place, of_sentence in zip(waiting, asked, strict=True):
+                found = list(islice(answers, len(of_sentence)))
+                sentence = sentences[place]
+                if sentence is None:
+                    results[place] = form.finished(chunks[place], found[0])
+                else:
+                    sentence.answer(found)
+                    results[place] = sentence.result
+        return [result for result in results if result is not None]
+
+    def translate_chunks(
+        self, chunks: Sequence[Chunk], explainer: ExplainingEngine | None = None
+    ) -> list[Translation]:
+        """One translation per chunk, in order: token ids, the engine, and text again.
+
+        Args:
+            explainer: what gives each translation its details; None: they get none.
+        """
+        prepared_texts = [self._prepared(chunk) for chunk in chunks]
+        # Equal parts are translated once.
+        parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
+        hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
+        hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
+        if self.pipeline.keeps_text:
+            self._keep_text(prepared_texts, hypotheses)
+        if self.pipeline.replacement is not None:
+            hypotheses = with_explained_unknown(
+                self._explainer(),
+                hypotheses,
+                unk_id=self.pipeline.target_tokenizer.unk_id,
+                batch_tokens=self.decoding.batch_tokens,
+            )
+        translations = [
+            self.pipeline.restore(prepared, self._found(prepared, hypotheses))
+            for prepared in prepared_texts
+        ]
+        if explainer is None:
+            return translations
+        used = {part for text in prepared_texts for part in text.parts}
+        best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
+        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
+        return [
+            replace(translation, details=details_of(self.pipeline, prepared, explained))
+            for prepared, translation in zip(prepared_texts, translations, strict=True)
+        ]
+
+    def _found(
+        self, prepared: PreparedLine, hypotheses: Mapping[Request, list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each part of a line."""
+        found = [hypotheses[part] for part in prepared.parts]
+        if self.pipeline.keeps_text and self.decoding.num_best > 1:
+            return self.pipeline.without_short_rivals(prepared, found)
+        return found
+
+    def _keep_text(
+        self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]
+    ) -> None:
+        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
+
+        A part that cannot be divided any more is kept as it is.
+
+        Args:
+            texts: get the divided parts.
+            hypotheses: of all parts; get those of the new parts.
+        """
+        waiting: Iterable[int] = range(len(texts))
+        while True:
+            lost = {
+                place: numbers
+                for place in waiting
+                if (numbers := self.pipeline.lost_parts(texts[place], hypotheses))
+            }
+            if not lost:
+                return
+            for place, numbers in lost.items():
+                texts[place] = self.pipeline.divided(texts[place], numbers)
+            parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
+            new = [part for part in parts if part not in hypotheses]
+            hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
+            of_new = {part: hypotheses[part] for part in new}
+            hypotheses |= self._with_terms_in_place([texts[place] for place in lost], of_new)
+            waiting = lost
+
+    def _with_terms_in_place(
+        self, texts: Sequence[PreparedLine], hypotheses: Mapping[Request, list[Hypothesis]]
+    ) -> Mapping[Request, list[Hypothesis]]:
+        """Hypotheses in which terms of the glossary do not stand beside the model's own words; only for the best one."""
+        options = self.decoding
+        is_search = options.num_best == 1 and not (options.sampling or options.diversity or options.mbr)  # fmt: skip
+        engine = self.engine
+        if self.pipeline.glossary is None or not is_search or not isinstance(engine, ExplainingEngine):  # fmt: skip
+            return {}
+        required = {
+            part: terms
+            for text in texts
+            for part, terms in zip(text.parts, text.terms, strict=True)
+            if part in hypotheses
+        }
+        placer = TermPlacer(
+            engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options
+        )
+        return placer.placed(required, hypotheses)
+
+    def _prepared(self, chunk: Chunk) -> PreparedLine:
+        prepared = self.pipeline.in_clauses(self.pipeline.prepare(chunk.text, chunk.prefix))
+        sampling = self.decoding.sampling
+        return seeded(prepared, sampling.seed, chunk.line, chunk.part) if sampling else prepared
+
+    def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+        """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
+        options = self.decoding
+        if options.mbr is None:
+            return self.engine.translate(parts, options)
+        decode = self.pipeline.target_tokenizer.decode
+        asked = options.model_copy(update={"num_best": options.num_candidates})
+        candidates = self.engine.translate(parts, asked)
+        return [
+            by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
+            for part, of_part in zip(parts, candidates, strict=True)
+        ]
+
+    def _pairwise(self, part: Request) -> Pairwise | None:
+        """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
+        if self.utility is None:
+            return None
+        return partial(self.utility, self.pipeline.source_tokenizer.decode(part.ids))
+
+    def _report(self, translations: Sequence[Translation], first_line: int) -> None:
+        """Warn of lines that were cut, divided or partly left as they are, with their numbers."""
+        numbered = list(enumerate(translations, first_line))
+        if cut := [number for number, translation in numbered if translation.is_cut]:
+            limit = self.pipeline.max_length
+            if self.is_strict:
+                raise DataError(
+                    f"line {cut[0]}: a sentence of more than {limit} tokens, which the model cannot read at once",
+                    hint="divide the sentence, or leave out --strict to translate it in parts",
+                )
+            logger.warning(
+                "%s: a sentence of more than %d tokens, which was translated in parts",
+                _lines(cut),
+                limit,
+            )
+        if longer := [number for number, each in numbered if each.is_divided]:
+            logger.warning(
+                "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
+                "its translation lost text",
+                _lines(longer),
+            )
+        if lost := [number for number, each in numbered if each.is_untranslated]:
+            logger.warning(
+                "%s: a sentence was left as it is, because the model loses text of it", _lines(lost)
+            )
+        if copies := [number for number, each in numbered if each.is_partly_copied]:
+            logger.warning(
+                "%s: a sentence was left as it is, because the model loses the protected parts of it",
+                _lines(copies),
+            )
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """Line 3; lines 3, 5, 8; or the first of them and the number of the others."""
+    shown = ", ".join(map(str, numbers[:MAX_SHOWN_LINES]))
+    more = len(numbers) - MAX_SHOWN_LINES
+    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (
+        f" and {more} more" if more > 0 else ""
+    )
+
+
+def _described(value: object) -> str:
+    kinds = {str: "a string", bytes: "bytes", type(None): "None"}
+    return kinds.get(type(value), f"a value of the type {type(value).__name__}")
+
+
+def seeded(prepared: PreparedLine, seed: int, number: int, first_part: int = 0) -> PreparedLine:
+    """A line whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+
+    Args:
+        prepared: the line.
+        seed: of the whole input.
+        number: of the line in its input, from 0.
+        first_part: the number of the first part; other texts of the same line have other numbers.
+    """
+    parts = (
+        request._replace(seed=request_seed(seed, number, part))
+        for part, request in enumerate(prepared.parts, first_part)
+    )
+    return replace(prepared, parts=tuple(parts))
+
+
+def request_seed(seed: int, line: int, part: int) -> int:
+    """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
+    digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
 
 
 # The form of a line: which texts of it are translated, and how their translations are put back in their places.
@@ -301,374 +664,3 @@ def _is_balanced(text: str, opening: str, closing: str) -> bool:
     if opening == closing:
         return text.count(opening) % 2 == 0
     return text.count(opening) == text.count(closing)
-
-
-# The translator.
-
-
-logger = logging.getLogger(__name__)
-
-# Lines that are read before the first is translated: sorted by length, they need little padding.
-WINDOW_LINES = 2000
-MAX_SHOWN_LINES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Translator:
-    """A text pipeline and an engine: the pipeline prepares lines, the engine translates their token ids.
-
-    A blank line stays blank. Indentation, list marks and columns stay as they are (`decoding.keep_layout`). Each
-    sentence of a line is translated by itself (`decoding.split_sentences`), and the translations are joined with the
-    white space of the line. A sentence with more tokens than the model can read is cut into parts. `[UNK]` in a
-    translation stands for a word that is not in the vocabulary.
-    """
-
-    pipeline: TextPipeline
-    engine: Engine
-    decoding: DecodingConfig
-    protects_spans: bool = False
-    """Whether URLs, e-mail addresses, numbers, placeholders, paths and tags come back unchanged: each of them is in the
-    translation as often as in the line."""
-    is_strict: bool = False
-    """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
-    utility: "Utility | None" = None
-    """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
-    reports_lines: bool = True
-    """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
-
-    def translate(
-        self,
-        lines: Iterable[str],
-        *,
-        to: str | None = None,
-        from_: str | None = None,
-        prefixes: Iterable[str] | None = None,
-        num_before: int = 0,
-        with_details: bool = False,
-    ) -> Iterator[Translation]:
-        """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
-
-        Args:
-            to: the target language, for a model that translates into several.
-            from_: the source language, for a model that translates from several into `to`.
-            prefixes: for each line, the text with which its translation begins: whole words, or an empty string. It
-                follows the indentation and the list mark of the line.
-            num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
-                other samples for each line of an input, and messages name lines by their numbers.
-            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
-                source and its best translation. The model then reads whole lines: no layout is kept, no span protected.
-
-        Raises:
-            UsageError: no direction of the model has these languages, or several have them; or the engine cannot
-                explain its translations; or the settings do not keep the terms of a glossary.
-            DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
-                is too long for the model, and the translator is strict.
-        """
-        for texts in (lines, prefixes):
-            if isinstance(texts, str | bytes):
-                raise TypeError(f"give a list of lines, not {_described(texts)}")
-        of_lines = None if prefixes is None else iter(prefixes)
-        if self.pipeline.glossary is not None:
-            self._check_keeps_terms()
-        explainer = self._explainer() if with_details else None
-        towards = self.towards(to, from_)
-        windows = towards._windows(iter(lines), of_lines, num_before)
-        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
-
-    def _explainer(self) -> ExplainingEngine:
-        if isinstance(self.engine, ExplainingEngine):
-            return self.engine
-        raise UsageError(
-            "this engine gives no probabilities and no attention weights of its translations",
-            hint="translate without details, or with the engine that runs on PyTorch",
-        )
-
-    def towards(self, to: str | None, from_: str | None = None) -> "Translator":
-        """The translator of one direction; see `TextPipeline.towards`."""
-        return replace(self, pipeline=self.pipeline.towards(to, from_))
-
-    def with_glossary(self, glossary: Glossary) -> "Translator":
-        """The translator whose translations contain the terms of a glossary.
-
-        Where a sentence contains a source term as whole words, its translation contains the target term as whole words, as
-        often as the source term stands there.
-
-        Raises:
-            UsageError: the model translates no language; or the settings ask for sampling or for diverse beam search.
-            DataError: a term is empty, stands for two target terms, or cannot be written by the model.
-        """
-        self._check_keeps_terms()
-        return replace(self, pipeline=self.pipeline.with_glossary(glossary))
-
-    def _check_keeps_terms(self) -> None:
-        """Refuse what does not keep the terms of a glossary."""
-        if self.decoding.sampling is not None:
-            raise UsageError(
-                "a glossary needs beam search, but decoding.sampling draws translations at random",
-                hint="leave out decoding.sampling or the glossary",
-            )
-        if self.decoding.diversity is not None:
-            raise UsageError(
-                "a glossary needs plain beam search, but decoding.diversity asks for diverse beam search",
-                hint="leave out decoding.diversity or the glossary",
-            )
-
-    def in_direction(self, number: int) -> "Translator":
-        """The translator of the direction with this index in `data.directions`."""
-        return replace(self, pipeline=replace(self.pipeline, direction=number))
-
-    def _windows(
-        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
-    ) -> Iterator[list[Chunk]]:
-        """Windows of lines, each read when it is asked for."""
-        num_read = 0
-        while window := list(islice(lines, WINDOW_LINES)):
-            for number, line in enumerate(window, num_read + 1):
-                if not isinstance(line, str):
-                    raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
-            if len(of_window) < len(window):
-                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
-            yield list(map(Chunk, window, of_window, count(num_before + num_read)))
-            num_read += len(window)
-        if prefixes is not None and next(prefixes, None) is not None:
-            raise DataError(f"there are {num_read} lines, but more prefixes")
-
-    def _translated(
-        self, lines: Sequence[Chunk], explainer: ExplainingEngine | None
-    ) -> list[Translation]:
-        # The symbols of the synthetic tasks are no language.
-        is_language = not isinstance(self.pipeline.data, SequencesData)
-        keeps_layout = self.decoding.keep_layout and is_language
-        if explainer is not None or not (keeps_layout or self.protects_spans):
-            translations = self.translate_chunks(lines, explainer)
-        else:
-            form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
-            divided = [form.split(line) for line in lines]
-            of_chunks = iter(
-                self._in_form([chunk for line in divided for chunk in line.all_chunks], form)
-            )
-            translations = [
-                form.join(line, list(islice(of_chunks, len(line.all_chunks)))) for line in divided
-            ]
-        if self.reports_lines:
-            self._report(translations, lines[0].line + 1)
-        return translations
-
-    def _in_form(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
-        """The translation of each chunk, in the form of the chunk."""
-        if any(chunk.spans for chunk in chunks):
-            return self._with_spans(chunks, form)
-        translations = self.translate_chunks(chunks) if chunks else []
-        return list(map(form.finished, chunks, translations))
-
-    def _with_spans(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
-        """The same for chunks with protected spans: further rounds follow until every span has come back.
-
-        In each round, what all sentences ask for is translated in one call, so that batches are full.
-        """
-        keeper = form.span_keeper()
-        sentences = [ProtectedSentence(chunk, keeper) if chunk.spans else None for chunk in chunks]
-        results = [None if sentence is None else sentence.result for sentence in sentences]
-        while waiting := [place for place, result in enumerate(results) if result is None]:
-            asked = [
-                [chunks[place]] if (sentence := sentences[place]) is None else sentence.asked()
-                for place in waiting
-            ]
-            answers = iter(self.translate_chunks(list(chain(*asked))))
-            for place, of_sentence in zip(waiting, asked, strict=True):
-                found = list(islice(answers, len(of_sentence)))
-                sentence = sentences[place]
-                if sentence is None:
-                    results[place] = form.finished(chunks[place], found[0])
-                else:
-                    sentence.answer(found)
-                    results[place] = sentence.result
-        return [result for result in results if result is not None]
-
-    def translate_chunks(
-        self, chunks: Sequence[Chunk], explainer: ExplainingEngine | None = None
-    ) -> list[Translation]:
-        """One translation per chunk, in order: token ids, the engine, and text again.
-
-        Args:
-            explainer: what gives each translation its details; None: they get none.
-        """
-        prepared_texts = [self._prepared(chunk) for chunk in chunks]
-        # Equal parts are translated once.
-        parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
-        hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
-        hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
-        if self.pipeline.keeps_text:
-            self._keep_text(prepared_texts, hypotheses)
-        if self.pipeline.replacement is not None:
-            hypotheses = with_explained_unknown(
-                self._explainer(),
-                hypotheses,
-                unk_id=self.pipeline.target_tokenizer.unk_id,
-                batch_tokens=self.decoding.batch_tokens,
-            )
-        translations = [
-            self.pipeline.restore(prepared, self._found(prepared, hypotheses))
-            for prepared in prepared_texts
-        ]
-        if explainer is None:
-            return translations
-        used = {part for text in prepared_texts for part in text.parts}
-        best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
-        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
-        return [
-            replace(translation, details=details_of(self.pipeline, prepared, explained))
-            for prepared, translation in zip(prepared_texts, translations, strict=True)
-        ]
-
-    def _found(
-        self, prepared: PreparedLine, hypotheses: Mapping[Request, list[Hypothesis]]
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each part of a line."""
-        found = [hypotheses[part] for part in prepared.parts]
-        if self.pipeline.keeps_text and self.decoding.num_best > 1:
-            return self.pipeline.without_short_rivals(prepared, found)
-        return found
-
-    def _keep_text(
-        self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
-        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
-
-        A part that cannot be divided any more is kept as it is.
-
-        Args:
-            texts: get the divided parts.
-            hypotheses: of all parts; get those of the new parts.
-        """
-        waiting: Iterable[int] = range(len(texts))
-        while True:
-            lost = {
-                place: numbers
-                for place in waiting
-                if (numbers := self.pipeline.lost_parts(texts[place], hypotheses))
-            }
-            if not lost:
-                return
-            for place, numbers in lost.items():
-                texts[place] = self.pipeline.divided(texts[place], numbers)
-            parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
-            new = [part for part in parts if part not in hypotheses]
-            hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
-            of_new = {part: hypotheses[part] for part in new}
-            hypotheses |= self._with_terms_in_place([texts[place] for place in lost], of_new)
-            waiting = lost
-
-    def _with_terms_in_place(
-        self, texts: Sequence[PreparedLine], hypotheses: Mapping[Request, list[Hypothesis]]
-    ) -> Mapping[Request, list[Hypothesis]]:
-        """Hypotheses in which terms of the glossary do not stand beside the model's own words; only for the best one."""
-        options = self.decoding
-        is_search = options.num_best == 1 and not (options.sampling or options.diversity or options.mbr)  # fmt: skip
-        engine = self.engine
-        if self.pipeline.glossary is None or not is_search or not isinstance(engine, ExplainingEngine):  # fmt: skip
-            return {}
-        required = {
-            part: terms
-            for text in texts
-            for part, terms in zip(text.parts, text.terms, strict=True)
-            if part in hypotheses
-        }
-        placer = TermPlacer(
-            engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options
-        )
-        return placer.placed(required, hypotheses)
-
-    def _prepared(self, chunk: Chunk) -> PreparedLine:
-        prepared = self.pipeline.in_clauses(self.pipeline.prepare(chunk.text, chunk.prefix))
-        sampling = self.decoding.sampling
-        return seeded(prepared, sampling.seed, chunk.line, chunk.part) if sampling else prepared
-
-    def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
-        """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
-        options = self.decoding
-        if options.mbr is None:
-            return self.engine.translate(parts, options)
-        from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility
-
-        decode = self.pipeline.target_tokenizer.decode
-        asked = options.model_copy(update={"num_best": options.num_candidates})
-        candidates = self.engine.translate(parts, asked)
-        return [
-            by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
-            for part, of_part in zip(parts, candidates, strict=True)
-        ]
-
-    def _pairwise(self, part: Request) -> "Pairwise | None":
-        """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
-        if self.utility is None:
-            return None
-        return partial(self.utility, self.pipeline.source_tokenizer.decode(part.ids))
-
-    def _report(self, translations: Sequence[Translation], first_line: int) -> None:
-        """Warn of lines that were cut, divided or partly left as they are, with their numbers."""
-        numbered = list(enumerate(translations, first_line))
-        if cut := [number for number, translation in numbered if translation.is_cut]:
-            limit = self.pipeline.max_length
-            if self.is_strict:
-                raise DataError(
-                    f"line {cut[0]}: a sentence of more than {limit} tokens, which the model cannot read at once",
-                    hint="divide the sentence, or leave out --strict to translate it in parts",
-                )
-            logger.warning(
-                "%s: a sentence of more than %d tokens, which was translated in parts",
-                _lines(cut),
-                limit,
-            )
-        if longer := [number for number, each in numbered if each.is_divided]:
-            logger.warning(
-                "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
-                "its translation lost text",
-                _lines(longer),
-            )
-        if lost := [number for number, each in numbered if each.is_untranslated]:
-            logger.warning(
-                "%s: a sentence was left as it is, because the model loses text of it", _lines(lost)
-            )
-        if copies := [number for number, each in numbered if each.is_partly_copied]:
-            logger.warning(
-                "%s: a sentence was left as it is, because the model loses the protected parts of it",
-                _lines(copies),
-            )
-
-
-def _lines(numbers: Sequence[int]) -> str:
-    """Line 3; lines 3, 5, 8; or the first of them and the number of the others."""
-    shown = ", ".join(map(str, numbers[:MAX_SHOWN_LINES]))
-    more = len(numbers) - MAX_SHOWN_LINES
-    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (
-        f" and {more} more" if more > 0 else ""
-    )
-
-
-def _described(value: object) -> str:
-    kinds = {str: "a string", bytes: "bytes", type(None): "None"}
-    return kinds.get(type(value), f"a value of the type {type(value).__name__}")
-
-
-def seeded(prepared: PreparedLine, seed: int, number: int, first_part: int = 0) -> PreparedLine:
-    """A line whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
-
-    Args:
-        prepared: the line.
-        seed: of the whole input.
-        number: of the line in its input, from 0.
-        first_part: the number of the first part; other texts of the same line have other numbers.
-    """
-    parts = (
-        request._replace(seed=request_seed(seed, number, part))
-        for part, request in enumerate(prepared.parts, first_part)
-    )
-    return replace(prepared, parts=tuple(parts))
-
-
-def request_seed(seed: int, line: int, part: int) -> int:
-    """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
-    digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1

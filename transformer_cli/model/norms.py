@@ -1,4 +1,4 @@
-"""Normalisation: the vector of each position is scaled to a common size, then multiplied by learned gains."""
+"""Normalisation: the vector of each position is scaled to a common size, then multiplied by learned gains; at least in float32."""
 
 import torch
 from torch import Tensor, nn

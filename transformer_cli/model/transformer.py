@@ -107,12 +107,12 @@ class Transformer(nn.Module):
         """
         return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
 
-    def decoded(
+    def decoder_output(
         self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
     ) -> Tensor:
         """(B, T, D): what `output` reads in `forward`. A loss may compute only the logits that it needs."""
         memory = self.encode(source_ids, source_mask)
-        return self._decoded(decoder_input_ids, memory, source_mask)
+        return self._target_states(decoder_input_ids, memory, source_mask)
 
     def parameters_by_gradient(self) -> list[nn.Parameter]:
         """All parameters, in the order in which a backward pass completes their gradients.
@@ -154,7 +154,7 @@ class Transformer(nn.Module):
 
         The causal mask is enough: padding is on the right, so no token can see it, and the loss leaves it out.
         """
-        return self.output(self._decoded(decoder_input_ids, memory, source_mask))
+        return self.output(self._target_states(decoder_input_ids, memory, source_mask))
 
     def start_decoding(
         self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
@@ -193,10 +193,10 @@ class Transformer(nn.Module):
             return None
         return rotation_at(start, x.size(1), self.config.head_width, x)
 
-    def _decoded(
+    def _target_states(
         self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor | None
     ) -> Tensor:
-        """What the output layer reads, (B, T, D); arguments as in `decode`."""
+        """(B, T, D): the states of the target positions after the last layer; arguments as in `decode`."""
         x = self.embed_target(decoder_input_ids)
         masks = self.target_mask(x), self.source_mask(source_mask, x)
         return self.decoder(x, memory, *masks, self.rotation(x))

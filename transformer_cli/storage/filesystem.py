@@ -15,17 +15,122 @@ from typing import Any
 
 from transformer_cli.process.errors import CannotCreateError, DataError, StorageError, TryAgainError
 
-# Calls of the operating system that Windows or macOS lacks, or does differently.
-#
-# Windows opens no folders, has no `pread` and no `O_NOFOLLOW`, and flushes only files that are open for writing.
-# On macOS, `fsync` leaves the data in the cache of the disk; `F_FULLFSYNC` writes it to the disk.
-
-
 fcntl: Any
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NOT_CREATABLE = frozenset({
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT,
+    errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
+})  # fmt: skip
+
+
+class FileSystem:
+    """The real file system. Tests replace it, to record the operations or to let one of them fail."""
+
+    def make_folder(self, path: Path) -> None:
+        os.mkdir(path)
+
+    def create_file(self, path: Path) -> int:
+        return open_file(path, NEW)
+
+    def open_to_append(self, path: Path) -> int:
+        return open_file(path, OWN | os.O_APPEND)
+
+    def write(self, file: int, data: memoryview) -> int:
+        return os.write(file, data)
+
+    def flush(self, file: int) -> None:
+        flush(file)
+
+    def flush_path(self, path: Path) -> None:
+        """Flush a file, which makes its content durable, or a folder, which makes its names durable."""
+        flush_path(path)
+
+    def close(self, file: int) -> None:
+        os.close(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.replace(old, new)
+
+    def link(self, target: str, path: Path) -> None:
+        os.symlink(target, path)
+
+    def remove_file(self, path: Path) -> None:
+        os.unlink(path)
+
+    def remove_folder(self, path: Path) -> None:
+        os.rmdir(path)
+
+    def free_bytes(self, path: Path) -> int:
+        """Free space on the disk of `path`, which need not exist; no limit if the file system has no size."""
+        while not path.exists() and path != path.parent:
+            path = path.parent
+        return free_bytes(path)
+
+
+REAL = FileSystem()
+
+
+@contextmanager
+def errors_explained(
+    path: Path,
+    *,
+    fs: FileSystem,
+    creating: bool = False,
+    needed_bytes: int | None = None,
+    only_full_disk: bool = False,
+) -> Iterator[None]:
+    """Turn every OSError in the block into a TfmError with a message, a hint and an exit code.
+
+    Args:
+        path: the file or folder that the message names.
+        fs: tells how much space is free.
+        creating: raise CannotCreateError if a name cannot be created.
+        needed_bytes: the size of what is written.
+        only_full_disk: explain only a full disk; other errors of the block may be about other files.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason, place = error.strerror or str(error), as_named(path)
+        if error.errno in NO_SPACE:
+            raise TryAgainError(
+                f"{place}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
+                hint="free some space (a quota or ulimit -f may be the limit), then run the same command again",
+            ) from error
+        if only_full_disk:
+            raise
+        if creating and error.errno in NOT_CREATABLE:
+            raise CannotCreateError(
+                f"{place}: cannot be created: {reason}",
+                hint="choose a folder in which you have permission to write",
+            ) from error
+        raise StorageError(
+            f"{place}: {reason}",
+            hint="all earlier files are intact; check the disk, then run the same command again",
+        ) from error
+
+
+def _free(path: Path, fs: FileSystem) -> str:
+    try:
+        return _bytes(fs.free_bytes(path))
+    except OSError:
+        return _bytes(None)
+
+
+def _bytes(count: int | None) -> str:
+    return "an unknown number of bytes" if count is None else f"{count:,} bytes"
+
+
+# Calls of the operating system that Windows or macOS lacks, or does differently.
+#
+# Windows opens no folders, has no `pread` and no `O_NOFOLLOW`, and flushes only files that are open for writing.
+# On macOS, `fsync` leaves the data in the cache of the disk; `F_FULLFSYNC` writes it to the disk.
+
 
 # Without O_BINARY, Windows would write a carriage return before each line feed.
 _ALWAYS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
@@ -145,119 +250,6 @@ def size_in_words(num_bytes: int) -> str:
     return f"{size:.{digits}f} {unit}"
 
 
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-NOT_CREATABLE = frozenset({
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT,
-    errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
-})  # fmt: skip
-
-
-class FileSystem:
-    """The real file system. Tests replace it, to record the operations or to let one of them fail."""
-
-    def make_folder(self, path: Path) -> None:
-        os.mkdir(path)
-
-    def create_file(self, path: Path) -> int:
-        return open_file(path, NEW)
-
-    def open_to_append(self, path: Path) -> int:
-        return open_file(path, OWN | os.O_APPEND)
-
-    def write(self, file: int, data: memoryview) -> int:
-        return os.write(file, data)
-
-    def flush(self, file: int) -> None:
-        flush(file)
-
-    def flush_path(self, path: Path) -> None:
-        """Flush a file, which makes its content durable, or a folder, which makes its names durable."""
-        flush_path(path)
-
-    def close(self, file: int) -> None:
-        os.close(file)
-
-    def rename(self, old: Path, new: Path) -> None:
-        os.replace(old, new)
-
-    def link(self, target: str, path: Path) -> None:
-        os.symlink(target, path)
-
-    def remove_file(self, path: Path) -> None:
-        os.unlink(path)
-
-    def remove_folder(self, path: Path) -> None:
-        os.rmdir(path)
-
-    def free_bytes(self, path: Path) -> int:
-        """Free space on the disk of `path`, which need not exist; no limit if the file system has no size."""
-        while not path.exists() and path != path.parent:
-            path = path.parent
-        return free_bytes(path)
-
-
-REAL = FileSystem()
-
-
-def as_named(path: Path) -> Path:
-    """The path as the user knows it: without the temporary name of a folder that is being written."""
-    for number, part in enumerate(path.parts):
-        if hidden := _TEMPORARY_NAME.fullmatch(part):
-            return Path(*path.parts[:number], hidden[1])
-    return path
-
-
-@contextmanager
-def errors_explained(
-    path: Path,
-    *,
-    fs: FileSystem,
-    creating: bool = False,
-    needed_bytes: int | None = None,
-    only_full_disk: bool = False,
-) -> Iterator[None]:
-    """Turn every OSError in the block into a TfmError with a message, a hint and an exit code.
-
-    Args:
-        path: the file or folder that the message names.
-        fs: tells how much space is free.
-        creating: raise CannotCreateError if a name cannot be created.
-        needed_bytes: the size of what is written.
-        only_full_disk: explain only a full disk; other errors of the block may be about other files.
-    """
-    try:
-        yield
-    except OSError as error:
-        reason, place = error.strerror or str(error), as_named(path)
-        if error.errno in NO_SPACE:
-            raise TryAgainError(
-                f"{place}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
-                hint="free some space (a quota or ulimit -f may be the limit), then run the same command again",
-            ) from error
-        if only_full_disk:
-            raise
-        if creating and error.errno in NOT_CREATABLE:
-            raise CannotCreateError(
-                f"{place}: cannot be created: {reason}",
-                hint="choose a folder in which you have permission to write",
-            ) from error
-        raise StorageError(
-            f"{place}: {reason}",
-            hint="all earlier files are intact; check the disk, then run the same command again",
-        ) from error
-
-
-def _free(path: Path, fs: FileSystem) -> str:
-    try:
-        return _bytes(fs.free_bytes(path))
-    except OSError:
-        return _bytes(None)
-
-
-def _bytes(count: int | None) -> str:
-    return "an unknown number of bytes" if count is None else f"{count:,} bytes"
-
-
 # Damage of a zip file, which Python tells by exceptions of many kinds.
 
 
@@ -270,6 +262,14 @@ ZIP_DAMAGE = (
     RuntimeError,  # an encrypted part
     ValueError,  # a place before the beginning of the data
 )
+
+
+def as_named(path: Path) -> Path:
+    """The path as the user knows it: without the temporary name of a folder that is being written."""
+    for number, part in enumerate(path.parts):
+        if hidden := _TEMPORARY_NAME.fullmatch(part):
+            return Path(*path.parts[:number], hidden[1])
+    return path
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from transformer_cli.storage import filesystem
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained, try_lock
 from transformer_cli.storage.writing import replace_file
 
+logger = logging.getLogger(__name__)
+
 MAX_LINE_BYTES = 1 << 20
 
 
@@ -115,8 +117,6 @@ NOTES_SUFFIX = ".notes.jsonl"
 
 _DIGEST = "bytes_sha256"
 _READ_BYTES = 1 << 20
-
-logger = logging.getLogger(__name__)
 
 
 class GrowingFile:

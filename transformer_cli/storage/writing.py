@@ -33,101 +33,7 @@ from transformer_cli.storage.filesystem import (
 )
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 
-# Marks beside unfinished folders: after a kill, the next command in the same place deletes what was left.
-#
-# A mark is a file `.unfinished-NAME` beside the folder `.tmp-NAME`; the process that fills the folder holds its lock. The
-# system frees the lock when the process ends, also by `kill -9`. So a lock that can be taken, on a file that holds the
-# text of a mark, says that nobody works in the folder any more. Names, ages and process numbers alone say nothing.
-
-
 logger = logging.getLogger(__name__)
-
-MARK = ".unfinished-"
-_NAME = re.compile(rf"{re.escape(MARK)}(.+-\d+-\d+)")
-_KIND = "an unfinished folder of tfm"
-
-
-@contextmanager
-def marked(partial: Path) -> Iterator[None]:
-    """Hold a mark beside a folder that does not exist yet, and whose name begins with `.tmp-`.
-
-    Where no mark can be made, the block runs without one: after a kill, a person must delete the folder.
-    """
-    mark = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1))
-    file = _made(mark)
-    try:
-        yield
-    finally:
-        if file is not None:
-            os.close(file)
-            if not os.path.lexists(partial):
-                remove_mark(partial)
-
-
-def remove_mark(partial: Path) -> None:
-    """Remove the mark of a folder that is whole, or that was deleted."""
-    with suppress(OSError):
-        partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
-
-
-def _made(mark: Path) -> int | None:
-    """The open file of a new mark, whose lock this process holds; None if there can be none."""
-    try:
-        file = filesystem.open_file(mark, filesystem.NEW)
-    except OSError:  # the folder cannot be made either, which its own error will say
-        return None
-    try:
-        # The text comes after the lock: a file without it is never taken for a mark.
-        if try_lock(file):
-            filesystem.write_at(file, _text(), 0)
-            return file
-    except OSError:  # the disk is full, for example
-        pass
-    os.close(file)
-    mark.unlink(missing_ok=True)
-    return None
-
-
-def _text() -> bytes:
-    # Some network file systems lock nothing for other machines: only the machine that made a mark may judge it.
-    return json.dumps({"kind": _KIND, "host": socket.gethostname()}).encode()
-
-
-def sweep_unfinished(folder: Path, remove_tree: Callable[[Path], None]) -> list[Path]:
-    """Delete the marked folders in a folder whose process has ended; errors leave them for the next time.
-
-    Args:
-        folder: where folders were made, or are about to be made.
-        remove_tree: deletes a folder.
-    """
-    try:
-        names = sorted(filter(_NAME.fullmatch, os.listdir(folder)))
-    except OSError:
-        return []
-    swept = []
-    for name in names:
-        with suppress(OSError):
-            partial = folder / name.replace(MARK, TEMPORARY, 1)
-            if _sweep(folder / name, partial, remove_tree):
-                swept.append(partial)
-                logger.info("%s: removed what an interrupted command had left", partial)
-    return swept
-
-
-def _sweep(mark: Path, partial: Path, remove_tree: Callable[[Path], None]) -> bool:
-    """Delete a folder and its mark, if the process that made them has ended; whether there was a folder."""
-    file = filesystem.open_file(mark, filesystem.OWN & ~os.O_CREAT)
-    try:
-        if not try_lock(file) or filesystem.read_at(file, 1000, 0) != _text():
-            return False
-        is_left = partial.is_dir() and not partial.is_symlink()
-        if is_left:
-            remove_tree(partial)
-        mark.unlink()
-        return is_left
-    finally:
-        os.close(file)
-
 
 TRASH = ".trash-"
 WRITE_BYTES = 4 << 20
@@ -158,27 +64,6 @@ def require_name(path: Path) -> None:
             f"{path}: this folder exists already, and a new name is expected",
             hint=f"give a name in it, such as {path / 'new'}",
         )
-
-
-def require_replaceable_folder(folder: Path, record: str, kind: str, *, other: str) -> None:
-    """Refuse a folder that cannot be written, or that would replace something else than an earlier one of its kind.
-
-    Args:
-        folder: the output; a new or an empty folder is free.
-        record: the name of a file that each folder of this kind has.
-        kind: for the message: what an earlier folder would be.
-        other: for the hint: how to write somewhere else.
-
-    Raises:
-        CannotCreateError: the folder cannot be made, or must not be replaced.
-    """
-    require_name(folder)
-    if not folder.absolute().parent.is_dir():
-        raise CannotCreateError(f"{folder}: there is no folder {folder.parent}")
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise CannotCreateError(f"{folder}: exists, and is not a folder", hint=other)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / record).is_file():
-        raise CannotCreateError(f"{folder}: this folder is not empty, and not {kind}", hint=other)
 
 
 def require_name_in_utf8(path: Path | str) -> None:
@@ -415,3 +300,118 @@ def _remove_tree(path: Path, fs: FileSystem) -> None:
     for name in sorted(os.listdir(path)):
         _remove_tree(path / name, fs)
     fs.remove_folder(path)
+
+
+# Marks beside unfinished folders: after a kill, the next command in the same place deletes what was left.
+#
+# A mark is a file `.unfinished-NAME` beside the folder `.tmp-NAME`; the process that fills the folder holds its lock. The
+# system frees the lock when the process ends, also by `kill -9`. So a lock that can be taken, on a file that holds the
+# text of a mark, says that nobody works in the folder any more. Names, ages and process numbers alone say nothing.
+
+
+MARK = ".unfinished-"
+_NAME = re.compile(rf"{re.escape(MARK)}(.+-\d+-\d+)")
+_KIND = "an unfinished folder of tfm"
+
+
+@contextmanager
+def marked(partial: Path) -> Iterator[None]:
+    """Hold a mark beside a folder that does not exist yet, and whose name begins with `.tmp-`.
+
+    Where no mark can be made, the block runs without one: after a kill, a person must delete the folder.
+    """
+    mark = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1))
+    file = _made(mark)
+    try:
+        yield
+    finally:
+        if file is not None:
+            os.close(file)
+            if not os.path.lexists(partial):
+                remove_mark(partial)
+
+
+def remove_mark(partial: Path) -> None:
+    """Remove the mark of a folder that is whole, or that was deleted."""
+    with suppress(OSError):
+        partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
+
+
+def _made(mark: Path) -> int | None:
+    """The open file of a new mark, whose lock this process holds; None if there can be none."""
+    try:
+        file = filesystem.open_file(mark, filesystem.NEW)
+    except OSError:  # the folder cannot be made either, which its own error will say
+        return None
+    try:
+        # The text comes after the lock: a file without it is never taken for a mark.
+        if try_lock(file):
+            filesystem.write_at(file, _text(), 0)
+            return file
+    except OSError:  # the disk is full, for example
+        pass
+    os.close(file)
+    mark.unlink(missing_ok=True)
+    return None
+
+
+def _text() -> bytes:
+    # Some network file systems lock nothing for other machines: only the machine that made a mark may judge it.
+    return json.dumps({"kind": _KIND, "host": socket.gethostname()}).encode()
+
+
+def sweep_unfinished(folder: Path, remove_tree: Callable[[Path], None]) -> list[Path]:
+    """Delete the marked folders in a folder whose process has ended; errors leave them for the next time.
+
+    Args:
+        folder: where folders were made, or are about to be made.
+        remove_tree: deletes a folder.
+    """
+    try:
+        names = sorted(filter(_NAME.fullmatch, os.listdir(folder)))
+    except OSError:
+        return []
+    swept = []
+    for name in names:
+        with suppress(OSError):
+            partial = folder / name.replace(MARK, TEMPORARY, 1)
+            if _sweep(folder / name, partial, remove_tree):
+                swept.append(partial)
+                logger.info("%s: removed what an interrupted command had left", partial)
+    return swept
+
+
+def _sweep(mark: Path, partial: Path, remove_tree: Callable[[Path], None]) -> bool:
+    """Delete a folder and its mark, if the process that made them has ended; whether there was a folder."""
+    file = filesystem.open_file(mark, filesystem.OWN & ~os.O_CREAT)
+    try:
+        if not try_lock(file) or filesystem.read_at(file, 1000, 0) != _text():
+            return False
+        is_left = partial.is_dir() and not partial.is_symlink()
+        if is_left:
+            remove_tree(partial)
+        mark.unlink()
+        return is_left
+    finally:
+        os.close(file)
+
+
+def require_replaceable_folder(folder: Path, record: str, kind: str, *, other: str) -> None:
+    """Refuse a folder that cannot be written, or that would replace something else than an earlier one of its kind.
+
+    Args:
+        folder: the output; a new or an empty folder is free.
+        record: the name of a file that each folder of this kind has.
+        kind: for the message: what an earlier folder would be.
+        other: for the hint: how to write somewhere else.
+
+    Raises:
+        CannotCreateError: the folder cannot be made, or must not be replaced.
+    """
+    require_name(folder)
+    if not folder.absolute().parent.is_dir():
+        raise CannotCreateError(f"{folder}: there is no folder {folder.parent}")
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CannotCreateError(f"{folder}: exists, and is not a folder", hint=other)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / record).is_file():
+        raise CannotCreateError(f"{folder}: this folder is not empty, and not {kind}", hint=other)

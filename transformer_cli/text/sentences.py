@@ -1,4 +1,4 @@
-"""Sentences of a text: where they end, how a long one is divided, and the form that makes a sentence of its words."""
+"""Sentences of a text: where they end, how a long one is divided, and the form that makes a sentence of its words; lengths of texts that a model has seen."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -8,37 +8,6 @@ from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.layout import Span, masked
-
-SEEN_LENGTHS = "seen_lengths"
-"""The key of these lengths in state.json."""
-FEWEST_TOKENS = 6
-"""Ratios are those of sources with at least so many tokens: the lengths of shorter texts differ too much."""
-
-
-class SeenLengths(NamedTuple):
-    """Lengths of the training pairs, in tokens as the model reads and writes them: with [EOS] and tags."""
-
-    longest: int | None = None
-    """99 % of the sources have at most so many tokens; None: not known."""
-    smallest_ratio: float | None = None
-    """99 % of the pairs have at least so many target tokens for each source token; None: not known."""
-
-    def joined(self, other: "SeenLengths") -> "SeenLengths":
-        """The lengths of a model that has seen two corpora; a length that is not known of one is not known."""
-        longest, ratio = None, None
-        if self.longest is not None and other.longest is not None:
-            longest = max(self.longest, other.longest)
-        if self.smallest_ratio is not None and other.smallest_ratio is not None:
-            ratio = min(self.smallest_ratio, other.smallest_ratio)
-        return SeenLengths(longest, ratio)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, for state.json."""
-        return self._asdict()
-
-
-UNKNOWN_LENGTHS = SeenLengths()
-
 
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
@@ -140,6 +109,9 @@ def _sentence_ends_of_window(text: str, language: str) -> list[int]:
     return [boundary["start_index"] for boundary in boundaries if boundary["start_index"] > 0]
 
 
+# Cuts inside a sentence that is long.
+
+
 # Places for a cut, best first; the group holds the marks and the white space that stand between the two parts.
 _CLAUSE_MARKS = tuple(
     re.compile(pattern)
@@ -232,6 +204,9 @@ def _has_word(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
+# Parts of a line that is too long for the model.
+
+
 # Full-width punctuation of Chinese and Japanese; no white space follows it.
 _WIDE_STOPS = "\u3002\uff01\uff1f"
 _WIDE_PAUSES = "\u3001\uff0c\uff1a\uff1b"
@@ -280,6 +255,9 @@ def _halves(text: str) -> tuple[str, str]:
             cut = min(cuts, key=lambda span: abs(span[1] - middle))
             return text[: cut[0]].rstrip(), text[cut[1] :].lstrip()
     return text[:middle], text[middle:]
+
+
+# The form of a sentence: its final mark and its capital letters.
 
 
 # With the full stops, question marks and exclamation marks of Chinese and Japanese.
@@ -358,3 +336,37 @@ def as_inner_part(translation: str, source: str, *, target_language: str) -> str
     if is_capitalised and source[0].islower() and target_language not in _LANGUAGES_WITH_CAPITAL_NOUNS:  # fmt: skip
         return translation[0].lower() + translation[1:]
     return translation
+
+
+# The lengths of the texts that a model has seen.
+
+
+SEEN_LENGTHS = "seen_lengths"
+"""The key of these lengths in state.json."""
+FEWEST_TOKENS = 6
+"""Ratios are those of sources with at least so many tokens: the lengths of shorter texts differ too much."""
+
+
+class SeenLengths(NamedTuple):
+    """Lengths of the training pairs, in tokens as the model reads and writes them: with [EOS] and tags."""
+
+    longest: int | None = None
+    """99 % of the sources have at most so many tokens; None: not known."""
+    smallest_ratio: float | None = None
+    """99 % of the pairs have at least so many target tokens for each source token; None: not known."""
+
+    def joined(self, other: "SeenLengths") -> "SeenLengths":
+        """The lengths of a model that has seen two corpora; a length that is not known of one is not known."""
+        longest, ratio = None, None
+        if self.longest is not None and other.longest is not None:
+            longest = max(self.longest, other.longest)
+        if self.smallest_ratio is not None and other.smallest_ratio is not None:
+            ratio = min(self.smallest_ratio, other.smallest_ratio)
+        return SeenLengths(longest, ratio)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for state.json."""
+        return self._asdict()
+
+
+UNKNOWN_LENGTHS = SeenLengths()

@@ -1,15 +1,17 @@
-"""Token ids of sentences: where sequences begin and end; lists in one array, padded rows, and columns of Arrow."""
+"""Token ids of sentences: where sequences begin and end; lists in one array and padded rows; ids of columns of Arrow, and such columns of texts and numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.config import DataConfig, FilesData, HubData, SequencesData
-from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.words import tag_of
+
+if TYPE_CHECKING:
+    from transformer_cli.text.tokenizer import Tokenizer
 
 # Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.
 #
@@ -52,7 +54,7 @@ class SequenceFormat:
         """The ids of a text, followed by [EOS] if the format has one."""
         return [*ids, eos_id] if self.has_end else [*ids]
 
-    def source(self, ids: Sequence[int], tokenizer: Tokenizer, direction: int) -> list[int]:
+    def source(self, ids: Sequence[int], tokenizer: "Tokenizer", direction: int) -> list[int]:
         """The ids of a source text, with the tag of the target language before them and [EOS] behind them.
 
         Args:
@@ -79,7 +81,7 @@ class SequenceFormat:
 
     def decoder_inputs(
         self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int
-    ) -> "NDArray[Any]":
+    ) -> NDArray[Any]:
         """The decoder input ids from which the decoder must predict `target_ids`.
 
         Args:
@@ -99,51 +101,7 @@ class SequenceFormat:
         return inputs
 
 
-# Columns of pyarrow from and to texts and numpy arrays.
-#
-# pyarrow's own conversions import pandas, if it is installed, and with it 30 MB and 0.2 seconds: these do not.
-
-
-def text_column(texts: Sequence[str]) -> Any:
-    """The texts as an array of `pyarrow.string()`.
-
-    Args:
-        texts: without lone surrogates; at most 2 GiB of UTF-8 together.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    encoded = list(map(str.encode, texts))
-    data = b"".join(encoded)
-    if len(data) > np.iinfo(np.int32).max:
-        raise ValueError(f"{len(data):,} bytes of text do not fit in one column")
-    offsets = np.zeros(len(encoded) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
-
-
-def number_column(numbers: "Sequence[int] | NDArray[Any]", number_type: Any) -> Any:
-    """The numbers as an array of a type of pyarrow, such as `pyarrow.uint16()`.
-
-    Args:
-        numbers: they fit in the type.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    values = np.ascontiguousarray(numbers, dtype=number_type.to_pandas_dtype())
-    return pa.Array.from_buffers(number_type, len(values), [None, pa.py_buffer(values)])
-
-
-def numbers_of(column: Any) -> "NDArray[Any]":
-    """The numbers of an array of pyarrow without missing values, not copied."""
-    import numpy as np
-
-    return np.from_dlpack(column)
-
-
-# Arrays of token ids.
+# Lists of ids in one array, and padded rows of them.
 
 
 Padded = tuple[NDArray[np.int64], NDArray[np.bool_]]
@@ -224,6 +182,9 @@ class IdLists(NamedTuple):
         return type(self)(self.ids[np.repeat(is_kept, self.lengths)], self.lengths[is_kept])
 
 
+# The ids of a column of texts.
+
+
 class Words(Protocol):
     """What a cache of words offers; ids are bytes (uint32 in the byte order of the machine)."""
 
@@ -299,3 +260,43 @@ def _joined(entries: list[bytes], numbers: NDArray[np.int64], counts: NDArray[np
     places = np.repeat(table.starts[numbers] - (ends - lengths), lengths)
     places += np.arange(len(places))
     return IdLists(table.ids[places], np.add.reduceat(lengths, np.cumsum(counts) - counts))
+
+
+# Columns of pyarrow from and to texts and numpy arrays.
+#
+# pyarrow's own conversions import pandas, if it is installed, and with it 30 MB and 0.2 seconds: these do not.
+
+
+def text_column(texts: Sequence[str]) -> Any:
+    """The texts as an array of `pyarrow.string()`.
+
+    Args:
+        texts: without lone surrogates; at most 2 GiB of UTF-8 together.
+    """
+    import pyarrow as pa
+
+    encoded = list(map(str.encode, texts))
+    data = b"".join(encoded)
+    if len(data) > np.iinfo(np.int32).max:
+        raise ValueError(f"{len(data):,} bytes of text do not fit in one column")
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+def number_column(numbers: Sequence[int] | NDArray[Any], number_type: Any) -> Any:
+    """The numbers as an array of a type of pyarrow, such as `pyarrow.uint16()`.
+
+    Args:
+        numbers: they fit in the type.
+    """
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(numbers, dtype=number_type.to_pandas_dtype())
+    return pa.Array.from_buffers(number_type, len(values), [None, pa.py_buffer(values)])
+
+
+def numbers_of(column: Any) -> NDArray[Any]:
+    """The numbers of an array of pyarrow without missing values, not copied."""
+    return np.from_dlpack(column)

@@ -1,4 +1,4 @@
-"""The tokenizer: text to token ids, and token ids to text; its files; the cache of words in front of it; and what its tokens spell."""
+"""The tokenizer: text to token ids, and token ids to text; its files; caches of words; what its tokens spell; known spellings of unknown words."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.normalization import without_surrogates
+from transformer_cli.text.token_ids import IdLists, encode_column
 from transformer_cli.text.tokenizer_file import (
     BYTE_TOKENS,
     ListedIds,
@@ -24,10 +25,6 @@ from transformer_cli.text.tokenizer_file import (
 )
 from transformer_cli.text.vocabulary import learn_model
 from transformer_cli.text.words import SPECIALS, UNK, can_be_encoded_alone, continues_word
-
-if TYPE_CHECKING:
-    from transformer_cli.text.token_ids import IdLists
-
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -75,15 +72,13 @@ class Tokenizer:
         """Whether a text can be encoded without [UNK]."""
         return self.unk_id not in self.encode(text)
 
-    def encode_column(self, texts: Any, *, with_end: bool = False) -> "IdLists":
+    def encode_column(self, texts: Any, *, with_end: bool = False) -> IdLists:
         """The ids of each text, as `encode` gives them.
 
         Args:
             texts: an array of strings of pyarrow.
             with_end: whether [EOS] follows the ids of each text.
         """
-        from transformer_cli.text.token_ids import encode_column
-
         return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
 
     def decode(self, ids: Iterable[int], for_unknown: Sequence[str] = ()) -> str:
@@ -305,6 +300,9 @@ def train_tokenizer(
     return tokenizer
 
 
+# The files of the tokenizers of a model.
+
+
 SHARED = "tokenizer.json"
 SOURCE, TARGET = "tokenizer.source.json", "tokenizer.target.json"
 
@@ -334,6 +332,9 @@ def load_tokenizers(
         shared = load(SHARED)
         return shared, shared
     return load(SOURCE), load(TARGET)
+
+
+# Caches of the ids of words and of pieces.
 
 
 MAX_CACHED_WORDS = 500_000

@@ -34,7 +34,10 @@ from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, Processes
 from transformer_cli.training.step import build_objective
 
-# A model whose training cannot fit into memory is refused before anything is allocated.
+logger = logging.getLogger(__name__)
+
+
+# The refusal of a model whose training cannot fit into memory, before anything is allocated.
 
 
 _LOWER = "lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory"
@@ -92,7 +95,8 @@ def state_bytes(optimizer: Optimizer) -> int:
     return sum(tensor.nbytes for tensor in optimizer.expected_state().values())
 
 
-logger = logging.getLogger(__name__)
+# The largest batches that fit, found by trial, for `training.batch_tokens: auto`.
+
 
 SMALLEST = 512
 """Tokens of the first trial, unless a sentence is longer."""

@@ -3,22 +3,22 @@
 One update, in the order in which it happens:
 
 1.  The learning rate of this step is set; it is a pure function of the step and, for the schedule plateau, of
-    a count that `Progress` holds (schedules.py).
+    a count that `Progress` holds (optimizers.py).
 2.  Dropout's random numbers are seeded with (seed, step) and the number of the micro-batch, so no random state needs
     saving.
 3.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
     has prepared them ahead of time (data/updates.py).
 4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
-    the loss over the target tokens (objectives.py, model/transformer.py, model/loss.py); the sum is divided
-    by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py). With
+    the loss over the target tokens (step.py, model/transformer.py, model/loss.py); the sum is divided
+    by the number of target tokens of the whole update; the backward pass adds to the gradients. With
     `runtime.cuda_graphs`, a recording of all this is replayed (acceleration/recorded_passes.py).
-5.  Several processes sum their gradients and losses (processes/gradients.py). In float16 the losses were multiplied
+5.  Several processes sum their gradients and losses (process_group.py). In float16 the losses were multiplied
     by a scale, and the gradients are now divided by it (optimizers.py). The gradient norm is measured, then
     clipped to `training.clip_norm`.
 6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py). With
-    `training.ema_decay`, the moving average of the weights follows (moving_average.py).
+    `training.ema_decay`, the moving average of the weights follows (also optimizers.py).
 7.  `Progress` counts the step and takes over the position in the data; the `Meter` adds up losses on
-    the device, and the CPU does not wait (progress.py, meter.py).
+    the device, and the CPU does not wait (progress.py, callbacks.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
     (session.py). Each of these calls the callbacks (callbacks.py).

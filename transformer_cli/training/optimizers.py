@@ -16,145 +16,6 @@ from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError
 from transformer_cli.training.process_group import own_part, sharded_like
 
-# Learning-rate schedules: the learning rate is a pure function of the step and, for plateau, of the number of drops.
-
-
-def learning_rate(
-    step: int, training: TrainingConfig, *, d_model: int, num_drops: int = 0
-) -> float:
-    """The learning rate of update `step`, which counts from 1.
-
-    Args:
-        step: the number of the update.
-        training: schedule, peak and warm-up.
-        d_model: the width of the model, for noam.
-        num_drops: how often best_metric has stopped improving, for plateau (`Progress.plateau_drops`).
-
-    Source: Vaswani et al. 2017, equation 3 (noam); Loshchilov and Hutter 2017, equation 5 (cosine); Hu et al.
-    2024, section 4.2, and Hagele et al. 2024, section 3 (warmup_stable_decay, with a linear decay).
-    """
-    warmup_steps = training.warmup_steps
-    if training.schedule == "noam":
-        factor = 1.0 if training.noam_factor is None else training.noam_factor
-        return factor * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
-    peak = training.peak_learning_rate
-    if step < warmup_steps:
-        return peak * step / warmup_steps
-    lowest = training.min_learning_rate or 0.0
-    match training.schedule:
-        case "inverse_sqrt":
-            return float(peak * (max(warmup_steps, 1) / step) ** 0.5)
-        case "cosine":
-            angle = _share_done(step, warmup_steps, training) * torch.pi
-            # Rounded to float32, so that runs of older versions can be resumed.
-            return float(
-                lowest + (peak - lowest) * 0.5 * (1 + torch.cos(torch.tensor(angle)).item())
-            )
-        case "linear":
-            return lowest + (peak - lowest) * (1 - _share_done(step, warmup_steps, training))
-        case "warmup_stable_decay":
-            first = last_stable_step(training)
-            return lowest + (peak - lowest) * (1 - _share_done(step, first, training))
-        case "plateau":
-            factor = training.plateau_factor or DEFAULT_PLATEAU_FACTOR
-            return max(lowest, peak * factor**num_drops)
-        case "constant":
-            return peak
-
-
-def last_stable_step(training: TrainingConfig) -> int:
-    """warmup_stable_decay: the last update at the peak; the steps after it depend on max_steps and decay_steps."""
-    assert training.max_steps is not None
-    assert training.decay_steps is not None
-    return training.max_steps - training.decay_steps
-
-
-def _share_done(step: int, first: int, training: TrainingConfig) -> float:
-    """0 up to step `first`, 1 from max_steps on, and linear between them."""
-    assert training.max_steps is not None
-    return min(max((step - first) / max(training.max_steps - first, 1), 0.0), 1.0)
-
-
-# Optimizers, and the scale of gradients in float16.
-
-
-GRADIENT_SCALE = "gradient_scale"
-"""Its part of `state.json`."""
-LEAST = 1.0
-"""While the scale is above this, a gradient that is not finite may be the fault of the scale."""
-_SCALE, _TRACKER = "scale", "_growth_tracker"
-
-
-class GradientScale:
-    """A factor of the loss, and so of all gradients in float16; before an update they are divided by it again.
-
-    The scale begins at 65,536. If a gradient is not finite, the update is skipped and the scale is halved; 2,000
-    updates in a row without that double it. In the other precisions, which have the range of float32, this object is
-    off: it does nothing and has no state. All numbers stay on the device, so the CPU does not wait for them.
-
-    Args:
-        device: of the model.
-        precision: of matrix products; only float16 needs this.
-
-    Source: Micikevicius et al. 2018, "Mixed Precision Training", section 3.2; `torch.amp.GradScaler`.
-    """
-
-    def __init__(self, device: torch.device, precision: torch.dtype) -> None:
-        self.is_on = precision == torch.float16
-        self._scaler = torch.amp.GradScaler(device.type, enabled=self.is_on)
-
-    def scaled(self, loss: Tensor) -> Tensor:
-        """The loss, (), times the scale."""
-        return self._scaler.scale(loss)
-
-    def unscale(self, optimizers: Iterable[torch.optim.Optimizer]) -> None:
-        """Divide the gradients by the scale, in place: once in an update, when they are sums over all processes."""
-        for one in optimizers:
-            self._scaler.unscale_(one)
-
-    def adapt(self, is_finite: Tensor) -> Tensor | None:
-        """Halve or raise the scale for the next update, after `unscale` has seen the gradients of this one.
-
-        Args:
-            is_finite: () bool, of the gradient of this update.
-
-        Returns:
-            () bool, whether this update is skipped, and with a smaller scale it may not be; None if this is off.
-        """
-        if not self.is_on:
-            return None
-        scale = self._scaler.scale(torch.ones((), device=is_finite.device))
-        self._scaler.update()
-        return ~is_finite & (scale > LEAST)
-
-    def value(self) -> float | None:
-        """The scale of the next update; the CPU waits for it. None if this is off."""
-        return self._scaler.get_scale() if self.is_on else None
-
-    def to_json(self) -> dict[str, float]:
-        """The numbers that a checkpoint keeps; empty if this is off."""
-        state = self._scaler.state_dict()
-        return {"scale": state[_SCALE], "growth_tracker": state[_TRACKER]} if state else {}
-
-    def restore(self, values: StateValues) -> None:
-        """Put back what `to_json` gave; nothing, if this is off, or if the run was in another precision until now.
-
-        Args:
-            values: of `state.json`. Checkpoints without this part are of runs that did not scale.
-
-        Raises:
-            DataError: a value is missing, or cannot be that of a scale.
-        """
-        if not self.is_on or GRADIENT_SCALE not in values.values:
-            return
-        part = values.part(GRADIENT_SCALE)
-        scale, tracker = part.number("scale"), part.count("growth_tracker")
-        if not 0.0 < scale < float("inf"):
-            raise part.refusal("scale", f"is {scale} instead of a positive number")
-        state = self._scaler.state_dict()
-        self._scaler.load_state_dict({**state, _SCALE: scale, _TRACKER: tracker})
-
-
 DEFAULT_WEIGHT_DECAY = {"adamw": 0.01, "adafactor": 0.0, "muon": 0.01}
 STEP, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 """Adam's state of one parameter, in PyTorch's names: the number of updates, and two moments."""
@@ -355,6 +216,145 @@ def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:
     Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon.
     """
     return parameter.ndim == 2 and name.startswith(("encoder.layers.", "decoder.layers."))
+
+
+# The scale of gradients in float16.
+
+
+GRADIENT_SCALE = "gradient_scale"
+"""Its part of `state.json`."""
+LEAST = 1.0
+"""While the scale is above this, a gradient that is not finite may be the fault of the scale."""
+_SCALE, _TRACKER = "scale", "_growth_tracker"
+
+
+class GradientScale:
+    """A factor of the loss, and so of all gradients in float16; before an update they are divided by it again.
+
+    The scale begins at 65,536. If a gradient is not finite, the update is skipped and the scale is halved; 2,000
+    updates in a row without that double it. In the other precisions, which have the range of float32, this object is
+    off: it does nothing and has no state. All numbers stay on the device, so the CPU does not wait for them.
+
+    Args:
+        device: of the model.
+        precision: of matrix products; only float16 needs this.
+
+    Source: Micikevicius et al. 2018, "Mixed Precision Training", section 3.2; `torch.amp.GradScaler`.
+    """
+
+    def __init__(self, device: torch.device, precision: torch.dtype) -> None:
+        self.is_on = precision == torch.float16
+        self._scaler = torch.amp.GradScaler(device.type, enabled=self.is_on)
+
+    def scaled(self, loss: Tensor) -> Tensor:
+        """The loss, (), times the scale."""
+        return self._scaler.scale(loss)
+
+    def unscale(self, optimizers: Iterable[torch.optim.Optimizer]) -> None:
+        """Divide the gradients by the scale, in place: once in an update, when they are sums over all processes."""
+        for one in optimizers:
+            self._scaler.unscale_(one)
+
+    def adapt(self, is_finite: Tensor) -> Tensor | None:
+        """Halve or raise the scale for the next update, after `unscale` has seen the gradients of this one.
+
+        Args:
+            is_finite: () bool, of the gradient of this update.
+
+        Returns:
+            () bool, whether this update is skipped, and with a smaller scale it may not be; None if this is off.
+        """
+        if not self.is_on:
+            return None
+        scale = self._scaler.scale(torch.ones((), device=is_finite.device))
+        self._scaler.update()
+        return ~is_finite & (scale > LEAST)
+
+    def value(self) -> float | None:
+        """The scale of the next update; the CPU waits for it. None if this is off."""
+        return self._scaler.get_scale() if self.is_on else None
+
+    def to_json(self) -> dict[str, float]:
+        """The numbers that a checkpoint keeps; empty if this is off."""
+        state = self._scaler.state_dict()
+        return {"scale": state[_SCALE], "growth_tracker": state[_TRACKER]} if state else {}
+
+    def restore(self, values: StateValues) -> None:
+        """Put back what `to_json` gave; nothing, if this is off, or if the run was in another precision until now.
+
+        Args:
+            values: of `state.json`. Checkpoints without this part are of runs that did not scale.
+
+        Raises:
+            DataError: a value is missing, or cannot be that of a scale.
+        """
+        if not self.is_on or GRADIENT_SCALE not in values.values:
+            return
+        part = values.part(GRADIENT_SCALE)
+        scale, tracker = part.number("scale"), part.count("growth_tracker")
+        if not 0.0 < scale < float("inf"):
+            raise part.refusal("scale", f"is {scale} instead of a positive number")
+        state = self._scaler.state_dict()
+        self._scaler.load_state_dict({**state, _SCALE: scale, _TRACKER: tracker})
+
+
+# Learning-rate schedules: the learning rate is a pure function of the step and, for plateau, of the number of drops.
+
+
+def learning_rate(
+    step: int, training: TrainingConfig, *, d_model: int, num_drops: int = 0
+) -> float:
+    """The learning rate of update `step`, which counts from 1.
+
+    Args:
+        step: the number of the update.
+        training: schedule, peak and warm-up.
+        d_model: the width of the model, for noam.
+        num_drops: how often best_metric has stopped improving, for plateau (`Progress.plateau_drops`).
+
+    Source: Vaswani et al. 2017, equation 3 (noam); Loshchilov and Hutter 2017, equation 5 (cosine); Hu et al.
+    2024, section 4.2, and Hagele et al. 2024, section 3 (warmup_stable_decay, with a linear decay).
+    """
+    warmup_steps = training.warmup_steps
+    if training.schedule == "noam":
+        factor = 1.0 if training.noam_factor is None else training.noam_factor
+        return factor * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+    peak = training.peak_learning_rate
+    if step < warmup_steps:
+        return peak * step / warmup_steps
+    lowest = training.min_learning_rate or 0.0
+    match training.schedule:
+        case "inverse_sqrt":
+            return float(peak * (max(warmup_steps, 1) / step) ** 0.5)
+        case "cosine":
+            angle = _share_done(step, warmup_steps, training) * torch.pi
+            # Rounded to float32, so that runs of older versions can be resumed.
+            return float(
+                lowest + (peak - lowest) * 0.5 * (1 + torch.cos(torch.tensor(angle)).item())
+            )
+        case "linear":
+            return lowest + (peak - lowest) * (1 - _share_done(step, warmup_steps, training))
+        case "warmup_stable_decay":
+            first = last_stable_step(training)
+            return lowest + (peak - lowest) * (1 - _share_done(step, first, training))
+        case "plateau":
+            factor = training.plateau_factor or DEFAULT_PLATEAU_FACTOR
+            return max(lowest, peak * factor**num_drops)
+        case "constant":
+            return peak
+
+
+def last_stable_step(training: TrainingConfig) -> int:
+    """warmup_stable_decay: the last update at the peak; the steps after it depend on max_steps and decay_steps."""
+    assert training.max_steps is not None
+    assert training.decay_steps is not None
+    return training.max_steps - training.decay_steps
+
+
+def _share_done(step: int, first: int, training: TrainingConfig) -> float:
+    """0 up to step `first`, 1 from max_steps on, and linear between them."""
+    assert training.max_steps is not None
+    return min(max((step - first) / max(training.max_steps - first, 1), 0.0), 1.0)
 
 
 # The exponential moving average of the weights: validation and translation use it; training uses the raw weights.

@@ -42,7 +42,8 @@ class Progress:
     plateau_drops: int = 0  # how often the learning rate has fallen, with schedule plateau
     # Validations in a row without a new best score since then, with schedule plateau.
     plateau_validations: int = 0
-    # Micro-batches of one update, over all processes; None: training.accumulate.
+    # Micro-batches of one update, over all processes; None: training.update_tokens decides it, or an earlier version
+    # made the checkpoint and did not record the number, which was training.accumulate.
     num_micro_batches: int | None = None
 
     def after_step(self, position: AnyPosition) -> Self:

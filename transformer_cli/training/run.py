@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.acceleration.native_kernels import kernel_level
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, tokenizers_of
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, IMPORTED, RUNS, RunFolder
 from transformer_cli.config import Config, load_stored_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
@@ -336,7 +336,7 @@ def _opened(
         raise _refusal_to_continue(folder, config)
     [has_begun] = processes.any_of(newest is not None)
     if has_begun:
-        config = with_recorded_cleaning(config, _recorded_config(folder))
+        config = with_recorded_cleaning(config, _recorded_config(folder, newest))
     trains_on = newest is None or not is_finished(_progress_of(newest), config.training)
     if has_begun and folder.config_file.exists():
         before = load_stored_config(folder.config_file)
@@ -367,11 +367,13 @@ def _opened(
     return session
 
 
-def _recorded_config(folder: RunFolder) -> Config:
+def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
     """The config of a run that has a checkpoint; from the checkpoint if the file of the run was lost."""
     if folder.config_file.exists():
         return load_stored_config(folder.config_file)
-    newest = Checkpoints(folder.path).newest_valid()
+    newest = (
+        newest or Checkpoints(folder.path).newest_valid()
+    )  # None: the main process looked for it
     assert newest is not None
     return load_stored_config(newest.folder / CONFIG_FILE)
 
@@ -424,7 +426,7 @@ def _prepared_data(
         accept_change=accept_data_change,
         has_begun=newest is not None,
         is_finished=newest is not None and is_finished(_progress_of(newest), config.training),
-        tokenizers=load_tokenizers(newest) if newest else tokenizers,
+        tokenizers=tokenizers_of(newest) if newest else tokenizers,
     )
     if newest is None or accept_data_change:
         for line in data.report.lines():

@@ -1,9 +1,9 @@
 /* Linear layers of 8-bit integers: each row of the input is rounded with a scale of its own, the integer sums are exact,
-   and each sum is scaled in the same order as prepared_layers.py does it: so both give the same bits.
+   and each sum is scaled in the same order as prepared_transformer.py does it: so both give the same bits.
 
    Compiled without contraction of a product and a sum to one operation, which would round once instead of twice.
 
-   Weights are packed by pack_weights of quantised_linear.py: panels of 64 outputs; in a panel, for each 4 inputs, the 4
+   Weights are packed by pack_weights of native_kernels.py: panels of 64 outputs; in a panel, for each 4 inputs, the 4
    weights of each output side by side. */
 
 #include <float.h>

@@ -72,6 +72,9 @@ def _rows(split: SplitName) -> Iterator[SentencePair]:
             yield SentencePair(source, target)
 
 
+# Synthetic tasks, whose symbols are numbers.
+
+
 NUM_HELD_OUT_PAIRS = 1000
 NUM_PER_LENGTH = 100
 

@@ -1,4 +1,4 @@
-"""Reads the sentence pairs of a split from the source that the config names; a stream can stop and go on."""
+"""Reads the sentence pairs of a split from the source that the config names; splits drawn by a hash; streams that can stop and go on."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -44,21 +44,6 @@ from transformer_cli.data.sources.local_files import (
 )
 from transformer_cli.process.errors import DataError
 
-# Drawing splits: a hash of a pair decides its split if its corpus does not.
-
-
-def draw_split(pair: SentencePair, *, validation_share: float, test_share: float) -> SplitName:
-    """The split of a pair, from a hash of its text; adding pairs to a corpus moves no other pair.
-
-    Equal pairs get the same split. The smallest hashes go to test and the largest to validation, so
-    changing the share of one moves no pair into or out of the other.
-    """
-    position = int.from_bytes(pair_digest(pair)[:8], "big") / 2**64
-    if position < test_share:
-        return "test"
-    return "validation" if position >= 1.0 - validation_share else "train"
-
-
 logger = logging.getLogger(__name__)
 
 _NUM_WATCHED = 100
@@ -93,7 +78,7 @@ def read_pairs(
     report = ReadingReport() if report is None else report
     report.split = split
     if isinstance(data, PhrasebookData | SequencesData):
-        _, *reverse = range(len(data.directions))
+        directions = range(len(data.directions))
         built_in = (
             read_phrasebook(split, data.num_pairs)
             if isinstance(data, PhrasebookData)
@@ -101,8 +86,7 @@ def read_pairs(
         )
         for pair in built_in:
             report.count(split)
-            yield pair
-            yield from _reversed(pair, reverse)
+            yield from in_directions((pair.source, pair.target), 0, directions)
         return
     for index in range(len(data.corpora)):
         if split == "train" and kept is not None and index in kept.readings:
@@ -270,20 +254,19 @@ def _corpus_pairs(
     else:
         rows = read_hub(data, index, report)
     given, directions = data.corpora[index].split, data.directions
-    direction, *reverse = direction_numbers(data, index)
+    numbers = direction_numbers(data, index)
     # A pair and its reverse belong to one split, so all corpora of two languages are hashed in one direction.
-    is_turned = directions[direction].reverse in directions[:direction]
+    is_turned = directions[numbers[0]].reverse in directions[: numbers[0]]
     for source, target in _watched_for_numbers(rows, data, index):
-        pair = SentencePair(source, target, index, direction)
+        pairs = in_directions((source, target), index, numbers)
         split = given or draw_split(
-            SentencePair(target, source) if is_turned else pair,
+            SentencePair(target, source) if is_turned else pairs[0],
             validation_share=data.validation_share,
             test_share=data.test_share,
         )
         report.count(split)
-        yield split, pair
-        for turned in _reversed(pair, reverse):
-            yield split, turned
+        for pair in pairs:
+            yield split, pair
 
 
 def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
@@ -293,18 +276,13 @@ def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
 
 def in_directions(
     row: tuple[str, str], corpus: int, directions: Sequence[int]
-) -> Iterator[SentencePair]:
+) -> list[SentencePair]:
     """The pair of a row in its written direction, and then in the reverse one if that is given too."""
-    direction, *reverse = directions
-    pair = SentencePair(*row, corpus, direction)
-    yield pair
-    yield from _reversed(pair, reverse)
-
-
-def _reversed(pair: SentencePair, directions: Sequence[int]) -> Iterator[SentencePair]:
-    """The pair the other way round, in the reverse direction; none if the config wants one direction only."""
-    for direction in directions:
-        yield SentencePair(pair.target, pair.source, pair.corpus, direction)
+    source, target = row
+    pairs = [SentencePair(source, target, corpus, directions[0])]
+    for direction in directions[1:]:
+        pairs.append(SentencePair(target, source, corpus, direction))
+    return pairs
 
 
 def _watched_for_numbers(
@@ -344,6 +322,21 @@ def _warn_of_numbers(place: str, side: str, count: int, total: int, example: str
         total,
         example,
     )
+
+
+# Splits drawn by the hash of a pair, where its corpus has no `split`.
+
+
+def draw_split(pair: SentencePair, *, validation_share: float, test_share: float) -> SplitName:
+    """The split of a pair, from a hash of its text; adding pairs to a corpus moves no other pair.
+
+    Equal pairs get the same split. The smallest hashes go to test and the largest to validation, so
+    changing the share of one moves no pair into or out of the other.
+    """
+    position = int.from_bytes(pair_digest(pair)[:8], "big") / 2**64
+    if position < test_share:
+        return "test"
+    return "validation" if position >= 1.0 - validation_share else "train"
 
 
 # Training pairs that are read while the model trains, and the place up to which they were read.
@@ -420,7 +413,7 @@ def _placed(
         yield row, Place(start.file, start.row + report.num_rows)
 
 
-def first_pairs(
+def first_of_each_corpus(
     data: FilesData | HubData, num_pairs: int, report: ReadingReport
 ) -> Iterator[SentencePair]:
     """At most so many training pairs: an equal part of each corpus, one corpus after the other.

@@ -1,4 +1,4 @@
-"""Sentence pairs from data sets that the Hugging Face `datasets` library can load, each downloaded only once."""
+"""Sentence pairs from data sets that the Hugging Face `datasets` library can load: each downloaded only once, and its commit."""
 
 import logging
 import os
@@ -34,137 +34,7 @@ from transformer_cli.data.sources.tables import Fields
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.storage.filesystem import size_in_words
 
-# The commit of a data set on the Hugging Face hub, as far as it can be known.
-
-
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_TIMEOUT_SECONDS = 10.0
-
-
-def commit_of(corpus: HubCorpus) -> str | None:
-    """The commit that would be read now: the one of the hub, else the one of the copy on this machine.
-
-    None for a format such as parquet, and if neither the hub nor a copy knows the data set.
-    """
-    if is_format(corpus.dataset) or Path(corpus.dataset).exists():
-        return None
-    if corpus.revision is not None and _COMMIT.fullmatch(corpus.revision):
-        return corpus.revision
-    return _commit_on_the_hub(corpus) or _commit_of_copy(corpus)
-
-
-def is_format(dataset: str) -> bool:
-    """Whether this is the name of a format that the library reads, such as parquet, and no data set."""
-    from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
-
-    return dataset in _PACKAGED_DATASETS_MODULES
-
-
-def _commit_on_the_hub(corpus: HubCorpus) -> str | None:
-    from huggingface_hub import HfApi
-
-    try:
-        info = HfApi().dataset_info(
-            corpus.dataset, revision=corpus.revision, timeout=_TIMEOUT_SECONDS
-        )
-    except Exception:  # no network, data set or permission: reading the data set raises the error
-        return None
-    return info.sha
-
-
-def _commit_of_copy(corpus: HubCorpus) -> str | None:
-    """The commit of the revision when its files were downloaded, else the newest downloaded commit."""
-    from huggingface_hub import constants
-    from huggingface_hub.file_download import repo_folder_name
-
-    name = repo_folder_name(repo_id=corpus.dataset, repo_type="dataset")
-    folder = Path(constants.HF_HUB_CACHE) / name
-    try:
-        return (folder / "refs" / (corpus.revision or "main")).read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        pass
-    if corpus.revision is not None or not (folder / "snapshots").is_dir():
-        return None
-    snapshots = [path for path in (folder / "snapshots").iterdir() if _COMMIT.fullmatch(path.name)]
-    newest = max(snapshots, key=lambda path: path.stat().st_mtime, default=None)
-    return newest.name if newest else None
-
-
-# Pairs of streamed data sets on disk, so that each data set is downloaded only once.
-#
-# The preparation of data reads a corpus once for each split: it must know all held-out pairs before it cleans the
-# first training pair. A streamed data set has no copy on this machine, so its first reading writes the pairs to a
-# file, from which they are read again. The file is deleted when the data are prepared.
-
-
 logger = logging.getLogger(__name__)
-
-_folder: ContextVar[Path | None] = ContextVar("folder of streamed pairs", default=None)
-_PAIRS_AT_ONCE = 10_000
-_ENDING = ".stream"
-
-
-@contextmanager
-def streams_kept_in(folder: Path) -> Iterator[None]:
-    """During the block, keep the pairs of streamed data sets in a folder."""
-    token = _folder.set(folder)
-    try:
-        yield
-    finally:
-        _folder.reset(token)
-        for file in folder.glob(f"*{_ENDING}*"):
-            file.unlink()
-
-
-def read_once(name: str, settings: str, rows: Iterator[RawPair]) -> Iterator[RawPair]:
-    """The rows; from their file, if an earlier reading with the same settings has reached the last row.
-
-    Args:
-        name: the name of the data set, for messages.
-        settings: everything that decides which rows are read.
-        rows: iterated only if there is no such file.
-    """
-    folder = _folder.get()
-    if folder is None:
-        yield from rows
-        return
-    file = folder / f"{sha256(settings.encode()).hexdigest()[:16]}{_ENDING}"
-    if file.exists():
-        yield from _read(file)
-        return
-    partial = file.with_name(file.name + "-partial")
-    yield from _written(rows, partial)
-    os.replace(partial, file)
-    size = size_in_words(file.stat().st_size)
-    logger.info(
-        "%s: downloaded; its pairs take %s on disk until the data are prepared, because each split is read separately",
-        name,
-        size,
-    )
-
-
-def _written(rows: Iterator[RawPair], path: Path) -> Iterator[RawPair]:
-    """Yield the rows, and write them to a file, some thousands at a time."""
-    import pyarrow as pa
-
-    schema = pa.schema({"number": pa.int64(), "source": pa.binary(), "target": pa.binary()})
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema, options=options) as to:
-        while chunk := list(islice(rows, _PAIRS_AT_ONCE)):
-            columns = [list(column) for column in zip(*chunk, strict=True)]
-            to.write_batch(pa.record_batch(columns, schema=schema))
-            yield from chunk
-
-
-def _read(path: Path) -> Iterator[RawPair]:
-    import pyarrow as pa
-
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as batches:
-        batch: Any
-        for batch in batches:
-            columns = [column.to_pylist() for column in batch.columns]
-            yield from map(RawPair._make, zip(*columns, strict=True))
-
 
 COMMIT_OF = "commit of"
 """The beginning of the names of commits in a fingerprint."""
@@ -309,3 +179,133 @@ def _first_line(error: BaseException) -> str:
     while type(error).__name__ == "DatasetGenerationError" and error.__cause__ is not None:
         error = error.__cause__
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+# Pairs of streamed data sets on disk, so that each data set is downloaded only once.
+#
+# The preparation of data reads a corpus once for each split: it must know all held-out pairs before it cleans the
+# first training pair. A streamed data set has no copy on this machine, so its first reading writes the pairs to a
+# file, from which they are read again. The file is deleted when the data are prepared.
+
+
+_folder: ContextVar[Path | None] = ContextVar("folder of streamed pairs", default=None)
+_PAIRS_AT_ONCE = 10_000
+_ENDING = ".stream"
+
+
+@contextmanager
+def streams_kept_in(folder: Path) -> Iterator[None]:
+    """During the block, keep the pairs of streamed data sets in a folder."""
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+        for file in folder.glob(f"*{_ENDING}*"):
+            file.unlink()
+
+
+def read_once(name: str, settings: str, rows: Iterator[RawPair]) -> Iterator[RawPair]:
+    """The rows; from their file, if an earlier reading with the same settings has reached the last row.
+
+    Args:
+        name: the name of the data set, for messages.
+        settings: everything that decides which rows are read.
+        rows: iterated only if there is no such file.
+    """
+    folder = _folder.get()
+    if folder is None:
+        yield from rows
+        return
+    file = folder / f"{sha256(settings.encode()).hexdigest()[:16]}{_ENDING}"
+    if file.exists():
+        yield from _read(file)
+        return
+    partial = file.with_name(file.name + "-partial")
+    yield from _written(rows, partial)
+    os.replace(partial, file)
+    size = size_in_words(file.stat().st_size)
+    logger.info(
+        "%s: downloaded; its pairs take %s on disk until the data are prepared, because each split is read separately",
+        name,
+        size,
+    )
+
+
+def _written(rows: Iterator[RawPair], path: Path) -> Iterator[RawPair]:
+    """Yield the rows, and write them to a file, some thousands at a time."""
+    import pyarrow as pa
+
+    schema = pa.schema({"number": pa.int64(), "source": pa.binary(), "target": pa.binary()})
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema, options=options) as to:
+        while chunk := list(islice(rows, _PAIRS_AT_ONCE)):
+            columns = [list(column) for column in zip(*chunk, strict=True)]
+            to.write_batch(pa.record_batch(columns, schema=schema))
+            yield from chunk
+
+
+def _read(path: Path) -> Iterator[RawPair]:
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as batches:
+        batch: Any
+        for batch in batches:
+            columns = [column.to_pylist() for column in batch.columns]
+            yield from map(RawPair._make, zip(*columns, strict=True))
+
+
+# The commit of a data set on the Hugging Face hub, as far as it can be known.
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_TIMEOUT_SECONDS = 10.0
+
+
+def commit_of(corpus: HubCorpus) -> str | None:
+    """The commit that would be read now: the one of the hub, else the one of the copy on this machine.
+
+    None for a format such as parquet, and if neither the hub nor a copy knows the data set.
+    """
+    if is_format(corpus.dataset) or Path(corpus.dataset).exists():
+        return None
+    if corpus.revision is not None and _COMMIT.fullmatch(corpus.revision):
+        return corpus.revision
+    return _commit_on_the_hub(corpus) or _commit_of_copy(corpus)
+
+
+def is_format(dataset: str) -> bool:
+    """Whether this is the name of a format that the library reads, such as parquet, and no data set."""
+    from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
+
+    return dataset in _PACKAGED_DATASETS_MODULES
+
+
+def _commit_on_the_hub(corpus: HubCorpus) -> str | None:
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi().dataset_info(
+            corpus.dataset, revision=corpus.revision, timeout=_TIMEOUT_SECONDS
+        )
+    except Exception:  # no network, data set or permission: reading the data set raises the error
+        return None
+    return info.sha
+
+
+def _commit_of_copy(corpus: HubCorpus) -> str | None:
+    """The commit of the revision when its files were downloaded, else the newest downloaded commit."""
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    name = repo_folder_name(repo_id=corpus.dataset, repo_type="dataset")
+    folder = Path(constants.HF_HUB_CACHE) / name
+    try:
+        return (folder / "refs" / (corpus.revision or "main")).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        pass
+    if corpus.revision is not None or not (folder / "snapshots").is_dir():
+        return None
+    snapshots = [path for path in (folder / "snapshots").iterdir() if _COMMIT.fullmatch(path.name)]
+    newest = max(snapshots, key=lambda path: path.stat().st_mtime, default=None)
+    return newest.name if newest else None

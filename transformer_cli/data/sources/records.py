@@ -26,180 +26,6 @@ from transformer_cli.data.sources.tables import (
 )
 from transformer_cli.process.errors import DataError
 
-# Reads a JSON file that is one array of objects, item by item, so that memory does not grow with the file.
-
-
-_BLANK = re.compile(r"[ \t\r\n]*")
-_MAX_ITEM_CHARACTERS = 4 * MAX_LINE_BYTES
-
-
-def is_json_array(path: Path, encoding: str | None = None) -> bool:
-    """Whether the first character of a file, after white space, opens an array."""
-    for chunk in read_text_chunks(path, encoding):
-        if text := chunk.lstrip():
-            return text.startswith(b"[")
-    return False
-
-
-def array_items(path: Path, encoding: str | None = None) -> Iterator[Any]:
-    """The items of the array that a file holds; bytes that are not UTF-8 become surrogates.
-
-    Raises:
-        DataError: the file is not one whole array.
-    """
-    text = _Text(path, encoding)
-    text.take("[")
-    number = 0
-    if text.next_character() == "]":
-        text.take("]")
-    else:
-        while number == 0 or text.take(",]", number) == ",":
-            number += 1
-            yield text.take_value(number)
-    if text.next_character():
-        raise DataError(f"{path}: text after the end of the array", hint="remove it")
-
-
-class _Text:
-    """The text of a file, read piece by piece; only the part that is not consumed yet is kept."""
-
-    def __init__(self, path: Path, encoding: str | None) -> None:
-        self._path = path
-        self._chunks = read_text_chunks(path, encoding)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._json = json.JSONDecoder()
-        self._text = ""
-        self._position = 0
-
-    def next_character(self) -> str:
-        """The next character that is no white space; empty at the end of the file."""
-        while True:
-            blank = _BLANK.match(self._text, self._position)
-            self._position = blank.end() if blank else self._position
-            if self._position < len(self._text) or not self._read_on():
-                return self._text[self._position : self._position + 1]
-
-    def take(self, characters: str, number: int = 0) -> str:
-        """Consume the next character, which must be one of these."""
-        found = self.next_character()
-        if not found or found not in characters:
-            expected = " or ".join(characters)
-            problem = f"{found!r}" if found else "the end of the file: it is cut short"
-            raise DataError(
-                f"{self._path}: after item {number} of the array: {expected} is expected, found {problem}"
-            )
-        self._position += 1
-        return found
-
-    def take_value(self, number: int) -> Any:
-        """Consume the next JSON value, which may span several pieces of the file."""
-        self.next_character()
-        while True:
-            try:
-                value, self._position = self._json.raw_decode(self._text, self._position)
-                return value
-            except (ValueError, RecursionError) as error:
-                # An item that is cut off by the end of the piece becomes whole with the next piece.
-                is_short = len(self._text) - self._position <= _MAX_ITEM_CHARACTERS
-                if isinstance(error, ValueError) and is_short and self._read_on():
-                    continue
-                reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-                raise DataError(
-                    f"{self._path}: item {number} of the array is not JSON: {reason}"
-                ) from error
-
-    def _read_on(self) -> bool:
-        chunk = next(self._chunks, None)
-        if chunk is None:
-            return False
-        self._text = self._text[self._position :] + self._decoder.decode(chunk)
-        self._position = 0
-        return True
-
-
-# Folders that the `datasets` library wrote with `save_to_disk`: recognising them, and reading their rows.
-
-
-_SAVED_ROWS_AT_ONCE = 1000
-
-
-def saved_splits(folder: Path) -> list[str] | None:
-    """The splits of a saved DatasetDict; an empty list for a saved Dataset; None for any other folder."""
-    if (folder / "dataset_dict.json").is_file():
-        return sorted(path.name for path in folder.iterdir() if saved_splits(path) == [])
-    names = ("state.json", "dataset_info.json")
-    return [] if all((folder / name).is_file() for name in names) else None
-
-
-def saved_files(folder: Path) -> list[Path]:
-    """The files of a data set in a folder, sorted, without hidden ones."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(part[0] == "." for part in path.relative_to(folder).parts)
-    )
-
-
-def load_saved(folder: Path, split: str) -> Any:
-    """The `datasets.Dataset` of a split, or of a slice such as train[:10%].
-
-    Raises:
-        ValueError: there is no such split.
-    """
-    import datasets
-
-    saved = datasets.load_from_disk(str(folder))
-    if not isinstance(saved, dict):
-        # A Dataset may store the name of its split; otherwise it is used as the requested split.
-        name = str(saved.split) if saved.split else split.partition("[")[0].strip()
-        saved = {name: saved}
-    sizes = {name: len(rows) for name, rows in saved.items()}
-    parts = [
-        saved[part.splitname].select(range(part.from_ or 0, _end(part.to, sizes[part.splitname])))
-        for part in datasets.ReadInstruction.from_spec(split).to_absolute(sizes)
-    ]
-    return datasets.concatenate_datasets(parts)
-
-
-def rows_of(rows: Any) -> Iterator[Mapping[str, Any]]:
-    """Each row of a `datasets.Dataset`, or of a streamed one."""
-    for batch in rows.iter(batch_size=_SAVED_ROWS_AT_ONCE):
-        for values in zip(*batch.values(), strict=True):
-            yield dict(zip(batch, values, strict=True))
-
-
-def pairs_of(rows: Iterator[Mapping[str, Any]], fields: Fields, name: str) -> Iterator[RawPair]:
-    """The two sides of each row.
-
-    Raises:
-        DataError: a field is missing, or does not hold text.
-    """
-    paths: tuple[str, str] | None = None
-    for number, row in enumerate(rows, start=1):
-        paths = paths or field_paths(list(row), fields, name)
-        yield RawPair.limited(number, *(value_at(row, path, f"{name}:{number}") for path in paths))
-
-
-def read_saved(folder: Path, fields: Fields) -> Iterator[RawPair]:
-    """The pairs of a saved Dataset.
-
-    Raises:
-        DataError: a file of the folder is damaged, or a field is missing.
-    """
-    import datasets
-
-    try:
-        yield from pairs_of(rows_of(datasets.load_from_disk(str(folder))), fields, str(folder))
-    except DataError:
-        raise
-    except Exception as error:  # the library raises many types, those of Arrow included
-        raise DataError(f"{folder}: a saved data set that cannot be read: {error}") from error
-
-
-def _end(number: int | None, size: int) -> int:
-    return size if number is None else number
-
-
 _BATCH_ROWS = 1024
 # A larger file is not read as one object; an object with more fields is no single pair.
 _MAX_OBJECT_BYTES, _MAX_FIELDS = 1 << 26, 100
@@ -405,3 +231,177 @@ def _texts(batch: Any, path: str) -> list[bytes | None]:
     # As bytes, because text in a Parquet file may be invalid UTF-8.
     texts: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
     return texts
+
+
+# A JSON file that is one array of objects, read item by item, so that memory does not grow with the file.
+
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_MAX_ITEM_CHARACTERS = 4 * MAX_LINE_BYTES
+
+
+def is_json_array(path: Path, encoding: str | None = None) -> bool:
+    """Whether the first character of a file, after white space, opens an array."""
+    for chunk in read_text_chunks(path, encoding):
+        if text := chunk.lstrip():
+            return text.startswith(b"[")
+    return False
+
+
+def array_items(path: Path, encoding: str | None = None) -> Iterator[Any]:
+    """The items of the array that a file holds; bytes that are not UTF-8 become surrogates.
+
+    Raises:
+        DataError: the file is not one whole array.
+    """
+    text = _Text(path, encoding)
+    text.take("[")
+    number = 0
+    if text.next_character() == "]":
+        text.take("]")
+    else:
+        while number == 0 or text.take(",]", number) == ",":
+            number += 1
+            yield text.take_value(number)
+    if text.next_character():
+        raise DataError(f"{path}: text after the end of the array", hint="remove it")
+
+
+class _Text:
+    """The text of a file, read piece by piece; only the part that is not consumed yet is kept."""
+
+    def __init__(self, path: Path, encoding: str | None) -> None:
+        self._path = path
+        self._chunks = read_text_chunks(path, encoding)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._json = json.JSONDecoder()
+        self._text = ""
+        self._position = 0
+
+    def next_character(self) -> str:
+        """The next character that is no white space; empty at the end of the file."""
+        while True:
+            blank = _BLANK.match(self._text, self._position)
+            self._position = blank.end() if blank else self._position
+            if self._position < len(self._text) or not self._read_on():
+                return self._text[self._position : self._position + 1]
+
+    def take(self, characters: str, number: int = 0) -> str:
+        """Consume the next character, which must be one of these."""
+        found = self.next_character()
+        if not found or found not in characters:
+            expected = " or ".join(characters)
+            problem = f"{found!r}" if found else "the end of the file: it is cut short"
+            raise DataError(
+                f"{self._path}: after item {number} of the array: {expected} is expected, found {problem}"
+            )
+        self._position += 1
+        return found
+
+    def take_value(self, number: int) -> Any:
+        """Consume the next JSON value, which may span several pieces of the file."""
+        self.next_character()
+        while True:
+            try:
+                value, self._position = self._json.raw_decode(self._text, self._position)
+                return value
+            except (ValueError, RecursionError) as error:
+                # An item that is cut off by the end of the piece becomes whole with the next piece.
+                is_short = len(self._text) - self._position <= _MAX_ITEM_CHARACTERS
+                if isinstance(error, ValueError) and is_short and self._read_on():
+                    continue
+                reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+                raise DataError(
+                    f"{self._path}: item {number} of the array is not JSON: {reason}"
+                ) from error
+
+    def _read_on(self) -> bool:
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            return False
+        self._text = self._text[self._position :] + self._decoder.decode(chunk)
+        self._position = 0
+        return True
+
+
+# Folders that the `datasets` library wrote with `save_to_disk`: recognising them, and reading their rows.
+
+
+_SAVED_ROWS_AT_ONCE = 1000
+
+
+def saved_splits(folder: Path) -> list[str] | None:
+    """The splits of a saved DatasetDict; an empty list for a saved Dataset; None for any other folder."""
+    if (folder / "dataset_dict.json").is_file():
+        return sorted(path.name for path in folder.iterdir() if saved_splits(path) == [])
+    names = ("state.json", "dataset_info.json")
+    return [] if all((folder / name).is_file() for name in names) else None
+
+
+def saved_files(folder: Path) -> list[Path]:
+    """The files of a data set in a folder, sorted, without hidden ones."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part[0] == "." for part in path.relative_to(folder).parts)
+    )
+
+
+def load_saved(folder: Path, split: str) -> Any:
+    """The `datasets.Dataset` of a split, or of a slice such as train[:10%].
+
+    Raises:
+        ValueError: there is no such split.
+    """
+    import datasets
+
+    saved = datasets.load_from_disk(str(folder))
+    if not isinstance(saved, dict):
+        # A Dataset may store the name of its split; otherwise it is used as the requested split.
+        name = str(saved.split) if saved.split else split.partition("[")[0].strip()
+        saved = {name: saved}
+    sizes = {name: len(rows) for name, rows in saved.items()}
+    parts = [
+        saved[part.splitname].select(range(part.from_ or 0, _end(part.to, sizes[part.splitname])))
+        for part in datasets.ReadInstruction.from_spec(split).to_absolute(sizes)
+    ]
+    return datasets.concatenate_datasets(parts)
+
+
+def rows_of(rows: Any) -> Iterator[Mapping[str, Any]]:
+    """Each row of a `datasets.Dataset`, or of a streamed one."""
+    for batch in rows.iter(batch_size=_SAVED_ROWS_AT_ONCE):
+        for values in zip(*batch.values(), strict=True):
+            yield dict(zip(batch, values, strict=True))
+
+
+def pairs_of(rows: Iterator[Mapping[str, Any]], fields: Fields, name: str) -> Iterator[RawPair]:
+    """The two sides of each row.
+
+    Raises:
+        DataError: a field is missing, or does not hold text.
+    """
+    paths: tuple[str, str] | None = None
+    for number, row in enumerate(rows, start=1):
+        paths = paths or field_paths(list(row), fields, name)
+        yield RawPair.limited(number, *(value_at(row, path, f"{name}:{number}") for path in paths))
+
+
+def read_saved(folder: Path, fields: Fields) -> Iterator[RawPair]:
+    """The pairs of a saved Dataset.
+
+    Raises:
+        DataError: a file of the folder is damaged, or a field is missing.
+    """
+    import datasets
+
+    try:
+        yield from pairs_of(rows_of(datasets.load_from_disk(str(folder))), fields, str(folder))
+    except DataError:
+        raise
+    except Exception as error:  # the library raises many types, those of Arrow included
+        raise DataError(f"{folder}: a saved data set that cannot be read: {error}") from error
+
+
+def _end(number: int | None, size: int) -> int:
+    return size if number is None else number

@@ -1,4 +1,4 @@
-"""Beam search: each step keeps the best hypotheses of each sentence, open and finished."""
+"""Beam search: each step keeps the best hypotheses of each sentence, open and finished; the scores of the next token, and the hooks that change them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,376 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds
 from transformer_cli.model.norms import at_least_float32
 from transformer_cli.text.tokenizer import BETWEEN_CHARACTERS, BytePieces
+
+# Rows of finished sentences are dropped only when they are at least this share of all rows, because each drop
+# copies the keys and values of all rows that stay.
+DROPPED_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Hypotheses:
+    """N token sequences of each sentence of a batch: the best ones, best first and all different; or samples."""
+
+    ids: Tensor
+    """(B, N, T) int64: the tokens, with [EOS] if the hypothesis reached it, then padding."""
+    lengths: Tensor
+    """(B, N) int64: the number of tokens, [EOS] included; 0 if the sentence has fewer hypotheses."""
+    scores: Tensor
+    """(B, N): log-probability / length penalty; -inf if the sentence has fewer hypotheses."""
+
+
+def hypothesis_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
+    """The hypotheses of each sentence, without padding."""
+    fields = (hypotheses.ids, hypotheses.lengths, hypotheses.scores)
+    for of_sentence in zip(*(field.tolist() for field in fields), strict=True):
+        yield [
+            Hypothesis(tuple(ids[:length]), score)
+            for ids, length, score in zip(*of_sentence, strict=True)
+            if score > -torch.inf
+        ]
+
+
+def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
+    """The indices of the open rows in `is_open` (b,) bool; None if too few have finished, so that all rows stay."""
+    if num_open > (1.0 - DROPPED_SHARE) * len(is_open):
+        return None
+    return (~is_open).int().argsort(stable=True)[:num_open]
+
+
+class Step(NamedTuple):
+    """The tokens that one step appended to the b sentences that were still searched."""
+
+    sentences: Tensor  # (b,) int64
+    parents: Tensor  # (b, W) int64: the slot of the previous step to which the token is appended
+    tokens: Tensor  # (b, W) int64
+
+
+class Candidates(NamedTuple):
+    """The best W continuations of one step, best first, and what became of each; all (b, W).
+
+    A continuation that does not exist has the total -inf.
+    """
+
+    parents: Tensor  # int64: the slot of the previous step to which the token is appended
+    tokens: Tensor  # int64
+    totals: Tensor  # log-probabilities of the hypotheses with these tokens
+    scores: Tensor  # log-probability / length penalty
+    is_kept: Tensor  # bool: whether they are in the beam, open or finished
+    is_end: Tensor  # bool: whether they end here, by [EOS] or at the maximal length
+
+
+class Beams:
+    """The beam of each sentence, and its W best finished hypotheses.
+
+    The beam of a step holds the W best hypotheses by score, open and finished ones together; only the open ones
+    in it are continued. The W best finished ones are remembered even outside the beam. So a beam of one
+    is greedy search.
+    """
+
+    def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
+        self._penalties = penalties
+        self._beam_size = beam_size
+        self._steps: list[Step] = []
+        self._newest: Candidates
+        # From here to `_origins`: for the b sentences still searched.
+        self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
+        self._max_lengths = max_lengths
+        # (b, W), at first (b, 1): log-probabilities, -inf for a slot without an open hypothesis.
+        self._totals = torch.zeros_like(max_lengths, dtype=penalties.dtype).unsqueeze(1)
+        self._totals[max_lengths < 1] = -torch.inf
+        # (b, W), best first: scores, -inf if there are fewer, and the step and slot of the last token,
+        # as step * W + slot.
+        self._finished = self._totals.new_full((len(max_lengths), beam_size), -torch.inf)
+        self._origins = max_lengths.new_zeros((len(max_lengths), beam_size))
+        # (B, W): these two for all B sentences; a row is set when its search has ended.
+        self._all_finished = self._finished.clone()
+        self._all_origins = self._origins.clone()
+
+    def extend(self, log_probs: Tensor, eos_id: int) -> None:
+        """Replace each open hypothesis by its continuations, and keep the best W.
+
+        Args:
+            log_probs: (b * slots, V), of the next token.
+            eos_id: the token that finishes a hypothesis.
+        """
+        candidates = log_probs.unflatten(0, self._totals.shape)
+        _, num_slots, vocabulary = candidates.shape
+        num_candidates = min(self._beam_size, num_slots * vocabulary)
+        totals, places = top_k(candidates, self._totals, num_candidates)
+        if num_candidates < self._beam_size:
+            num_missing = self._beam_size - num_candidates
+            totals = F.pad(totals, (0, num_missing), value=-torch.inf)  # (b, W)
+            places = F.pad(places, (0, num_missing))
+        parents = places // vocabulary
+        tokens = places - parents * vocabulary
+        scores = totals / self._penalties[len(self._steps) + 1]
+        self._append(parents, tokens, totals, self._is_in_beam(scores), eos_id)
+
+    def _append(
+        self, parents: Tensor, tokens: Tensor, totals: Tensor, is_kept: Tensor, eos_id: int
+    ) -> None:
+        """Append the chosen tokens to their parents; all tensors (b, W).
+
+        Args:
+            totals: the log-probabilities of the hypotheses with these tokens.
+            is_kept: whether these hypotheses are in the beam.
+        """
+        self._steps.append(Step(self._sentences, parents, tokens))
+        length = len(self._steps)
+        is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
+        scores = totals / self._penalties[length]
+        self._newest = Candidates(parents, tokens, totals, scores, is_kept, is_end)
+        self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
+        self._totals = totals.where(is_kept & ~is_end, -torch.inf)
+
+    def length_penalty(self, length: int) -> float:
+        """The divisor of the log-probability of a hypothesis with this number of tokens."""
+        return float(self._penalties[length])
+
+    def __len__(self) -> int:
+        """B, the number of all sentences."""
+        return len(self._all_origins)
+
+    @property
+    def sentences(self) -> Tensor:
+        """(b,) int64: the sentences that are still searched."""
+        return self._sentences
+
+    @property
+    def newest(self) -> Step:
+        """The tokens that the last call of `extend` appended."""
+        return self._steps[-1]
+
+    def is_newest_in_beam(self) -> Tensor:
+        """(b, W) bool: whether the hypothesis that got each of the newest tokens is in the beam, open or finished."""
+        return self._newest.is_kept & (self._newest.scores > -torch.inf)
+
+    @property
+    def newest_candidates(self) -> Candidates:
+        """What the last call of `extend` chose among, and what it decided."""
+        return self._newest
+
+    def _is_in_beam(self, scores: Tensor) -> Tensor:
+        """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""
+        rivals, best = self._rank_with_finished(scores)
+        is_in_beam = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
+        return is_in_beam[:, self._beam_size :]
+
+    def _keep_finished(self, scores: Tensor) -> None:
+        """Add the candidates of the last step, (b, W); a score of -inf means: not finished."""
+        slots = torch.arange(self._beam_size, device=scores.device)
+        origins = ((len(self._steps) - 1) * self._beam_size + slots).expand_as(scores)
+        rivals, best = self._rank_with_finished(scores)
+        self._finished = rivals.gather(1, best)
+        self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
+
+    def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores of finished hypotheses, then of (b, W) candidates; and the places of the W best."""
+        rivals = torch.cat([self._finished, scores], dim=1)
+        order = rivals.argsort(dim=1, descending=True, stable=True)
+        return rivals, order[:, : self._beam_size]
+
+    def continue_with(self, num_best: int) -> tuple[Tensor, Tensor, bool] | None:
+        """End the search of a sentence when no open hypothesis can beat its `num_best` best.
+
+        Returns:
+            Two (b * W,) int64 tensors, for the slots of sentences still searched: the row of the previous
+            step to continue, and the last token. Then a bool: True if each row keeps its sentence, so rows moved only
+            within their sentence. None if every sentence has ended.
+        """
+        _, parents, tokens = self._steps[-1]
+        num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before
+        first_rows = torch.arange(0, len(parents) * num_slots, num_slots, device=parents.device)
+        rows = first_rows.unsqueeze(1) + parents
+        # The best score that an open hypothesis can still get: more tokens never raise its log-probability, and
+        # the penalty is largest at the maximal length (alpha is never negative).
+        best_possible = self._totals.amax(dim=1) / self._penalties[self._max_lengths]
+        is_open = best_possible > self._finished[:, num_best - 1]
+        self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)
+        num_open = int(is_open.sum())  # the CPU waits here for the device
+        if num_open == 0:
+            return None
+        kept = rows_to_keep(is_open, num_open)
+        if kept is not None:
+            self._store_finished()
+            self._sentences, self._max_lengths = self._sentences[kept], self._max_lengths[kept]
+            self._totals = self._totals[kept]
+            self._finished, self._origins = self._finished[kept], self._origins[kept]
+            rows, tokens = rows[kept], tokens[kept]
+        keeps_sources = kept is None and num_slots == self._beam_size
+        return rows.flatten(), tokens.flatten(), keeps_sources
+
+    def _store_finished(self) -> None:
+        self._all_finished[self._sentences] = self._finished
+        self._all_origins[self._sentences] = self._origins
+
+    def origins(self, num_best: int) -> Tensor:
+        """(B, num_best) int64: step * W + slot of the last token of each hypothesis of `best`, which comes first."""
+        return self._all_origins[:, :num_best]
+
+    def best(self, num_best: int, pad_id: int) -> Hypotheses:
+        """The `num_best` best of each sentence; follows each from its last token back to its first."""
+        self._store_finished()
+        scores = self._all_finished[:, :num_best]
+        origins = self._all_origins[:, :num_best]
+        lengths = (origins // self._beam_size + 1).where(scores > -torch.inf, 0)
+        slots = origins % self._beam_size
+        ids = lengths.new_full((int(lengths.max()), *lengths.shape), pad_id)  # (T, B, N)
+        for step in reversed(range(len(ids))):
+            sentences, parents, tokens = self._steps[step]
+            here = slots[sentences]
+            is_within = lengths[sentences] > step
+            ids[step, sentences] = tokens.gather(1, here).where(is_within, pad_id)
+            slots[sentences] = parents.gather(1, here).where(is_within, here)
+        return Hypotheses(ids.movedim(0, -1), lengths, scores)
+
+
+class BeamObserver(Protocol):
+    """Is told about each step of a beam search, and changes nothing."""
+
+    def saw(self, scores: Tensor, beams: Beams) -> None:
+        """Called after each step.
+
+        Args:
+            scores: (b * slots, V), among which the step chose: the row of sentence i and slot j of the previous step
+                is row i * slots + j. At the first step there is one slot.
+            beams: their `newest_candidates` are what the step chose.
+        """
+
+
+def beam_search(
+    scorer: "Scorer",
+    special_ids: SpecialIds,
+    max_lengths: Tensor,
+    options: DecodingConfig,
+    hooks: "Sequence[SearchHook]" = (),
+    observer: BeamObserver | None = None,
+) -> Hypotheses:
+    """Follow the `beam_size` best hypotheses of each sentence, open and finished ones together.
+
+    A hypothesis that reaches the maximal length counts as finished, without [EOS]. The search of a sentence
+    ends when no open hypothesis can become one of its `num_best` best.
+
+    Args:
+        scorer: one row per sentence; after the first step, `beam_size` rows per sentence.
+        options: beam size (which may be larger than the vocabulary), length penalty, `num_best`.
+        special_ids, max_lengths, hooks: as in `follow_paths`.
+        observer: is told about each step; None: nobody is.
+    """
+    first_ids = torch.full_like(max_lengths, special_ids.sos_id)
+    scores = next_scores(scorer, hooks, first_ids)  # (B, V)
+    longest = max(1, int(max_lengths.max()))
+    penalties = length_penalties(longest, options, scores)
+    beams = Beams(max_lengths, penalties, options.beam_size)
+    beams.extend(scores, special_ids.eos_id)
+    if observer is not None:
+        observer.saw(scores, beams)
+    # Not endless: at maximal length each hypothesis is finished.
+    while (continued := beams.continue_with(options.num_best)) is not None:
+        rows, last_ids, keeps_sources = continued
+        select(scorer, hooks, rows, keeps_sources=keeps_sources)
+        scores = next_scores(scorer, hooks, last_ids)  # (b * W, V)
+        beams.extend(scores, special_ids.eos_id)
+        if observer is not None:
+            observer.saw(scores, beams)
+    return beams.best(options.num_best, special_ids.pad_id)
+
+
+# The largest of many scores.
+
+
+BLOCK_WIDTH = 64
+
+
+def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest numbers of `scores + offsets`, over all W rows of a sentence.
+
+    Of equal numbers, the first one comes first. The row is cut into blocks. The maximum of each block is fast to compute, and the
+    k blocks with the largest maxima contain the k largest numbers; only these blocks are searched. On a CPU, `torch.topk` over a
+    whole vocabulary takes three to six times as long, and it does not define which of several equal numbers it returns. A
+    compiled kernel finds the same in one pass over float32 scores on a CPU, if there is one (kernels/top_k.c).
+
+    Args:
+        scores: (B, W, V).
+        offsets: (B, W), added to each number of a row.
+        k: at most W * V.
+
+    Returns:
+        Values (B, k), largest first, and their positions among the W * V numbers, (B, k) int64.
+    """
+    kernels = _kernels_for(scores)
+    if kernels is not None and offsets.dtype == torch.float32:
+        return native_top_k(kernels, scores, offsets, k)
+    num_rows, width = scores.shape[1:]
+    num_blocks = width // BLOCK_WIDTH
+    if num_rows * num_blocks <= 2 * k:
+        return _stable_top_k((scores + offsets.unsqueeze(-1)).flatten(1), k)
+    positions = _positions_of_best_blocks(scores, offsets, k)  # (B, P)
+    values = scores.flatten(1).gather(1, positions) + offsets.gather(1, positions // width)
+    best, chosen = _stable_top_k(values, k)
+    return best, positions.gather(1, chosen)
+
+
+def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest number of each row of (R, V) and its position: (R,), and (R,) int64."""
+    kernels = _kernels_for(scores)
+    if kernels is not None:
+        values, positions = native_top_k(kernels, scores.unsqueeze(1), None, 1)
+        return values.squeeze(1), positions.squeeze(1)
+    # Of equal numbers, `max` returns the first.
+    width = scores.shape[1]
+    num_blocks = width // BLOCK_WIDTH
+    if num_blocks < 2:
+        return scores.max(1)
+    blocks = scores[:, : num_blocks * BLOCK_WIDTH].unflatten(1, (num_blocks, BLOCK_WIDTH))
+    best_block = blocks.amax(-1).argmax(1, keepdim=True)  # (R, 1)
+    block = blocks.gather(1, best_block.unsqueeze(-1).expand(-1, 1, BLOCK_WIDTH)).squeeze(1)
+    values, within = block.max(1)
+    positions = best_block.squeeze(1) * BLOCK_WIDTH + within
+    if num_blocks * BLOCK_WIDTH < width:
+        rest, within = scores[:, num_blocks * BLOCK_WIDTH :].max(1)
+        is_larger = rest > values
+        values = rest.where(is_larger, values)
+        positions = (num_blocks * BLOCK_WIDTH + within).where(is_larger, positions)
+    return values, positions
+
+
+def _kernels_for(scores: Tensor) -> Kernels | None:
+    """The compiled kernels, if they can read these scores."""
+    is_readable = (
+        scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
+    )
+    return find_kernels() if is_readable else None
+
+
+def _positions_of_best_blocks(scores: Tensor, offsets: Tensor, k: int) -> Tensor:
+    """(B, P) ascending positions; the k largest numbers are among them."""
+    num_rows, width = scores.shape[1:]
+    num_blocks = width // BLOCK_WIDTH
+    blocks = scores[..., : num_blocks * BLOCK_WIDTH].unflatten(-1, (num_blocks, BLOCK_WIDTH))
+    block_maxima = blocks.amax(-1) + offsets.unsqueeze(-1)  # (B, W, number of blocks)
+    best_blocks = _stable_top_k(block_maxima.flatten(1), k)[1]
+    starts = best_blocks // num_blocks * width + best_blocks % num_blocks * BLOCK_WIDTH
+    within = torch.arange(BLOCK_WIDTH, device=scores.device)
+    positions = (starts.unsqueeze(-1) + within).flatten(1)
+    if num_blocks * BLOCK_WIDTH < width:
+        rest = torch.arange(num_blocks * BLOCK_WIDTH, width, device=scores.device)
+        rows = torch.arange(num_rows, device=scores.device).unsqueeze(-1)
+        rest_of_rows = (rows * width + rest).flatten().expand(len(scores), -1)
+        positions = torch.cat([positions, rest_of_rows], dim=1)
+    return positions.sort(dim=1).values
+
+
+def _stable_top_k(numbers: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The first k numbers of a stable descending sort, and their positions, without sorting all numbers."""
+    size = numbers.shape[1]
+    smallest_in = numbers.topk(k).values[:, -1:]
+    earliness = torch.arange(size, 0, -1, device=numbers.device, dtype=torch.int32)
+    priority = (numbers >= smallest_in) * earliness + (numbers > smallest_in) * size
+    chosen = priority.topk(k).indices  # all above the k-th number, then the first of its equals
+    values, order = numbers.gather(1, chosen).sort(dim=1, descending=True, stable=True)
+    return values, chosen.gather(1, order)
+
 
 # The scores of the next token, as a search sees them: a scorer gives them, and hooks change them before the search chooses.
 
@@ -107,6 +477,9 @@ def length_penalties(max_length: int, options: DecodingConfig, like: Tensor) -> 
     else:
         divisors = lengths.clamp(min=1.0)  # no hypothesis is shorter than one token
     return (divisors**options.length_penalty).to(device=like.device, dtype=like.dtype)
+
+
+# Search hooks.
 
 
 class BannedTokens:
@@ -400,371 +773,3 @@ class UnwantedSentences:
     def select(self, rows: Tensor) -> None:
         """Each row keeps its sentence."""
         self._sentences = self._sentences[rows]
-
-
-# Beam search: each step keeps the best hypotheses of each sentence, open and finished.
-
-
-# Rows of finished sentences are dropped only when they are at least this share of all rows, because each drop
-# copies the keys and values of all rows that stay.
-DROPPED_SHARE = 0.25
-BLOCK_WIDTH = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Hypotheses:
-    """N token sequences of each sentence of a batch: the best ones, best first and all different; or samples."""
-
-    ids: Tensor
-    """(B, N, T) int64: the tokens, with [EOS] if the hypothesis reached it, then padding."""
-    lengths: Tensor
-    """(B, N) int64: the number of tokens, [EOS] included; 0 if the sentence has fewer hypotheses."""
-    scores: Tensor
-    """(B, N): log-probability / length penalty; -inf if the sentence has fewer hypotheses."""
-
-
-def hypothesis_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
-    """The hypotheses of each sentence, without padding."""
-    fields = (hypotheses.ids, hypotheses.lengths, hypotheses.scores)
-    for of_sentence in zip(*(field.tolist() for field in fields), strict=True):
-        yield [
-            Hypothesis(tuple(ids[:length]), score)
-            for ids, length, score in zip(*of_sentence, strict=True)
-            if score > -torch.inf
-        ]
-
-
-def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
-    """The indices of the open rows in `is_open` (b,) bool; None if too few have finished, so that all rows stay."""
-    if num_open > (1.0 - DROPPED_SHARE) * len(is_open):
-        return None
-    return (~is_open).int().argsort(stable=True)[:num_open]
-
-
-class Step(NamedTuple):
-    """The tokens that one step appended to the b sentences that were still searched."""
-
-    sentences: Tensor  # (b,) int64
-    parents: Tensor  # (b, W) int64: the slot of the previous step to which the token is appended
-    tokens: Tensor  # (b, W) int64
-
-
-class Candidates(NamedTuple):
-    """The best W continuations of one step, best first, and what became of each; all (b, W).
-
-    A continuation that does not exist has the total -inf.
-    """
-
-    parents: Tensor  # int64: the slot of the previous step to which the token is appended
-    tokens: Tensor  # int64
-    totals: Tensor  # log-probabilities of the hypotheses with these tokens
-    scores: Tensor  # log-probability / length penalty
-    is_kept: Tensor  # bool: whether they are in the beam, open or finished
-    is_end: Tensor  # bool: whether they end here, by [EOS] or at the maximal length
-
-
-class Beams:
-    """The beam of each sentence, and its W best finished hypotheses.
-
-    The beam of a step holds the W best hypotheses by score, open and finished ones together; only the open ones
-    in it are continued. The W best finished ones are remembered even outside the beam. So a beam of one
-    is greedy search.
-    """
-
-    def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
-        self._penalties = penalties
-        self._beam_size = beam_size
-        self._steps: list[Step] = []
-        self._newest: Candidates
-        # From here to `_origins`: for the b sentences still searched.
-        self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
-        self._max_lengths = max_lengths
-        # (b, W), at first (b, 1): log-probabilities, -inf for a slot without an open hypothesis.
-        self._totals = torch.zeros_like(max_lengths, dtype=penalties.dtype).unsqueeze(1)
-        self._totals[max_lengths < 1] = -torch.inf
-        # (b, W), best first: scores, -inf if there are fewer, and the step and slot of the last token,
-        # as step * W + slot.
-        self._finished = self._totals.new_full((len(max_lengths), beam_size), -torch.inf)
-        self._origins = max_lengths.new_zeros((len(max_lengths), beam_size))
-        # (B, W): these two for all B sentences; a row is set when its search has ended.
-        self._all_finished = self._finished.clone()
-        self._all_origins = self._origins.clone()
-
-    def extend(self, log_probs: Tensor, eos_id: int) -> None:
-        """Replace each open hypothesis by its continuations, and keep the best W.
-
-        Args:
-            log_probs: (b * slots, V), of the next token.
-            eos_id: the token that finishes a hypothesis.
-        """
-        candidates = log_probs.unflatten(0, self._totals.shape)
-        _, num_slots, vocabulary = candidates.shape
-        num_candidates = min(self._beam_size, num_slots * vocabulary)
-        totals, places = top_k(candidates, self._totals, num_candidates)
-        if num_candidates < self._beam_size:
-            num_missing = self._beam_size - num_candidates
-            totals = F.pad(totals, (0, num_missing), value=-torch.inf)  # (b, W)
-            places = F.pad(places, (0, num_missing))
-        parents = places // vocabulary
-        tokens = places - parents * vocabulary
-        scores = totals / self._penalties[len(self._steps) + 1]
-        self._append(parents, tokens, totals, self._is_in_beam(scores), eos_id)
-
-    def _append(
-        self, parents: Tensor, tokens: Tensor, totals: Tensor, is_kept: Tensor, eos_id: int
-    ) -> None:
-        """Append the chosen tokens to their parents; all tensors (b, W).
-
-        Args:
-            totals: the log-probabilities of the hypotheses with these tokens.
-            is_kept: whether these hypotheses are in the beam.
-        """
-        self._steps.append(Step(self._sentences, parents, tokens))
-        length = len(self._steps)
-        is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
-        scores = totals / self._penalties[length]
-        self._newest = Candidates(parents, tokens, totals, scores, is_kept, is_end)
-        self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
-        self._totals = totals.where(is_kept & ~is_end, -torch.inf)
-
-    def length_penalty(self, length: int) -> float:
-        """The divisor of the log-probability of a hypothesis with this number of tokens."""
-        return float(self._penalties[length])
-
-    def __len__(self) -> int:
-        """B, the number of all sentences."""
-        return len(self._all_origins)
-
-    @property
-    def sentences(self) -> Tensor:
-        """(b,) int64: the sentences that are still searched."""
-        return self._sentences
-
-    @property
-    def newest(self) -> Step:
-        """The tokens that the last call of `extend` appended."""
-        return self._steps[-1]
-
-    def is_newest_in_beam(self) -> Tensor:
-        """(b, W) bool: whether the hypothesis that got each of the newest tokens is in the beam, open or finished."""
-        return self._newest.is_kept & (self._newest.scores > -torch.inf)
-
-    @property
-    def newest_candidates(self) -> Candidates:
-        """What the last call of `extend` chose among, and what it decided."""
-        return self._newest
-
-    def _is_in_beam(self, scores: Tensor) -> Tensor:
-        """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""
-        rivals, best = self._rank_with_finished(scores)
-        is_in_beam = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
-        return is_in_beam[:, self._beam_size :]
-
-    def _keep_finished(self, scores: Tensor) -> None:
-        """Add the candidates of the last step, (b, W); a score of -inf means: not finished."""
-        slots = torch.arange(self._beam_size, device=scores.device)
-        origins = ((len(self._steps) - 1) * self._beam_size + slots).expand_as(scores)
-        rivals, best = self._rank_with_finished(scores)
-        self._finished = rivals.gather(1, best)
-        self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
-
-    def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores of finished hypotheses, then of (b, W) candidates; and the places of the W best."""
-        rivals = torch.cat([self._finished, scores], dim=1)
-        order = rivals.argsort(dim=1, descending=True, stable=True)
-        return rivals, order[:, : self._beam_size]
-
-    def continue_with(self, num_best: int) -> tuple[Tensor, Tensor, bool] | None:
-        """End the search of a sentence when no open hypothesis can beat its `num_best` best.
-
-        Returns:
-            Two (b * W,) int64 tensors, for the slots of sentences still searched: the row of the previous
-            step to continue, and the last token. Then a bool: True if each row keeps its sentence, so rows moved only
-            within their sentence. None if every sentence has ended.
-        """
-        _, parents, tokens = self._steps[-1]
-        num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before
-        first_rows = torch.arange(0, len(parents) * num_slots, num_slots, device=parents.device)
-        rows = first_rows.unsqueeze(1) + parents
-        # The best score that an open hypothesis can still get: more tokens never raise its log-probability, and
-        # the penalty is largest at the maximal length (alpha is never negative).
-        best_possible = self._totals.amax(dim=1) / self._penalties[self._max_lengths]
-        is_open = best_possible > self._finished[:, num_best - 1]
-        self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)
-        num_open = int(is_open.sum())  # the CPU waits here for the device
-        if num_open == 0:
-            return None
-        kept = rows_to_keep(is_open, num_open)
-        if kept is not None:
-            self._store_finished()
-            self._sentences, self._max_lengths = self._sentences[kept], self._max_lengths[kept]
-            self._totals = self._totals[kept]
-            self._finished, self._origins = self._finished[kept], self._origins[kept]
-            rows, tokens = rows[kept], tokens[kept]
-        keeps_sources = kept is None and num_slots == self._beam_size
-        return rows.flatten(), tokens.flatten(), keeps_sources
-
-    def _store_finished(self) -> None:
-        self._all_finished[self._sentences] = self._finished
-        self._all_origins[self._sentences] = self._origins
-
-    def origins(self, num_best: int) -> Tensor:
-        """(B, num_best) int64: step * W + slot of the last token of each hypothesis of `best`, which comes first."""
-        return self._all_origins[:, :num_best]
-
-    def best(self, num_best: int, pad_id: int) -> Hypotheses:
-        """The `num_best` best of each sentence; follows each from its last token back to its first."""
-        self._store_finished()
-        scores = self._all_finished[:, :num_best]
-        origins = self._all_origins[:, :num_best]
-        lengths = (origins // self._beam_size + 1).where(scores > -torch.inf, 0)
-        slots = origins % self._beam_size
-        ids = lengths.new_full((int(lengths.max()), *lengths.shape), pad_id)  # (T, B, N)
-        for step in reversed(range(len(ids))):
-            sentences, parents, tokens = self._steps[step]
-            here = slots[sentences]
-            is_within = lengths[sentences] > step
-            ids[step, sentences] = tokens.gather(1, here).where(is_within, pad_id)
-            slots[sentences] = parents.gather(1, here).where(is_within, here)
-        return Hypotheses(ids.movedim(0, -1), lengths, scores)
-
-
-class BeamObserver(Protocol):
-    """Is told about each step of a beam search, and changes nothing."""
-
-    def saw(self, scores: Tensor, beams: Beams) -> None:
-        """Called after each step.
-
-        Args:
-            scores: (b * slots, V), among which the step chose: the row of sentence i and slot j of the previous step
-                is row i * slots + j. At the first step there is one slot.
-            beams: their `newest_candidates` are what the step chose.
-        """
-
-
-def beam_search(
-    scorer: Scorer,
-    special_ids: SpecialIds,
-    max_lengths: Tensor,
-    options: DecodingConfig,
-    hooks: Sequence[SearchHook] = (),
-    observer: BeamObserver | None = None,
-) -> Hypotheses:
-    """Follow the `beam_size` best hypotheses of each sentence, open and finished ones together.
-
-    A hypothesis that reaches the maximal length counts as finished, without [EOS]. The search of a sentence
-    ends when no open hypothesis can become one of its `num_best` best.
-
-    Args:
-        scorer: one row per sentence; after the first step, `beam_size` rows per sentence.
-        options: beam size (which may be larger than the vocabulary), length penalty, `num_best`.
-        special_ids, max_lengths, hooks: as in `follow_paths`.
-        observer: is told about each step; None: nobody is.
-    """
-    first_ids = torch.full_like(max_lengths, special_ids.sos_id)
-    scores = next_scores(scorer, hooks, first_ids)  # (B, V)
-    longest = max(1, int(max_lengths.max()))
-    penalties = length_penalties(longest, options, scores)
-    beams = Beams(max_lengths, penalties, options.beam_size)
-    beams.extend(scores, special_ids.eos_id)
-    if observer is not None:
-        observer.saw(scores, beams)
-    # Not endless: at maximal length each hypothesis is finished.
-    while (continued := beams.continue_with(options.num_best)) is not None:
-        rows, last_ids, keeps_sources = continued
-        select(scorer, hooks, rows, keeps_sources=keeps_sources)
-        scores = next_scores(scorer, hooks, last_ids)  # (b * W, V)
-        beams.extend(scores, special_ids.eos_id)
-        if observer is not None:
-            observer.saw(scores, beams)
-    return beams.best(options.num_best, special_ids.pad_id)
-
-
-def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest numbers of `scores + offsets`, over all W rows of a sentence.
-
-    Of equal numbers, the first one comes first. The row is cut into blocks. The maximum of each block is fast to compute, and the
-    k blocks with the largest maxima contain the k largest numbers; only these blocks are searched. On a CPU, `torch.topk` over a
-    whole vocabulary takes three to six times as long, and it does not define which of several equal numbers it returns. A
-    compiled kernel finds the same in one pass over float32 scores on a CPU, if there is one (kernels/top_k.c).
-
-    Args:
-        scores: (B, W, V).
-        offsets: (B, W), added to each number of a row.
-        k: at most W * V.
-
-    Returns:
-        Values (B, k), largest first, and their positions among the W * V numbers, (B, k) int64.
-    """
-    kernels = _kernels_for(scores)
-    if kernels is not None and offsets.dtype == torch.float32:
-        return native_top_k(kernels, scores, offsets, k)
-    num_rows, width = scores.shape[1:]
-    num_blocks = width // BLOCK_WIDTH
-    if num_rows * num_blocks <= 2 * k:
-        return _stable_top_k((scores + offsets.unsqueeze(-1)).flatten(1), k)
-    positions = _positions_of_best_blocks(scores, offsets, k)  # (B, P)
-    values = scores.flatten(1).gather(1, positions) + offsets.gather(1, positions // width)
-    best, chosen = _stable_top_k(values, k)
-    return best, positions.gather(1, chosen)
-
-
-def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest number of each row of (R, V) and its position: (R,), and (R,) int64."""
-    kernels = _kernels_for(scores)
-    if kernels is not None:
-        values, positions = native_top_k(kernels, scores.unsqueeze(1), None, 1)
-        return values.squeeze(1), positions.squeeze(1)
-    # Of equal numbers, `max` returns the first.
-    width = scores.shape[1]
-    num_blocks = width // BLOCK_WIDTH
-    if num_blocks < 2:
-        return scores.max(1)
-    blocks = scores[:, : num_blocks * BLOCK_WIDTH].unflatten(1, (num_blocks, BLOCK_WIDTH))
-    best_block = blocks.amax(-1).argmax(1, keepdim=True)  # (R, 1)
-    block = blocks.gather(1, best_block.unsqueeze(-1).expand(-1, 1, BLOCK_WIDTH)).squeeze(1)
-    values, within = block.max(1)
-    positions = best_block.squeeze(1) * BLOCK_WIDTH + within
-    if num_blocks * BLOCK_WIDTH < width:
-        rest, within = scores[:, num_blocks * BLOCK_WIDTH :].max(1)
-        is_larger = rest > values
-        values = rest.where(is_larger, values)
-        positions = (num_blocks * BLOCK_WIDTH + within).where(is_larger, positions)
-    return values, positions
-
-
-def _kernels_for(scores: Tensor) -> Kernels | None:
-    """The compiled kernels, if they can read these scores."""
-    is_readable = (
-        scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
-    )
-    return find_kernels() if is_readable else None
-
-
-def _positions_of_best_blocks(scores: Tensor, offsets: Tensor, k: int) -> Tensor:
-    """(B, P) ascending positions; the k largest numbers are among them."""
-    num_rows, width = scores.shape[1:]
-    num_blocks = width // BLOCK_WIDTH
-    blocks = scores[..., : num_blocks * BLOCK_WIDTH].unflatten(-1, (num_blocks, BLOCK_WIDTH))
-    block_maxima = blocks.amax(-1) + offsets.unsqueeze(-1)  # (B, W, number of blocks)
-    best_blocks = _stable_top_k(block_maxima.flatten(1), k)[1]
-    starts = best_blocks // num_blocks * width + best_blocks % num_blocks * BLOCK_WIDTH
-    within = torch.arange(BLOCK_WIDTH, device=scores.device)
-    positions = (starts.unsqueeze(-1) + within).flatten(1)
-    if num_blocks * BLOCK_WIDTH < width:
-        rest = torch.arange(num_blocks * BLOCK_WIDTH, width, device=scores.device)
-        rows = torch.arange(num_rows, device=scores.device).unsqueeze(-1)
-        rest_of_rows = (rows * width + rest).flatten().expand(len(scores), -1)
-        positions = torch.cat([positions, rest_of_rows], dim=1)
-    return positions.sort(dim=1).values
-
-
-def _stable_top_k(numbers: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The first k numbers of a stable descending sort, and their positions, without sorting all numbers."""
-    size = numbers.shape[1]
-    smallest_in = numbers.topk(k).values[:, -1:]
-    earliness = torch.arange(size, 0, -1, device=numbers.device, dtype=torch.int32)
-    priority = (numbers >= smallest_in) * earliness + (numbers > smallest_in) * size
-    chosen = priority.topk(k).indices  # all above the k-th number, then the first of its equals
-    values, order = numbers.gather(1, chosen).sort(dim=1, descending=True, stable=True)
-    return values, chosen.gather(1, order)

@@ -1,6 +1,6 @@
-"""Cuts HTML into tokens that are together exactly the text: tags, text, comments and everything else.
+"""Reads the text of an HTML page as segments that are translated and put back in its place, and cuts HTML into tokens.
 
-It follows the tokenizer of the HTML standard (section 13.2.5), so that also malformed HTML is read as browsers do.
+Tokens are together exactly the text. They follow the tokenizer of the HTML standard (section 13.2.5), so that also malformed HTML is read as browsers do.
 """
 
 import html

@@ -1,6 +1,7 @@
-"""Blocks that extensions of Markdown know and CommonMark does not: footnotes, definitions, boxes, directives, formulas.
+"""Reads the text of a Markdown file as segments that are translated and put back in its place, also in blocks that extensions of Markdown know.
 
-CommonMark would read them as parts of a paragraph, and the translation would join their lines.
+Such blocks are footnotes, definitions, boxes, directives and formulas. CommonMark would read them as parts of a paragraph, and
+the translation would join their lines.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""The cues of subtitles in SubRip (.srt) and WebVTT (.vtt): where each stands in its file, when it is shown."""
+"""Reads the sentences of subtitles in SubRip (.srt) and WebVTT (.vtt), and divides their translations among the screens of the cues."""
 
 import logging
 import re

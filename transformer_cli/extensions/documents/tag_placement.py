@@ -1,4 +1,4 @@
-"""A segment as its model reads it: one text, with the places of its markup in it."""
+"""Where the markup of a segment stands in its translation: the segment as one text with the places of its markup, and these places found again."""
 
 import re
 from bisect import bisect_left, bisect_right
