@@ -219,6 +219,7 @@ def test_each_limit_is_where_it_is_said_to_be(changes: dict[str, Any], told: str
     assert told is None or told in found[0]
 
 
+@pytest.mark.long
 def test_the_plan_counts_what_training_will_do(tmp_path: Path) -> None:
     config = load_config("copy.yaml", ["data.num_pairs=500", "training.max_steps=90"])
     data = prepare_data(config, tmp_path / "data")
