@@ -69,6 +69,7 @@ def test_a_model_can_be_accelerated_for_another_device() -> None:
     assert [type(one) for one in model.modules()] == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", [CPU, OTHER], ids=str)
 @pytest.mark.parametrize("r_drop", [None, 5.0])
 def test_the_loss_of_each_device_is_the_plain_one(

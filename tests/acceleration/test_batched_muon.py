@@ -105,6 +105,7 @@ def test_on_a_gpu_a_good_update_is_the_same() -> None:
     assert torch.equal(*results)
 
 
+@pytest.mark.long
 def test_more_matrices_of_a_shape_need_no_more_operations() -> None:
     numbers = []
     for count in (2, 20):

@@ -80,6 +80,7 @@ def test_bfloat16_logits_are_widened_and_get_a_gradient_of_their_own_type(
     assert all(one.grad is not None and one.grad.dtype == torch.bfloat16 for one in narrow)
 
 
+@pytest.mark.long
 def test_no_tensor_beside_the_gradient_is_as_large_as_the_logits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

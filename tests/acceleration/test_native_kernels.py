@@ -174,6 +174,7 @@ def test_of_equal_numbers_the_first_is_among_the_largest(
 SIZES: dict[str, Any] = {"d_model": 64, "num_heads": 4, "d_ff": 72, "encoder_layers": 2, "decoder_layers": 2}  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_quantised", [False, True], ids=["float32", "int8"])
 def test_no_row_depends_on_its_neighbours_or_on_padding(
     kernels: Kernels, is_quantised: bool

@@ -41,6 +41,7 @@ def random_logits(num_rows: int, width: int, dtype: torch.dtype) -> Tensor:
     return (torch.randn(num_rows, width) * torch.linspace(0.1, 30, num_rows)[:, None]).to(dtype)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("width", [3, 16, 31, 64, 1000])
 @pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no-bias"])
@@ -78,6 +79,7 @@ def test_the_loss_and_its_gradient_are_the_formula(
         torch.testing.assert_close(of_bias.double(), 1.0 + wide.grad.sum(0), atol=2e-5, rtol=2e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("width", [3, 16, 31, 1000])
 @pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no-bias"])

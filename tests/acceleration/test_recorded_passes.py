@@ -129,6 +129,7 @@ def test_updates_equal_those_without_recordings(
         torch.testing.assert_close(value, theirs[name], rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.long
 def test_a_shape_is_recorded_once_and_leaves_no_trace_in_gradients_and_random_numbers() -> None:
     """Work runs once more when it is recorded; with dropout, another draw would change the weights."""
     num_recorded = 0

@@ -116,6 +116,7 @@ def damaged_newest(run: Path, reason: str) -> None:
     assert "step-00000020" in skipped
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cut", ["0", "1", "8", "half", "n-1", "random"])
 def test_a_truncated_file_makes_its_checkpoint_pass_over(
@@ -128,6 +129,7 @@ def test_a_truncated_file_makes_its_checkpoint_pass_over(
     damaged_newest(tmp_path, name)
 
 
+@pytest.mark.long
 def test_two_hundred_of_two_hundred_flipped_bits_are_noticed(tmp_path: Path) -> None:
     folder = saved(tmp_path, 10, 20)[1]
     contents = {name: (folder / name).read_bytes() for name in NAMES}

@@ -63,6 +63,7 @@ MANY_COLUMNS = [
 TATOEBA = [(f"{i}", en, f"{i * 7}", it) for i, (en, it) in enumerate(PHRASES)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("file", "content", "expected"),
     [

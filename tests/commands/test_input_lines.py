@@ -38,6 +38,7 @@ def decode(data: bytes) -> list[str]:
             return [line for batch in batches for line in batch]
 
 
+@pytest.mark.long
 @given(st.lists(pieces, max_size=12).map(b"".join) | st.binary(max_size=40))
 @example(b"")
 @example(b"\n")

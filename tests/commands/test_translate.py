@@ -379,6 +379,7 @@ def test_protected_spans_and_details_of_whole_lines_are_not_given_together(told:
         translate_lines(["uno"], None, options)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

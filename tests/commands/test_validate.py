@@ -88,6 +88,7 @@ def test_a_drawn_split_needs_the_corpora_that_it_is_drawn_from(
     assert warning.startswith("the data has changed since the training: train.tsv: was ")
 
 
+@pytest.mark.long
 def test_a_split_with_a_share_of_zero_is_not_drawn(caplog: pytest.LogCaptureFixture) -> None:
     corpora = [{"path": "train.tsv"}, {"path": "test.tsv", "split": "test"}]
     write_run(corpora=corpora, test_share=0.0)
@@ -159,6 +160,7 @@ def test_a_run_of_other_languages_is_refused_before_anything_is_translated(
         validate_command("saved", against="other")
 
 
+@pytest.mark.long
 def test_a_file_with_too_few_translations_is_refused() -> None:
     write_run_with_test_split()
     Path("out.txt").write_text("uno\n")

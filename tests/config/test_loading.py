@@ -134,6 +134,7 @@ def test_training_settings_that_contradict_each_other_are_refused(
     assert reason in refusal(f"name: a\ndata: {{source: phrasebook}}\ntraining: {{{settings}}}\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", ["-1", "0", ".nan", ".inf", "1e300", "'text'", "[1]", "{a: 1}"])
 @pytest.mark.parametrize(
     "field", ["training.max_steps", "training.batch_tokens", "model.d_model", "model.num_heads", "model.encoder_layers", "training.clip_norm"]

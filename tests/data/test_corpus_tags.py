@@ -41,6 +41,7 @@ def sources(data: PreparedData) -> list[list[int]]:
     return [[*data.train[index].source_ids] for index in range(len(data.train))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["wordlevel", "bpe", "unigram"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_tag_is_one_token_before_the_ids_of_the_text(

@@ -29,6 +29,7 @@ def as_lists(pair: TokenPair) -> tuple[list[int], list[int]]:
     return [int(index) for index in pair.source_ids], [int(index) for index in pair.target_ids]
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(CHUNKS)
 def test_what_is_written_comes_back(

@@ -350,6 +350,7 @@ def test_the_tokenizers_of_a_trained_model_are_kept_where_the_folder_was_lost(
     assert fourth.source_tokenizer.to_json() == first.source_tokenizer.to_json()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["train.arrow", "fingerprint.json", "tokenizer.source.json", "validation.jsonl"]
 )

@@ -98,6 +98,7 @@ def test_each_pair_keeps_its_text_and_gets_other_subwords_in_each_epoch(
     assert sum(first[visit] != first[visit - num_pairs] for visit in repeated) > 0.9 * len(repeated)
 
 
+@pytest.mark.long
 def test_the_ids_depend_on_seed_epoch_and_visit_only(prepared: PreparedData) -> None:
     pairs, order = opened(prepared)
     whole = epoch_of(pairs, order, 1)
@@ -120,6 +121,7 @@ def test_sampled_batches_hold_the_budget(prepared: PreparedData) -> None:
     assert num_full > 10, "the limit is reached"
 
 
+@pytest.mark.long
 def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: PreparedData) -> None:
     longest = max(
         len(side) for index in range(len(prepared.train)) for side in prepared.train[index]
@@ -209,6 +211,7 @@ def with_settings(prepared: PreparedData, **training: object) -> Config:
     return prepared.config.model_copy(update={"training": changed})
 
 
+@pytest.mark.long
 def test_noise_changes_the_texts_of_pairs_as_drawn_and_keeps_their_ends(
     prepared: PreparedData,
 ) -> None:
@@ -236,6 +239,7 @@ def test_noise_changes_the_texts_of_pairs_as_drawn_and_keeps_their_ends(
     assert sum(first[visit] != second[visit] for visit in common) > 0.5 * len(common)
 
 
+@pytest.mark.long
 def test_noise_leaves_the_random_numbers_of_the_subwords_alone(prepared: PreparedData) -> None:
     rare = with_settings(prepared, noise=NoiseConfig(capitals=1e-9))
     noisy, order = training_pairs(prepared.train, prepared.tokenizers, rare)

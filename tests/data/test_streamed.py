@@ -105,6 +105,7 @@ def test_each_pair_is_read_once_per_epoch_and_held_out_pairs_never(folder: Path)
     assert first_buffers & set(map(sentence, range(100, 130))), "corpora are mixed"
 
 
+@pytest.mark.long
 def test_a_stream_resumed_after_any_update_gives_the_same_batches(folder: Path) -> None:
     config = config_of(folder)
     data = prepare_data(config, folder / "data")

@@ -184,6 +184,7 @@ def test_accumulated_updates_hold_the_same_batches_in_the_same_order() -> None:
             assert content(update) == [batch for _ in update for batch in content(next(single))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_resuming_anywhere_gives_the_same_next_batches(accumulate: int) -> None:
     with updates(accumulate=accumulate) as stream:

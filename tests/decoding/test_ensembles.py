@@ -128,6 +128,7 @@ def test_the_coverage_penalty_is_that_of_the_explained_attention(
             assert hypothesis.score == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.long
 def test_greedy_search_takes_the_token_with_the_largest_mean_probability() -> None:
     members = [single(seed) for seed in (1, 2)]
     engines, ensemble = [one.engine for one in members], combined(*members).engine

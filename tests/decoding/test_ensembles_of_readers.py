@@ -81,6 +81,7 @@ def test_an_ensemble_of_twice_the_same_that_reads_the_text_anew_is_that_one(
         assert other.details.links == one.details.links
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("others", [(LARGE,), (UNIGRAM, SMALL), (TARGET,)], ids=len)
 def test_probabilities_are_the_mean_over_the_models_that_each_read_the_text_in_its_own_tokens(
     others: tuple[Tokenizer, ...],

@@ -93,6 +93,7 @@ def test_load_translator_is_public() -> None:
     assert transformer_cli.load_translator is load_translator
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["saved", None])
 def test_a_run_is_loaded_with_overrides_and_told(
     tokenizer: Tokenizer, run: Path, name: str | None, caplog: pytest.LogCaptureFixture
@@ -171,6 +172,7 @@ def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
         assert ("step 1 of 1500 planned steps" in caplog.text) == is_warned
 
 
+@pytest.mark.long
 def test_the_other_engine_translates_alike_and_its_model_is_kept(
     run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -229,6 +231,7 @@ def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixtur
     assert isinstance(load_run([], []).translator.engine, PyTorchEngine)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [["saved"], ["saved", "saved"]])
 @pytest.mark.parametrize("command", ["translate", "next"])
 def test_int8_translates_with_one_model_and_is_told(

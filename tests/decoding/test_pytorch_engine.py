@@ -68,6 +68,7 @@ source_ids = st.lists(st.integers(4, VOCAB_SIZE - 1), min_size=1, max_size=6).ma
 )
 
 
+@pytest.mark.long
 def test_a_batch_on_a_cpu_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(TOKENIZER)
     sizes: list[int] = []
@@ -113,6 +114,7 @@ def test_ids_hold_no_padding_and_end_with_the_end_symbol_unless_they_were_cut() 
     assert {ids[-1] == EOS for ids in all_ids} == {True, False}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch_tokens", [1, 20, 4096])
 def test_the_likelihood_of_what_was_found_is_the_score_of_the_search(batch_tokens: int) -> None:
     options = DecodingConfig(beam_size=3, length_penalty=0.0)
@@ -223,6 +225,7 @@ def test_random_numbers_gradients_and_modes_of_the_thread_are_left_alone(
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+@pytest.mark.long
 @each_method
 def test_the_model_works_without_gradients_and_in_the_precision_of_the_machine(
     call: Callable[[Engine], object],

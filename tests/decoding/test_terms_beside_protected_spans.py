@@ -79,6 +79,7 @@ def test_each_term_and_each_span_is_in_the_translation(kind: str, line: str) -> 
             assert num_of(term.target, found.text) >= asked
 
 
+@pytest.mark.long
 def test_a_word_in_a_url_is_no_term() -> None:
     found = translated("bpe", "the house https://example.org/dog and dog@dog.com")
     assert [term.source for term in found.terms] == ["house"]

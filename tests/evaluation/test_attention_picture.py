@@ -92,6 +92,7 @@ def words(word: str, count: int) -> str:
     return " ".join([word] * count)
 
 
+@pytest.mark.long
 def test_a_long_translation_has_a_picture_of_its_first_tokens() -> None:
     tokenizer = train_tokenizer(["a b c d e"], TokenizerConfig())
     one = picture_translator(tokenizer, model().eval())

@@ -106,6 +106,7 @@ class Tags(HTMLParser):
         self.texts.append(data)
 
 
+@pytest.mark.long
 def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
     text = html_of(page)
     tags = Tags()
@@ -166,6 +167,7 @@ def test_sentences_are_ranked_by_the_sentence_chrf_of_sacrebleu(part: DirectionR
 words = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)
 
 
+@pytest.mark.long
 @given(reference=words, hypothesis=words)
 def test_marked_words_are_the_words_of_the_texts(reference: str, hypothesis: str) -> None:
     marked = word_differences(reference, hypothesis)

@@ -97,6 +97,7 @@ def test_p_values_are_those_of_the_approximate_randomization_of_sacrebleu(tmp_pa
     assert all(0.0002 < one < 1 for one in expected)
 
 
+@pytest.mark.long
 def test_a_system_does_not_differ_from_itself_when_its_translations_are_exchanged() -> None:
     for name in NAMES:
         [one] = measure_corpus(HYPOTHESES, REFERENCES, [name])

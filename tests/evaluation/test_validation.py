@@ -105,6 +105,7 @@ def mean_loss(
     return math.fsum(losses) / sum(lengths)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch_tokens", [1, 9, 4096])
 def test_the_loss_is_the_cross_entropy_per_target_token_whatever_the_batches(
     tokenizers: tuple[Tokenizer, Tokenizer], batch_tokens: int

@@ -98,6 +98,7 @@ def test_what_one_state_does_leaves_another_as_it_was() -> None:
     assert torch.equal(second.advance(batch.decoder_input_ids[:, 0]), expected)
 
 
+@pytest.mark.long
 @settings(max_examples=10)
 @given(config=model_configs(), seed=st.integers(0, 2**31))
 def test_the_attention_of_a_step_is_that_of_the_whole_target(

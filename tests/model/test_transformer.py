@@ -73,6 +73,7 @@ def test_learned_positions_end_and_the_others_go_on() -> None:
         assert small_model(positions=positions)(*batch[:3]).isfinite().all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"])
 @pytest.mark.parametrize("placement", ["pre", "post", "residual_of_normed"])
 def test_a_sentence_without_tokens_makes_no_nan_in_logits_or_gradients(

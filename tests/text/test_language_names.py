@@ -5,6 +5,7 @@ import pytest
 from transformer_cli.text.languages import code_of_language, name_of, named_language
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("title", "code"),
     [

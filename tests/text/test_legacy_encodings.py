@@ -33,6 +33,7 @@ TEXTS = {
 CASES = [(text, encoding) for text, encodings in TEXTS.values() for encoding in encodings.split()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "encoding"), CASES)
 def test_a_short_text_is_read_as_it_was_written(text: str, encoding: str) -> None:
     data = text.encode(encoding)
@@ -43,6 +44,7 @@ def test_a_short_text_is_read_as_it_was_written(text: str, encoding: str) -> Non
     assert all(word in text and not word.isascii() for word in reading.words)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "encoding"), CASES)
 def test_an_english_translation_beside_the_text_changes_nothing(text: str, encoding: str) -> None:
     data = f"Good morning, how are you?\t{text}\n".encode(encoding)

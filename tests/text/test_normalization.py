@@ -126,6 +126,7 @@ def test_every_character_that_unicode_calls_ignorable_is_blank() -> None:
     assert [hex(ord(one)) for one in ignorable if not is_blank(one)] == []
 
 
+@pytest.mark.long
 def test_every_letter_digit_mark_and_symbol_that_is_shown_is_not_blank() -> None:
     shown = regex.compile(
         r"[\p{L}\p{N}\p{M}\p{P}\p{S}--\p{Default_Ignorable_Code_Point}]", regex.V1

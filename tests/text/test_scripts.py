@@ -34,6 +34,7 @@ def trained(kind: str, text: str, vocab_size: int = 600, **settings: bool) -> To
     return train_tokenizer(sentences, config, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", TEXTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_token_of_known_characters_is_a_fragment_of_one(kind: str, script: str) -> None:

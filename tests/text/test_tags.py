@@ -37,6 +37,7 @@ def test_a_tag_is_one_token_behind_the_other_special_tokens(kind: str) -> None:
     assert tokenizer.tokens([4, 5]) == list(TAGS)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_no_text_gives_a_tag(text: str) -> None:

@@ -161,6 +161,7 @@ def test_too_many_entries_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Tokenizer.from_json(TOKENIZERS["wordlevel"].to_json())
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(list(KINDS)),

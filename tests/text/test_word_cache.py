@@ -88,6 +88,7 @@ def test_the_ids_of_joined_words_are_those_of_the_whole_text(text: str, kind: st
         assert TRAINED[kind].encode(text) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TRAINED)
 @pytest.mark.parametrize("pattern", ["{}", "x{}y", "{}'s", "l'{}", "l'{}.", "{}-{}!)"])
 def test_every_letter_that_is_taken_for_plain_is_encoded_as_the_library_does(

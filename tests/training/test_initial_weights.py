@@ -97,6 +97,7 @@ def test_a_run_starts_with_the_weights_and_tokenizers_of_the_other_run() -> None
     assert not torch.equal(weights("new")["output.weight"], old["output.weight"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["runs/old", "runs/old/checkpoints/step-00000006"])
 def test_a_run_may_be_given_by_its_folder_or_by_a_checkpoint(how: str) -> None:
     initial = load_initial_model(fine_tuned("new", {"init_from": how}), Path("runs/new"))
@@ -177,6 +178,7 @@ def test_words_are_added_with_rows_of_their_own(caplog: pytest.LogCaptureFixture
     assert train(fine_tuned("added", {"add_words": 5, "max_steps": 8})).step == 8
 
 
+@pytest.mark.long
 def test_the_most_frequent_unknown_words_come_first() -> None:
     train(fine_tuned("one", {"add_words": 1}))
     assert load_trained(Path("runs/one")).target_tokenizer.entries[-1] == " zebra"
@@ -345,6 +347,7 @@ def test_rows_that_could_not_be_learned_are_refused() -> None:
         load_initial_model(check_settings(values, "test"), Path("runs/refused"))
 
 
+@pytest.mark.long
 def test_a_tag_that_the_old_run_does_not_know_gets_a_row_near_the_mean() -> None:
     values = settings("tagged", "new.tsv", training={"init_from": "old"})
     values["data"]["corpora"] = [
@@ -377,6 +380,7 @@ def test_a_damaged_record_of_the_origin_is_refused(
         checked_origin(open_checkpoint(tmp_path / "copy"))
 
 
+@pytest.mark.long
 def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None:
     train(fine_tuned("lengths", {}))
     old, new = (load_trained(Path("runs") / name) for name in ("old", "lengths"))

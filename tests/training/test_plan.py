@@ -234,6 +234,7 @@ def test_advice_names_round_numbers_of_at_least_one(number: float, told: int) ->
     assert _one_or_two_digits(number) == told
 
 
+@pytest.mark.long
 def test_the_plan_counts_what_training_will_do(tmp_path: Path) -> None:
     config = load_config("copy.yaml", ["data.num_pairs=500", "training.max_steps=90"])
     data = prepare_data(config, tmp_path / "data")

@@ -79,6 +79,7 @@ def _assert_aligned(pairs: list[SentencePair], report: ReadingReport, num_rows: 
     assert report.num_read == len(pairs)
 
 
+@pytest.mark.long
 @ANY
 @given(
     noise=NOISY_PAIRS,

@@ -34,6 +34,7 @@ def _written(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", COMPRESS)
 @settings(
     max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None

@@ -49,6 +49,7 @@ def test_the_pairs_are_those_that_the_grammar_generated(
 
 
 # The numbers and digests were written by the grammar as well: its stream of pairs did not depend on their number.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("num_pairs", "digest"),
     [

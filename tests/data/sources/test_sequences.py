@@ -88,6 +88,7 @@ def test_no_held_out_source_stands_in_train_whatever_the_seeds(task: str) -> Non
     assert not validation & test
 
 
+@pytest.mark.long
 def test_held_out_splits_have_a_thousand_pairs_each() -> None:
     data = _data(num_pairs=10)
     assert [len(_pairs(data, split)) for split in ("train", "validation", "test")] == [

@@ -52,6 +52,7 @@ def test_neighbours_of_unwanted_sentences_keep_their_translations(
         assert [one.score for one in found[place]] == pytest.approx(scores)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_a_search_without_wanted_sentences_ends_at_once(settings: dict[str, object]) -> None:
     engine, requests, options = engine_and_requests(**settings)

@@ -54,6 +54,7 @@ def test_every_engine_is_measured_with_every_search(is_forced: bool) -> None:
     assert all(ratio is not None and ratio.low == ratio.high == 1.0 for ratio in own)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("is_forced", [True, False])
 def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: bool) -> None:

@@ -25,6 +25,7 @@ def script() -> ModuleType:
 quality_levers = script()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lever", quality_levers.LEVERS)
 def test_the_config_of_a_lever_loads_and_differs_from_the_baseline(lever: str) -> None:
     baseline, config = (

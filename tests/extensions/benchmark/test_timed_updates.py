@@ -111,6 +111,7 @@ def test_measuring_trains_the_weights_of_an_ordinary_training(
     assert all(torch.equal(trained[name], measured[name]) for name in trained)
 
 
+@pytest.mark.long
 def test_no_hook_and_no_file_is_left(trainee: Trainee, tmp_path: Path) -> None:
     trainee.train(0.0, at_least=1, phases=True)
     model = trainee.session.experiment.model

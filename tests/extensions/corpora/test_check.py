@@ -79,6 +79,7 @@ DAMAGES: dict[str, tuple[Callable[[Sides], None], int | None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damage_is_found_at_its_line_with_what_mends_it(tfm: Tfm, kind: str) -> None:
     damage, line = DAMAGES[kind]
@@ -163,6 +164,7 @@ def test_a_table_is_checked_by_its_rows(tfm: Tfm) -> None:
     assert "mend_entities" in finished.text
 
 
+@pytest.mark.long
 def test_the_check_of_a_generated_corpus_uses_its_config(tfm: Tfm) -> None:
     finished = tfm(
         "data", "check", "--config", "en-it.yaml", "--set", "data.num_pairs=300", "--json"
@@ -194,6 +196,7 @@ def test_a_missing_file_has_its_own_exit_code(tfm: Tfm) -> None:
     assert "none.en" in finished.talk
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", [("km", "en"), ("source_text", "target_text"), ("עברית", "אנגלית")])
 def test_a_header_that_is_read_as_a_pair_is_found(tfm: Tfm, row: tuple[str, str]) -> None:
     sources, targets = clean_lines(100)

@@ -76,6 +76,7 @@ def test_each_removed_pair_has_its_rule_and_all_pairs_are_counted(tfm: Tfm) -> N
     assert all(len(count["examples"]) <= 5 for count in part["rules"].values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rule", "line"),
     [("drop_empty", 5), ("max_length_ratio", 10), ("drop_duplicates", 40)],
@@ -103,6 +104,7 @@ def test_sides_that_drifted_apart_are_paired_again(tfm: Tfm) -> None:
     assert len(left) >= len(source) - 20
 
 
+@pytest.mark.long
 def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
     source, target = clean_lines(900)
     names = write_sides(tfm.folder, source, target[:300] + target[400:])
@@ -118,6 +120,7 @@ def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
     assert len(left) >= len(source) - 220
 
 
+@pytest.mark.long
 def test_the_config_lines_read_what_is_left(tfm: Tfm) -> None:
     finished = clean(tfm)
     _, _, config = finished.text.partition("write into a config:\n")
@@ -181,6 +184,7 @@ def test_a_refusal_leaves_no_output(
     assert not (tfm.folder / "out").exists()
 
 
+@pytest.mark.long
 def test_a_folder_is_replaced_only_if_it_holds_a_cleaned_corpus(tfm: Tfm) -> None:
     assert clean(tfm).exit_code == 0
     again = clean(tfm)

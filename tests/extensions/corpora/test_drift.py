@@ -97,6 +97,7 @@ def test_a_few_wrong_pairs_are_no_drift() -> None:
     assert [stretch.offset for stretch in stretches(source, target)] == [0]
 
 
+@pytest.mark.long
 def test_the_end_of_a_window_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = clean_lines(NUM_LINES)
     target = target[:600] + target[601:]

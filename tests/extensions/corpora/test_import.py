@@ -243,6 +243,7 @@ def test_a_spreadsheet_that_cannot_be_read_is_refused(
     assert (finished.exit_code, problem in finished.talk) == (65, True), finished.talk
 
 
+@pytest.mark.long
 def test_a_workbook_that_unpacks_beyond_measure_is_refused(tfm: Tfm) -> None:
     with zipfile.ZipFile(tfm.folder / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b" " * (110 << 20))

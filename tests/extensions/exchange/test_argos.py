@@ -47,6 +47,7 @@ def test_the_package_translates_as_the_run_does(trained: TrainedModel, tmp_path:
     assert (metadata["to_code"], metadata["to_name"]) == ("it", "Italian")
 
 
+@pytest.mark.long
 def test_equal_runs_give_equal_packages(trained: TrainedModel, tmp_path: Path) -> None:
     paths = [tmp_path / "a.argosmodel", tmp_path / "b.argosmodel"]
     for path in paths:

@@ -132,6 +132,7 @@ def test_settings_in_the_way_are_named(tmp_path: Path) -> None:
         export_run(trained, CTranslate2Format(), tmp_path / "out")
 
 
+@pytest.mark.long
 def test_an_earlier_export_is_replaced_and_no_other_folder(tmp_path: Path) -> None:
     trained, out = random_run(tmp_path / "run"), tmp_path / "out"
     export_run(trained, CTranslate2Format(), out, lines=ENGLISH)

@@ -80,6 +80,7 @@ def test_ids_and_texts_are_those_of_transformers(tmp_path: Path) -> None:
         assert found.target.decode(known).strip() == shown, line
 
 
+@pytest.mark.long
 def test_texts_of_random_characters_have_the_same_ids_but_for_one_in_fifty(tmp_path: Path) -> None:
     found, vocabulary, contents = tokenizers()
     theirs = marian(tmp_path, vocabulary, contents)

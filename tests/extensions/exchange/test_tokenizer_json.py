@@ -61,6 +61,7 @@ def test_transformers_gives_our_ids(kind: str, form: TableForm, text: str, tmp_p
     assert [index - first for index in loaded(text)["input_ids"]] == expected
 
 
+@pytest.mark.long
 @FORMS
 def test_transformers_makes_our_texts_of_target_ids(
     kind: str, form: TableForm, tmp_path: Path
@@ -74,6 +75,7 @@ def test_transformers_makes_our_texts_of_target_ids(
         assert loaded.batch_decode([written], skip_special_tokens=True) == [target.decode(ids)]
 
 
+@pytest.mark.long
 @FORMS
 @pytest.mark.parametrize("space", ["", " "])
 def test_a_tag_before_the_text_is_the_token_of_this_tag(

@@ -39,6 +39,7 @@ def _the_server_goes_on(client: TestClient) -> Iterator[None]:
     assert client.post("/translate", json=GOOD).json() == {"translatedText": expected.text}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
 def test_a_body_that_announces_more_than_the_limit_is_refused_unread(
     client: TestClient, path: str
@@ -171,6 +172,7 @@ def test_no_json_breaks_the_server(client: TestClient, path: str, values: dict[s
     assert answer.status_code < 500, (values, answer.text)
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(st.sampled_from(PATHS), st.binary(max_size=300), st.sampled_from(["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a", "", "x/y"]))  # fmt: skip
 def test_no_bytes_break_the_server(
@@ -185,6 +187,7 @@ class Panic(BaseException):
     """What a panic in Rust becomes."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "error", [ValueError("a secret text"), Panic("a secret text"), MemoryError()]
 )

@@ -98,6 +98,7 @@ def test_languages_are_named_with_their_targets(client: TestClient) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", ["pt-BR", "pb", "PT-br", "pt_BR", "pt"])
 def test_a_language_has_several_codes(client: TestClient, code: str) -> None:
     answer = translate(client, q=LINES[0], source="EN-us", target=code)

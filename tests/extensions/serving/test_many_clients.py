@@ -239,6 +239,7 @@ def post_and_keep_open(address: str, text: str, *, path: str = "/translate") -> 
     return connection
 
 
+@pytest.mark.long
 def test_an_idle_connection_makes_room_for_a_new_one() -> None:
     with listening(small_runs(small_translator()), max_connections=3) as address:
         host = urlsplit(address)

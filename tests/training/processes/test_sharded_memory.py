@@ -168,6 +168,7 @@ class OneOfTwo(Processes):
         return list(numbers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ema_decay", ["null", "0.9"])
 def test_a_model_and_its_average_are_cut_before_they_are_on_the_device(
     config_file: Path, monkeypatch: pytest.MonkeyPatch, ema_decay: str

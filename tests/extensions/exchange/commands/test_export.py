@@ -19,6 +19,7 @@ def config_with(*overrides: str) -> Config:
     return load_config("en-it.yaml", overrides)
 
 
+@pytest.mark.long
 def test_an_export_says_what_was_compared(tfm: Tfm) -> None:
     random_run(tfm.folder / "runs/small")
     (tfm.folder / "in.txt").write_text("\n".join(ENGLISH) + "\n", encoding="utf-8")

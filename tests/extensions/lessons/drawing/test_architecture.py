@@ -95,6 +95,7 @@ def test_the_number_of_parameters_is_that_of_the_model() -> None:
     assert f"{count:,} parameters" in texts_of()
 
 
+@pytest.mark.long
 def test_each_attention_has_arrows_for_queries_keys_and_values() -> None:
     texts = draw_picture("architecture").get_axes()[0].texts
     letters = [

@@ -117,6 +117,7 @@ def test_scores_weights_and_result_of_a_run_follow_from_its_query_keys_and_value
     assert "".join(one.pieces).startswith(SENTENCE.replace(" ", ""))
 
 
+@pytest.mark.long
 def test_the_picture_writes_each_score_and_weight() -> None:
     one = of_run(RUN)
     [axes] = draw_picture("attention", run=RUN).get_axes()

@@ -53,6 +53,7 @@ def test_the_picture_says_the_share_that_tfm_data_prints(
     assert sorted(tmp_path.iterdir()) == [tmp_path / "runs"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_cells_are_those_of_padded_batches(
     prepared: PreparedData, orders: tuple[BatchesInOrder, BatchesInOrder], which: int

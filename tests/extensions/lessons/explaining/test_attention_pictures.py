@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 from transformer_cli.extensions.lessons.explaining.attention_pictures import (
     chosen_moments,
@@ -64,6 +65,7 @@ def test_a_sentence_that_a_validation_lacks_leaves_its_place_empty() -> None:
     assert shown == [True, True, False, True]
 
 
+@pytest.mark.long
 def test_strange_sentences_are_drawn() -> None:
     strange = (
         sentence(10, num_tokens=60, translation="a " * 200),

@@ -258,6 +258,7 @@ def test_the_explanation_is_json(explained: LineExplanation) -> None:
     assert sentence["attention"]["cross"]["shape"][:2] == [2, 2]
 
 
+@pytest.mark.long
 def test_threads_may_share_an_explainer(small: Translator) -> None:
     explainer = Explainer.of(small)
     lines = LINES[:2] * 2

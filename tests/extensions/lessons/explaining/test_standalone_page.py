@@ -87,6 +87,7 @@ def test_the_page_names_no_address(page: str) -> None:
     assert "default-src 'none'" in page
 
 
+@pytest.mark.long
 def test_the_data_of_the_page_are_the_explanations(page: str) -> None:
     match = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert match is not None
