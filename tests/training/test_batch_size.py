@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from safetensors.torch import load_file
 from transformer_cli.config import Config, load_config
 from transformer_cli.data.order import Budget, EpochOrder
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.updates import training_pairs
+from transformer_cli.data.updates import Batch, training_pairs
 from transformer_cli.process.device import prepare_machine
 from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import batch_size
@@ -168,6 +169,27 @@ def test_a_cpu_with_little_memory_gets_a_smaller_number(
     monkeypatch.setattr(batch_size, "free_bytes", lambda device: 2**21)
     small = found_where(config_file, "small")
     assert small <= max(sizes) < large, "a size that may not fit is not even tried"
+
+
+def test_each_batch_of_a_trial_has_the_size_that_is_tried_and_the_longest_sentences(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes: list[tuple[int, ...]] = []
+    made = batch_size.longest_batch
+
+    def noted(*arguments: Any) -> Batch:
+        batch = made(*arguments)
+        shapes.append(tuple(batch.target_ids.shape))
+        return batch
+
+    monkeypatch.setattr(batch_size, "longest_batch", noted)
+    found_where(config_file, "a")
+    assert len({length for _, length in shapes}) == 1, "of the longest sentence"
+    sizes = [number * length for number, length in dict.fromkeys(shapes)]
+    assert len(sizes) > 1
+    assert sizes == sorted(sizes)
+    assert 32 < sizes[0] <= 64, "the smallest size"
+    assert all(later <= 2.2 * size for size, later in pairwise(sizes)), "doubled, at most"
 
 
 @pytest.mark.heavy

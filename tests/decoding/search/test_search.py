@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -348,3 +349,18 @@ def test_a_beam_that_holds_everything_is_not_beaten_by_a_narrower_one(
         return hypotheses.scores[0, 0].item()
 
     assert score(500) >= max(map(score, range(1, 8))) - 1e-12
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 3])
+def test_where_no_token_has_room_there_is_no_hypothesis_and_others_are_as_before(
+    beam_size: int,
+) -> None:
+    tables = random_chain(1, num_sentences=2, vocabulary=5)
+    for run in (run_greedy, partial(run_beam, beam_size=beam_size)):
+        nothing = run(MarkovChain(tables), [0, 0])
+        assert nothing.lengths.tolist() == [[0], [0]]
+        assert nothing.scores.tolist() == [[-math.inf], [-math.inf]]
+    beside = run_beam(MarkovChain(tables), [0, 4], beam_size=beam_size)
+    assert found(beside, 0) == []
+    alone = run_beam(MarkovChain(tables[1:]), [4], beam_size=beam_size)
+    assert found(beside, 1) == found(alone, 0)
