@@ -86,3 +86,9 @@ def test_an_offset_behind_the_texts_is_refused() -> None:
 
 def test_no_table_is_no_normalisation() -> None:
     assert checked_charsmap("") == ""
+
+
+def test_a_table_without_an_entry_is_refused() -> None:
+    trie = bytes(4 * 256)
+    with pytest.raises(DataError, match="it holds no entry"):
+        check_table(len(trie).to_bytes(4, "little") + trie + b"a\0")
