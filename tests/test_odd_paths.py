@@ -84,6 +84,7 @@ LINES = [
     ["validate", "--run", RUN, "--source", "PATH/no", "--reference", "a.it"],
     ["validate", "--run", RUN, "--source", "a.en", "--reference", "PATH/no"],
     ["validate", "--run", RUN, *TEXTS, "--report", "PATH"],
+    ["validate", "--run", RUN, *TEXTS, "--write", "PATH"],
     ["validate", "--run", RUN, *TEXTS, "--comet", "PATH"],
     ["translate", "--run", "PATH", "Hi"],
     ["translate", "--run", RUN, "--input", "PATH"],
