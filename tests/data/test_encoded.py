@@ -16,8 +16,7 @@ from transformer_cli.data.encoded import (
     write_encoded,
 )
 from transformer_cli.data.pairs import SentencePair, rows_of
-from transformer_cli.text.token_ids import SequenceFormat
-from transformer_cli.text.tokenizer import train_tokenizer
+from transformer_cli.text.tokenizer import SequenceFormat, train_tokenizer
 
 from .pair_list import PairList
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.order import Budget, EpochOrder, Indices, UpdateSize
 from transformer_cli.data.updates import Batch, Position, Share, Updates, collate
-from transformer_cli.text.token_ids import Padded, SequenceFormat
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text.token_ids import Padded
+from transformer_cli.text.tokenizer import SequenceFormat, Tokenizer
 
 from .pair_list import PairList
 

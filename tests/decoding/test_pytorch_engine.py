@@ -17,8 +17,7 @@ from transformer_cli.decoding import Engine, Hypothesis, Request, SpecialIds, Te
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
-from transformer_cli.text.token_ids import SequenceFormat
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text.tokenizer import SequenceFormat, Tokenizer
 
 from .small_translators import CPU, random_model, tokenizer_of_words
 

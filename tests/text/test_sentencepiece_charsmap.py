@@ -9,7 +9,7 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import normalizers
 
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.tokenizer_file import (
+from transformer_cli.text.sentencepiece_charsmap import (
     MAX_TABLE_BYTES,
     check_table,
     checked_charsmap,

@@ -8,15 +8,17 @@ with the first of the target, and the second with the third.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import LineDetails, Link, PartDetails, PreparedLine
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import with_plain_spaces
+
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 Span = tuple[int, int]
 _WORD = re.compile(r"\S+")
@@ -52,7 +54,7 @@ def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
 
 
 def linked_words(
-    weights: NDArray[np.float32], source_words: Sequence[range], target_words: Sequence[range]
+    weights: "NDArray[np.float32]", source_words: Sequence[range], target_words: Sequence[range]
 ) -> list[Link]:
     """Link each target word with the source word that its tokens attend to most, summed over the tokens of both.
 

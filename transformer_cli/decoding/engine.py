@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from transformer_cli.config import DecodingConfig
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
 TokenIds = tuple[int, ...]
@@ -74,27 +73,31 @@ class Request(NamedTuple):
 class Explanation:
     """What a model computes about given target tokens after a given source: probabilities and attention."""
 
-    token_log_probs: NDArray[np.float32]
+    token_log_probs: "NDArray[np.float32]"
     """(T,): entry i is log P(target token i | the source, the target tokens before it), in nats."""
-    attention: NDArray[np.float32]
+    attention: "NDArray[np.float32]"
     """(T, S): row i holds the weights with which the model read the source when it predicted target token i,
     as a mean over the heads of one decoder layer. Each row sums to 1."""
     alignment: tuple[int, ...]
     """T numbers: entry i is the index of the source token with the largest weight in row i, so target token i is
     aligned to source token `alignment[i]`. [EOS] and tags of the source are chosen only if it has nothing else."""
-    best_ids: NDArray[np.int64]
+    best_ids: "NDArray[np.int64]"
     """(T, K): row i holds the K most probable tokens in the place of target token i, best first; K may be 0."""
-    best_log_probs: NDArray[np.float32]
+    best_log_probs: "NDArray[np.float32]"
     """(T, K): their log-probabilities, in nats."""
 
     @property
-    def token_probs(self) -> NDArray[np.float32]:
+    def token_probs(self) -> "NDArray[np.float32]":
         """(T,): the probabilities of the target tokens."""
+        import numpy as np
+
         return np.exp(self.token_log_probs)
 
     @property
-    def best_probs(self) -> NDArray[np.float32]:
+    def best_probs(self) -> "NDArray[np.float32]":
         """(T, K): the probabilities of `best_ids`."""
+        import numpy as np
+
         return np.exp(self.best_log_probs)
 
 

@@ -20,7 +20,7 @@ from transformer_cli.text.normalization import is_blank
 from transformer_cli.text.words import word_sequence
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
-    from transformer_cli.text.tokenizer import WordEdges
+    from transformer_cli.text.token_ids import WordEdges
 
 
 @dataclass(frozen=True, slots=True)

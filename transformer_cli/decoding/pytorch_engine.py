@@ -57,8 +57,7 @@ from transformer_cli.model.norms import at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine, to_device
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.token_ids import pad_ids
-from transformer_cli.text.tokenizer import BytePieces, WordEdges
+from transformer_cli.text.token_ids import BytePieces, WordEdges, pad_ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.words import word_sequence
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
-    from transformer_cli.text.tokenizer import WordEdges
+    from transformer_cli.text.token_ids import WordEdges
 
 # Of several forms for each of several terms, this many combinations are compared.
 _MOST_COMBINATIONS = 16

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import category
 
 from transformer_cli.config import DecodingConfig, SequencesData
@@ -17,7 +17,6 @@ from transformer_cli.decoding.details import (
 )
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary, RequiredTerm, applied_terms
-from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility, by_expected_utility
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
     Promise,
@@ -55,6 +54,9 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
 )
 
+if TYPE_CHECKING:  # a translation with another library does not wait for numpy
+    from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+
 logger = logging.getLogger(__name__)
 
 # Lines that are read before the first is translated: sorted by length, they need little padding.
@@ -80,7 +82,7 @@ class Translator:
     translation as often as in the line."""
     is_strict: bool = False
     """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
-    utility: Utility | None = None
+    utility: "Utility | None" = None
     """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
@@ -339,6 +341,8 @@ class Translator:
         options = self.decoding
         if options.mbr is None:
             return self.engine.translate(parts, options)
+        from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility  # needs numpy
+
         decode = self.pipeline.target_tokenizer.decode
         asked = options.model_copy(update={"num_best": options.num_candidates})
         candidates = self.engine.translate(parts, asked)
@@ -347,7 +351,7 @@ class Translator:
             for part, of_part in zip(parts, candidates, strict=True)
         ]
 
-    def _pairwise(self, part: Request) -> Pairwise | None:
+    def _pairwise(self, part: Request) -> "Pairwise | None":
         """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
         if self.utility is None:
             return None

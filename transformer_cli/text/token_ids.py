@@ -1,105 +1,14 @@
-"""Token ids of sentences: where sequences begin and end; lists in one array and padded rows; ids of columns of Arrow, and such columns of texts and numbers."""
+"""Token ids of sentences as arrays: lists in one array, padded rows, ids of columns of Arrow; and what the bytes of tokens mean."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.config import DataConfig, FilesData, HubData, SequencesData
-from transformer_cli.text.words import tag_of
-
-if TYPE_CHECKING:
-    from transformer_cli.text.tokenizer import Tokenizer
-
-# Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.
-#
-# In the ordinary format (Vaswani et al. 2017) source and target end with [EOS], and the decoder reads the
-# target shifted right by one position, behind [SOS]. Two exercises of tutorials differ from it:
-# `drop-first` has no [EOS], and in `memorise` the decoder reads the target without the shift, so its input
-# contains the token that it must predict. Both deviations are defined here and nowhere else.
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceFormat:
-    """The format of source, target and decoder input; the default is the ordinary format."""
-
-    has_end: bool = True
-    """Whether source and target end with [EOS]."""
-    is_shifted: bool = True
-    """Whether the decoder reads [SOS] and then the target; if not, it reads the target itself."""
-    length_change: int = 0
-    """Without [EOS]: the number of target tokens minus the number of source tokens."""
-    tags: tuple[str, ...] = ()
-    """For each of `data.directions`, the tag before its sources; empty if there is only one target language, and no `data.target_tag`."""
-    corpus_tags: tuple[str | None, ...] = ()
-    """In training, the tag before each source of the corpus of this number; empty: no corpus has one."""
-
-    @classmethod
-    def of(cls, data: DataConfig) -> "SequenceFormat":
-        """The format for the settings under `data`."""
-        if not isinstance(data, SequencesData):
-            tags = tuple(tag_of(direction.target) for direction in data.directions)
-            corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
-            of_corpora = tuple(corpus.tag for corpus in corpora)
-            return cls(
-                tags=tags if len(set(tags)) > 1 or data.target_tag else (),
-                corpus_tags=of_corpora if any(of_corpora) else (),
-            )
-        length_change = -1 if data.task == "drop-first" else 0
-        return cls(data.end_symbol, data.shift_target, length_change)
-
-    def with_end(self, ids: Sequence[int], eos_id: int) -> list[int]:
-        """The ids of a text, followed by [EOS] if the format has one."""
-        return [*ids, eos_id] if self.has_end else [*ids]
-
-    def source(self, ids: Sequence[int], tokenizer: "Tokenizer", direction: int) -> list[int]:
-        """The ids of a source text, with the tag of the target language before them and [EOS] behind them.
-
-        Args:
-            direction: index into `data.directions`.
-
-        Source: Johnson et al. 2017, section 3.
-        """
-        ended = self.with_end(ids, tokenizer.eos_id)
-        return [tokenizer.tag_id(self.tags[direction]), *ended] if self.tags else ended
-
-    def tags_of(self, corpus: int, direction: int) -> list[str]:
-        """The tags before the source of a training pair, in their order.
-
-        Args:
-            corpus: index into `data.corpora`.
-            direction: index into `data.directions`.
-        """
-        of_corpus = self.corpus_tags[corpus] if self.corpus_tags else None
-        return [*([of_corpus] if of_corpus else []), *self.tags[direction : direction + 1]]
-
-    def fixed_length(self, source_length: int) -> int | None:
-        """The number of tokens of a translation if the format has no [EOS], else None."""
-        return None if self.has_end else source_length + self.length_change
-
-    def decoder_inputs(
-        self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int
-    ) -> NDArray[Any]:
-        """The decoder input ids from which the decoder must predict `target_ids`.
-
-        Args:
-            target_ids: (B, T), padded at the end.
-            is_real: (B, T), True where there is a token.
-            sos_id: the id of [SOS].
-            pad_id: the id of [PAD].
-
-        Returns:
-            (B, T) ids, with padding at the same positions.
-        """
-        inputs = target_ids.copy()
-        if self.is_shifted:
-            inputs[:, :1] = sos_id
-            inputs[:, 1:] = target_ids[:, :-1]
-            inputs[~is_real] = pad_id
-        return inputs
-
+from transformer_cli.storage.arrow_columns import number_column, numbers_of
+from transformer_cli.text.words import continues_word
 
 # Lists of ids in one array, and padded rows of them.
 
@@ -262,41 +171,137 @@ def _joined(entries: list[bytes], numbers: NDArray[np.int64], counts: NDArray[np
     return IdLists(table.ids[places], np.add.reduceat(lengths, np.cumsum(counts) - counts))
 
 
-# Columns of pyarrow from and to texts and numpy arrays.
-#
-# pyarrow's own conversions import pandas, if it is installed, and with it 30 MB and 0.2 seconds: these do not.
+# What the bytes of tokens mean: which token may follow which, and where words begin and end.
 
 
-def text_column(texts: Sequence[str]) -> Any:
-    """The texts as an array of `pyarrow.string()`.
+BETWEEN_CHARACTERS = 0
+FORBIDDEN = -1
 
-    Args:
-        texts: without lone surrogates; at most 2 GiB of UTF-8 together.
+
+class _Range(NamedTuple):
+    """Bytes that a state allows, both ends included, and the state after them."""
+
+    first: int
+    last: int
+    next_state: int
+
+
+# States 1 to 3 require 1 to 3 continuation bytes. In states 4 to 7 the first of them has a narrower range, which
+# rules out overlong forms, surrogates, and code points above U+10FFFF.
+_STATES: tuple[tuple[_Range, ...], ...] = (
+    (
+        _Range(0x00, 0x7F, 0),
+        _Range(0xC2, 0xDF, 1),
+        _Range(0xE0, 0xE0, 4),
+        _Range(0xE1, 0xEC, 2),
+        _Range(0xED, 0xED, 5),
+        _Range(0xEE, 0xEF, 2),
+        _Range(0xF0, 0xF0, 6),
+        _Range(0xF1, 0xF3, 3),
+        _Range(0xF4, 0xF4, 7),
+    ),
+    (_Range(0x80, 0xBF, 0),),
+    (_Range(0x80, 0xBF, 1),),
+    (_Range(0x80, 0xBF, 2),),
+    (_Range(0xA0, 0xBF, 1),),
+    (_Range(0x80, 0x9F, 1),),
+    (_Range(0x90, 0xBF, 2),),
+    (_Range(0x80, 0x8F, 2),),
+)
+_NEVER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class BytePieces:
+    """The tokens of a vocabulary as steps between states.
+
+    The bytes of all tokens together are UTF-8. A state is what the bytes so far require of the next byte (RFC 3629, section 4):
+    nothing, because a character has just ended, or one of several ranges of continuation bytes. Each token leads from a state
+    to another, or is not allowed in it.
     """
-    import pyarrow as pa
 
-    encoded = list(map(str.encode, texts))
-    data = b"".join(encoded)
-    if len(data) > np.iinfo(np.int32).max:
-        raise ValueError(f"{len(data):,} bytes of text do not fit in one column")
-    offsets = np.zeros(len(encoded) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+    next_states: NDArray[np.int64]
+    """(states, V): the state after a token, or -1 if the token is not allowed."""
+    is_allowed: NDArray[np.bool_]
+    """(states, limits, V): whether a token is allowed if at most `limit` tokens may follow it. The last limit stands
+    for all larger ones."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[bytes]) -> "BytePieces | None":
+        """The steps of the tokens, or None if each token consists of whole characters.
+
+        Args:
+            pieces: the bytes of each token; empty for a special token, which may stand between characters only.
+        """
+        first_row = [_after(piece, BETWEEN_CHARACTERS) for piece in pieces]
+        if not any(first_row):
+            return None
+        others = [[_after(piece, state) for piece in pieces] for state in range(1, len(_STATES))]
+        next_states = np.array([first_row, *others], dtype=np.int64)
+        to_end = _tokens_to_end(next_states)
+        limits = np.arange(1 + to_end[to_end < _NEVER].max())
+        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
+        return cls(next_states, after[:, None, :] <= limits[:, None])
 
 
-def number_column(numbers: Sequence[int] | NDArray[Any], number_type: Any) -> Any:
-    """The numbers as an array of a type of pyarrow, such as `pyarrow.uint16()`.
+def _after(piece: bytes, state: int) -> int:
+    """The state after the bytes of a token."""
+    if not piece or piece.isascii():
+        return state if state == BETWEEN_CHARACTERS else FORBIDDEN
+    for byte in piece:
+        fitting = (entry for entry in _STATES[state] if entry.first <= byte <= entry.last)
+        entry = next(fitting, None)
+        if entry is None:
+            return FORBIDDEN
+        state = entry.next_state
+    return state
 
-    Args:
-        numbers: they fit in the type.
-    """
-    import pyarrow as pa
 
-    values = np.ascontiguousarray(numbers, dtype=number_type.to_pandas_dtype())
-    return pa.Array.from_buffers(number_type, len(values), [None, pa.py_buffer(values)])
+def _tokens_to_end(next_states: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(states,): the smallest number of tokens that end the character in each state."""
+    lengths = np.full(len(_STATES), _NEVER, dtype=np.int64)
+    lengths[BETWEEN_CHARACTERS] = 0
+    for _ in _STATES:  # a shortest path visits no state twice
+        after = np.where(next_states == FORBIDDEN, _NEVER, lengths[next_states])
+        lengths[1:] = np.minimum(lengths, after.min(axis=1) + 1)[1:]
+    return lengths
 
 
-def numbers_of(column: Any) -> NDArray[Any]:
-    """The numbers of an array of pyarrow without missing values, not copied."""
-    return np.from_dlpack(column)
+# The first or last character of a token that has only some bytes of it.
+_INCOMPLETE = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class WordEdges:
+    """Whether the first and the last character of each token belong to a word that other tokens may go on with."""
+
+    goes_on: NDArray[np.bool_]
+    """(V,): whether the token begins inside a word: with a letter, a digit or a combining mark, without a space."""
+    ends_in_word: NDArray[np.bool_]
+    """(V,): whether the token ends with such a character, so that the next token can go on with the word."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[bytes], *, has_spaced_words: bool = False) -> "WordEdges":
+        """The edges of the tokens.
+
+        Args:
+            pieces: the bytes of each token; empty for a special token, which never belongs to a word. An incomplete
+                character counts as a letter.
+            has_spaced_words: as in `SplitPatterns.of`.
+        """
+        texts = [piece.decode("utf-8", errors="replace") for piece in pieces]
+        edges = [
+            [
+                character == _INCOMPLETE
+                or continues_word(character, has_spaced_words=has_spaced_words)
+                for character in (text[:1], text[-1:])
+            ]
+            for text in texts
+        ]
+        both = np.array(edges, dtype=np.bool_).reshape(-1, 2)
+        return cls(both[:, 0].copy(), both[:, 1].copy())
+
+    @classmethod
+    def none(cls, vocab_size: int) -> "WordEdges":
+        """For a vocabulary in which every token is a whole word or a mark."""
+        return cls(np.zeros(vocab_size, dtype=np.bool_), np.zeros(vocab_size, dtype=np.bool_))

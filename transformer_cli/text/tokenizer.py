@@ -1,4 +1,4 @@
-"""The tokenizer: text to token ids, and token ids to text; its files; caches of words; what its tokens spell; known spellings of unknown words."""
+"""The tokenizer: text to token ids, and token ids to text; its files; caches of words; known spellings of unknown words; where sequences begin and end."""
 
 import re
 import unicodedata
@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from transformer_cli.config import TokenizerConfig
+from transformer_cli.config import (
+    DataConfig,
+    FilesData,
+    HubData,
+    SequencesData,
+    TokenizerConfig,
+)
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.normalization import without_surrogates
-from transformer_cli.text.token_ids import IdLists, encode_column
 from transformer_cli.text.tokenizer_file import (
     BYTE_TOKENS,
     ListedIds,
@@ -24,7 +26,13 @@ from transformer_cli.text.tokenizer_file import (
     tokenizer_errors_explained,
 )
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.words import SPECIALS, UNK, can_be_encoded_alone, continues_word
+from transformer_cli.text.words import SPECIALS, UNK, can_be_encoded_alone, continues_word, tag_of
+
+if TYPE_CHECKING:  # a sentence for another engine does not wait for numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from transformer_cli.text.token_ids import BytePieces, IdLists, WordEdges
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -72,13 +80,15 @@ class Tokenizer:
         """Whether a text can be encoded without [UNK]."""
         return self.unk_id not in self.encode(text)
 
-    def encode_column(self, texts: Any, *, with_end: bool = False) -> IdLists:
+    def encode_column(self, texts: Any, *, with_end: bool = False) -> "IdLists":
         """The ids of each text, as `encode` gives them.
 
         Args:
             texts: an array of strings of pyarrow.
             with_end: whether [EOS] follows the ids of each text.
         """
+        from transformer_cli.text.token_ids import encode_column
+
         return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
 
     def decode(self, ids: Iterable[int], for_unknown: Sequence[str] = ()) -> str:
@@ -170,6 +180,8 @@ class Tokenizer:
         if self._parts.layout.kind == "WordLevel":
             return None
 
+        from transformer_cli.text.token_ids import BytePieces
+
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
 
     def has_whole_characters(self, ids: Iterable[int]) -> bool:
@@ -188,6 +200,8 @@ class Tokenizer:
 
         layout = self._parts.layout
         pieces = [layout.bytes_of(piece) for piece in self._pieces]
+        from transformer_cli.text.token_ids import WordEdges
+
         return WordEdges.of(pieces, has_spaced_words=layout.has_spaced_words)
 
     def encode_inside(self, text: str) -> list[int]:
@@ -510,142 +524,6 @@ class _WordsAtSpaces(dict[str, bytes]):
         return ids
 
 
-# What the bytes of tokens mean: which token may follow which, and where words begin and end.
-
-
-BETWEEN_CHARACTERS = 0
-FORBIDDEN = -1
-
-
-class _Range(NamedTuple):
-    """Bytes that a state allows, both ends included, and the state after them."""
-
-    first: int
-    last: int
-    next_state: int
-
-
-# States 1 to 3 require 1 to 3 continuation bytes. In states 4 to 7 the first of them has a narrower range, which
-# rules out overlong forms, surrogates, and code points above U+10FFFF.
-_STATES: tuple[tuple[_Range, ...], ...] = (
-    (
-        _Range(0x00, 0x7F, 0),
-        _Range(0xC2, 0xDF, 1),
-        _Range(0xE0, 0xE0, 4),
-        _Range(0xE1, 0xEC, 2),
-        _Range(0xED, 0xED, 5),
-        _Range(0xEE, 0xEF, 2),
-        _Range(0xF0, 0xF0, 6),
-        _Range(0xF1, 0xF3, 3),
-        _Range(0xF4, 0xF4, 7),
-    ),
-    (_Range(0x80, 0xBF, 0),),
-    (_Range(0x80, 0xBF, 1),),
-    (_Range(0x80, 0xBF, 2),),
-    (_Range(0xA0, 0xBF, 1),),
-    (_Range(0x80, 0x9F, 1),),
-    (_Range(0x90, 0xBF, 2),),
-    (_Range(0x80, 0x8F, 2),),
-)
-_NEVER = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class BytePieces:
-    """The tokens of a vocabulary as steps between states.
-
-    The bytes of all tokens together are UTF-8. A state is what the bytes so far require of the next byte (RFC 3629, section 4):
-    nothing, because a character has just ended, or one of several ranges of continuation bytes. Each token leads from a state
-    to another, or is not allowed in it.
-    """
-
-    next_states: NDArray[np.int64]
-    """(states, V): the state after a token, or -1 if the token is not allowed."""
-    is_allowed: NDArray[np.bool_]
-    """(states, limits, V): whether a token is allowed if at most `limit` tokens may follow it. The last limit stands
-    for all larger ones."""
-
-    @classmethod
-    def of(cls, pieces: Sequence[bytes]) -> "BytePieces | None":
-        """The steps of the tokens, or None if each token consists of whole characters.
-
-        Args:
-            pieces: the bytes of each token; empty for a special token, which may stand between characters only.
-        """
-        first_row = [_after(piece, BETWEEN_CHARACTERS) for piece in pieces]
-        if not any(first_row):
-            return None
-        others = [[_after(piece, state) for piece in pieces] for state in range(1, len(_STATES))]
-        next_states = np.array([first_row, *others], dtype=np.int64)
-        to_end = _tokens_to_end(next_states)
-        limits = np.arange(1 + to_end[to_end < _NEVER].max())
-        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
-        return cls(next_states, after[:, None, :] <= limits[:, None])
-
-
-def _after(piece: bytes, state: int) -> int:
-    """The state after the bytes of a token."""
-    if not piece or piece.isascii():
-        return state if state == BETWEEN_CHARACTERS else FORBIDDEN
-    for byte in piece:
-        fitting = (entry for entry in _STATES[state] if entry.first <= byte <= entry.last)
-        entry = next(fitting, None)
-        if entry is None:
-            return FORBIDDEN
-        state = entry.next_state
-    return state
-
-
-def _tokens_to_end(next_states: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(states,): the smallest number of tokens that end the character in each state."""
-    lengths = np.full(len(_STATES), _NEVER, dtype=np.int64)
-    lengths[BETWEEN_CHARACTERS] = 0
-    for _ in _STATES:  # a shortest path visits no state twice
-        after = np.where(next_states == FORBIDDEN, _NEVER, lengths[next_states])
-        lengths[1:] = np.minimum(lengths, after.min(axis=1) + 1)[1:]
-    return lengths
-
-
-# The first or last character of a token that has only some bytes of it.
-_INCOMPLETE = "\ufffd"
-
-
-@dataclass(frozen=True, slots=True)
-class WordEdges:
-    """Whether the first and the last character of each token belong to a word that other tokens may go on with."""
-
-    goes_on: NDArray[np.bool_]
-    """(V,): whether the token begins inside a word: with a letter, a digit or a combining mark, without a space."""
-    ends_in_word: NDArray[np.bool_]
-    """(V,): whether the token ends with such a character, so that the next token can go on with the word."""
-
-    @classmethod
-    def of(cls, pieces: Sequence[bytes], *, has_spaced_words: bool = False) -> "WordEdges":
-        """The edges of the tokens.
-
-        Args:
-            pieces: the bytes of each token; empty for a special token, which never belongs to a word. An incomplete
-                character counts as a letter.
-            has_spaced_words: as in `SplitPatterns.of`.
-        """
-        texts = [piece.decode("utf-8", errors="replace") for piece in pieces]
-        edges = [
-            [
-                character == _INCOMPLETE
-                or continues_word(character, has_spaced_words=has_spaced_words)
-                for character in (text[:1], text[-1:])
-            ]
-            for text in texts
-        ]
-        both = np.array(edges, dtype=np.bool_).reshape(-1, 2)
-        return cls(both[:, 0].copy(), both[:, 1].copy())
-
-    @classmethod
-    def none(cls, vocab_size: int) -> "WordEdges":
-        """For a vocabulary in which every token is a whole word or a mark."""
-        return cls(np.zeros(vocab_size, dtype=np.bool_), np.zeros(vocab_size, dtype=np.bool_))
-
-
 # Known spellings: a word that is not in the vocabulary, read as one that differs only in case, accents or marks.
 
 
@@ -741,3 +619,91 @@ def _without_accents(word: str) -> str:
     decomposed = unicodedata.normalize("NFD", word)
     letters = (sign for sign in decomposed if not unicodedata.combining(sign))
     return unicodedata.normalize("NFC", "".join(letters)).translate(_APOSTROPHES)
+
+
+# Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.
+#
+# In the ordinary format (Vaswani et al. 2017) source and target end with [EOS], and the decoder reads the
+# target shifted right by one position, behind [SOS]. Two exercises of tutorials differ from it:
+# `drop-first` has no [EOS], and in `memorise` the decoder reads the target without the shift, so its input
+# contains the token that it must predict. Both deviations are defined here and nowhere else.
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceFormat:
+    """The format of source, target and decoder input; the default is the ordinary format."""
+
+    has_end: bool = True
+    """Whether source and target end with [EOS]."""
+    is_shifted: bool = True
+    """Whether the decoder reads [SOS] and then the target; if not, it reads the target itself."""
+    length_change: int = 0
+    """Without [EOS]: the number of target tokens minus the number of source tokens."""
+    tags: tuple[str, ...] = ()
+    """For each of `data.directions`, the tag before its sources; empty if there is only one target language, and no `data.target_tag`."""
+    corpus_tags: tuple[str | None, ...] = ()
+    """In training, the tag before each source of the corpus of this number; empty: no corpus has one."""
+
+    @classmethod
+    def of(cls, data: DataConfig) -> "SequenceFormat":
+        """The format for the settings under `data`."""
+        if not isinstance(data, SequencesData):
+            tags = tuple(tag_of(direction.target) for direction in data.directions)
+            corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
+            of_corpora = tuple(corpus.tag for corpus in corpora)
+            return cls(
+                tags=tags if len(set(tags)) > 1 or data.target_tag else (),
+                corpus_tags=of_corpora if any(of_corpora) else (),
+            )
+        length_change = -1 if data.task == "drop-first" else 0
+        return cls(data.end_symbol, data.shift_target, length_change)
+
+    def with_end(self, ids: Sequence[int], eos_id: int) -> list[int]:
+        """The ids of a text, followed by [EOS] if the format has one."""
+        return [*ids, eos_id] if self.has_end else [*ids]
+
+    def source(self, ids: Sequence[int], tokenizer: "Tokenizer", direction: int) -> list[int]:
+        """The ids of a source text, with the tag of the target language before them and [EOS] behind them.
+
+        Args:
+            direction: index into `data.directions`.
+
+        Source: Johnson et al. 2017, section 3.
+        """
+        ended = self.with_end(ids, tokenizer.eos_id)
+        return [tokenizer.tag_id(self.tags[direction]), *ended] if self.tags else ended
+
+    def tags_of(self, corpus: int, direction: int) -> list[str]:
+        """The tags before the source of a training pair, in their order.
+
+        Args:
+            corpus: index into `data.corpora`.
+            direction: index into `data.directions`.
+        """
+        of_corpus = self.corpus_tags[corpus] if self.corpus_tags else None
+        return [*([of_corpus] if of_corpus else []), *self.tags[direction : direction + 1]]
+
+    def fixed_length(self, source_length: int) -> int | None:
+        """The number of tokens of a translation if the format has no [EOS], else None."""
+        return None if self.has_end else source_length + self.length_change
+
+    def decoder_inputs(
+        self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int
+    ) -> "NDArray[Any]":
+        """The decoder input ids from which the decoder must predict `target_ids`.
+
+        Args:
+            target_ids: (B, T), padded at the end.
+            is_real: (B, T), True where there is a token.
+            sos_id: the id of [SOS].
+            pad_id: the id of [PAD].
+
+        Returns:
+            (B, T) ids, with padding at the same positions.
+        """
+        inputs = target_ids.copy()
+        if self.is_shifted:
+            inputs[:, :1] = sos_id
+            inputs[:, 1:] = target_ids[:, :-1]
+            inputs[~is_real] = pad_id
+        return inputs

@@ -16,7 +16,7 @@ from transformer_cli.decoding.glossary import count_term, needed_counts
 from transformer_cli.decoding.search import constrained_search
 from transformer_cli.decoding.search.beam import Hypotheses
 from transformer_cli.decoding.search.constrained import TermStates, TermTable
-from transformer_cli.text.tokenizer import WordEdges
+from transformer_cli.text.token_ids import WordEdges
 
 from ..chains import (
     NO_START,

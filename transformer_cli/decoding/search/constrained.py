@@ -33,7 +33,7 @@ from transformer_cli.decoding.search.beam import (
     select,
     top_k,
 )
-from transformer_cli.text.tokenizer import WordEdges
+from transformer_cli.text.token_ids import WordEdges
 
 NO_TOKEN = -1
 # A character of UTF-8 that has begun may need this many further bytes, before a term can begin.

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.sentencepiece_charsmap import charsmap_text, checked_charsmap
 from transformer_cli.text.tokenizer_file import (
     MAX_ENTRIES,
     SPACE,
     UNLISTED,
     SentencePieceLayout,
     TokenizerParts,
-    charsmap_text,
-    checked_charsmap,
     hidden,
     is_hidden,
     tokenizer_errors_explained,

@@ -35,7 +35,7 @@ from transformer_cli.model.attention import (
     causal_mask,
     padding_mask,
 )
-from transformer_cli.text.token_ids import SequenceFormat
+from transformer_cli.text.tokenizer import SequenceFormat
 
 TARGET = ("Le", "macch", "ine", "ros", "se", "sono", "qui", ".", "[EOS]")
 _SOS = "[SOS]"
