@@ -219,7 +219,8 @@ def _objective(
 
     def objective(model: Any, inputs: list[Tensor]) -> Tensor:
         chosen = [torch.cat([one, one]) for one in inputs] if r_drop else inputs
-        decoded = model.decoder_output(*chosen)
+        decode = getattr(model, "decoder_output", None) or model.decoded  # its name before
+        decoded = decode(*chosen)
         return loss(model.output, decoded, target_ids, labels, *further).objective
 
     return objective
@@ -229,7 +230,7 @@ def _objective_of_heads(
     target_ids: Tensor, r_drop: float
 ) -> Callable[[nn.Module, list[Tensor]], Tensor]:
     if r_drop:
-        twin_loss_head = import_module("transformer_cli.training.step.r_drop").TwinLossHead
+        twin_loss_head = import_module("transformer_cli.training.objectives.r_drop").TwinLossHead
         head = twin_loss_head(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", r_drop)
         return lambda model, inputs: (
             model(*(torch.cat([one, one]) for one in inputs), head).objective

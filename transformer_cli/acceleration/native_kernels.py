@@ -143,11 +143,11 @@ def _read(path: Path) -> Kernels | str:
     try:
         library = ctypes.CDLL(str(path))
         if library.tfm_version() != _VERSION:
-            return f"{path} is of another version; install again"
+            return f"{path.name} is of another version; install again"
         level = _LEVELS.get(library.tfm_level())
         return "this processor has no AVX2" if level is None else kernels_of(library, level)
     except (OSError, AttributeError) as error:  # built for another system, or damaged
-        return f"{path} cannot be used: {error}"
+        return f"{path.name} cannot be used: {type(error).__name__}"
 
 
 def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:

@@ -18,11 +18,6 @@ from typer.core import TyperCommand, TyperGroup
 from transformer_cli.commands import completion
 from transformer_cli.process.errors import UsageError
 
-# What all commands share: --debug and the log, and the refusal of command lines that would be misread.
-#
-# Misread would be an option that is given twice or is unknown, a missing name, and a sentence with a dash.
-
-
 # Arguments that look like sentences: a dash before a digit or a sign, or a dash before several words. An option
 # with its value, such as --set="a b", does not match.
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)

@@ -36,6 +36,7 @@ def found_facts() -> dict[str, Any]:
         free_bytes,
         num_usable_cpus,
         prepare_machine,
+        processor_name,
         unused_gpu,
     )
 
@@ -47,7 +48,7 @@ def found_facts() -> dict[str, Any]:
         "packages": {name: version for name in _PACKAGES if (version := _version_of(name))},
         "cuda_of_torch": torch.version.cuda,
         "processor": {
-            "name": _processor_name(),
+            "name": processor_name(),
             "cpus": os.cpu_count(),
             "usable_cpus": num_usable_cpus(),
             "threads": torch.get_num_threads(),
@@ -106,19 +107,6 @@ def _version_of(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _processor_name() -> str:
-    """As the system calls it."""
-    import platform
-    from pathlib import Path
-
-    try:
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
-    except OSError:  # no Linux
-        text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1) if found else platform.processor() or platform.machine()
 
 
 def _gpus() -> list[str]:

@@ -83,7 +83,8 @@ def init_command(
     from transformer_cli.config.loading import check_settings
     from transformer_cli.config.recipe import recipe
     from transformer_cli.config.yaml_reader import parse_yaml
-    from transformer_cli.data.survey import Wishes, survey
+    from transformer_cli.data.survey import survey
+    from transformer_cli.data.unknown_files import GivenFacts
     from transformer_cli.storage import replace_file
 
     if name is not None and not RUN_NAME.fullmatch(name):
@@ -99,8 +100,8 @@ def init_command(
             f"{file}: exists already", hint="choose another name with --output, or add --force"
         )
     table = _sheet_as_table(Path(corpus[0]), force=force) if len(corpus) == 1 else None
-    wishes = Wishes(source_field, target_field, source_language, target_language, encoding)
-    found = survey(corpus if table is None else [str(table)], wishes)
+    facts = GivenFacts(source_field, target_field, source_language, target_language, encoding)
+    found = survey(corpus if table is None else [str(table)], facts)
     size = _size(found)
     origin = " ".join(["tfm init", *map(shlex.quote, corpus)])
     origin = origin if origin.isprintable() else "tfm init"

@@ -110,7 +110,11 @@ def check_output(path: Path | None) -> None:
             raise CannotCreateError(f"{path}: a link into a folder that does not exist")
     elif stat.S_ISBLK(status.st_mode):
         raise CannotCreateError(f"{path}: a disk, not a file", hint=_OTHER_OUTPUT)
-    elif hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY:
+    elif (
+        stat.S_ISREG(status.st_mode)  # a pipe can be written wherever it is
+        and hasattr(os, "statvfs")
+        and os.statvfs(path).f_flag & os.ST_RDONLY
+    ):
         raise CannotCreateError(f"{path}: {os.strerror(errno.EROFS)}", hint=_OTHER_OUTPUT)
     # The system lets root write to any file; a file without permission to write was protected on purpose.
     elif not status.st_mode & 0o222 or not os.access(path, os.W_OK):

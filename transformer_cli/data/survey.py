@@ -9,8 +9,7 @@ from transformer_cli.data.columns import Column
 from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.selection import CleaningReport, clean, compared
 from transformer_cli.data.sources.corpus import has_split, read_pairs
-from transformer_cli.data.unknown_files import FoundCorpus, find_corpus
-from transformer_cli.data.unknown_files import Wishes as Wishes
+from transformer_cli.data.unknown_files import FoundCorpus, GivenFacts, find_corpus
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import UNKNOWN_LANGUAGE
 
@@ -69,7 +68,7 @@ class Survey:
         return any(corpus.split is not None for corpus in self.data.corpora)
 
 
-def survey(paths: Sequence[str], wishes: Wishes) -> Survey:
+def survey(paths: Sequence[str], facts: GivenFacts) -> Survey:
     """Find out how to read a corpus, then read it once.
 
     Args:
@@ -79,7 +78,7 @@ def survey(paths: Sequence[str], wishes: Wishes) -> Survey:
         MissingInputError: a path does not exist.
         DataError: there are no sentence pairs, or the files cannot be read.
     """
-    return _measured(find_corpus(paths, wishes))
+    return _measured(find_corpus(paths, facts))
 
 
 def _measured(found: FoundCorpus) -> Survey:

@@ -50,7 +50,7 @@ _SPLIT_OF_NAME: dict[str, SplitName] = {
 }  # fmt: skip
 
 
-class Wishes(NamedTuple):
+class GivenFacts(NamedTuple):
     """Facts that the user gives; the survey finds the ones that are None."""
 
     source_field: str | None = None
@@ -73,7 +73,7 @@ class FoundCorpus:
     """The names of the files of a folder that are not read."""
 
 
-def find_corpus(paths: Sequence[str], wishes: Wishes) -> FoundCorpus:
+def find_corpus(paths: Sequence[str], facts: GivenFacts) -> FoundCorpus:
     """The data section that reads a corpus, found from its names and its first rows.
 
     Args:
@@ -83,19 +83,19 @@ def find_corpus(paths: Sequence[str], wishes: Wishes) -> FoundCorpus:
         MissingInputError: a path does not exist.
         DataError: the files are no corpus, or cannot be read.
     """
-    wishes = wishes._replace(
-        source_language=_code_of(wishes.source_language, "source_language"),
-        target_language=_code_of(wishes.target_language, "target_language"),
+    facts = facts._replace(
+        source_language=_code_of(facts.source_language, "source_language"),
+        target_language=_code_of(facts.target_language, "target_language"),
     )
     for path in paths:
         require_name_in_utf8(path)
         if not Path(path).exists():
             raise MissingInputError(f"{Path(path).absolute()}: no such file or folder")
     if len(paths) == 2:
-        return _two_texts(paths[0], paths[1], wishes)
+        return _two_texts(paths[0], paths[1], facts)
     if Path(paths[0]).is_dir():
-        return _folder(Path(paths[0]), wishes)
-    return _table(Path(paths[0]), paths[0], wishes)
+        return _folder(Path(paths[0]), facts)
+    return _table(Path(paths[0]), paths[0], facts)
 
 
 def _code_of(given: str | None, setting: str) -> str | None:
@@ -108,7 +108,7 @@ def _code_of(given: str | None, setting: str) -> str | None:
     return code
 
 
-def _two_texts(source: str, target: str, wishes: Wishes) -> FoundCorpus:
+def _two_texts(source: str, target: str, facts: GivenFacts) -> FoundCorpus:
     for path in (source, target):
         if (kind := corpus_format(Path(path))) is not None:
             raise DataError(
@@ -120,9 +120,9 @@ def _two_texts(source: str, target: str, wishes: Wishes) -> FoundCorpus:
             f"{source} and {target} are the same file, where the source and the target are needed",
             hint="give two files: line N of the second translates line N of the first",
         )
-    encoding, how = encoding_of([Path(source), Path(target)], wishes.encoding)
+    encoding, how = encoding_of([Path(source), Path(target)], facts.encoding)
     spoken = [_spoken_in(Path(path), encoding) for path in (source, target)]
-    wanted = (wishes.source_language, wishes.target_language)
+    wanted = (facts.source_language, facts.target_language)
     languages = wanted[0] or spoken[0][0], wanted[1] or spoken[1][0]
     doubts = [doubt for doubt in (how, *(doubt for _, doubt in spoken)) if doubt]
     corpus = {"source_path": source, "target_path": target} | _named(encoding)
@@ -140,7 +140,7 @@ def _spoken_in(path: Path, encoding: str | None) -> tuple[str, str | None]:
     return spoken_language(f"file {path.name}", _language_of_file(path), lines)
 
 
-def _folder(folder: Path, wishes: Wishes) -> FoundCorpus:
+def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
     sides: dict[str, dict[str, Path]] = {}
     for path in files:
@@ -149,9 +149,9 @@ def _folder(folder: Path, wishes: Wishes) -> FoundCorpus:
             sides.setdefault(without_compression(path).stem, {})[language] = path
     tables = [path for path in files if corpus_format(path) is not None]
     if len({language for both in sides.values() for language in both}) == 2:
-        found = _split_texts(sides, wishes)
+        found = _split_texts(sides, facts)
     elif tables:
-        found = _table(tables[0], str(folder), wishes, others=tables[1:])
+        found = _table(tables[0], str(folder), facts, others=tables[1:])
     else:
         names = ", ".join(path.name for path in files[:8]) or "nothing"
         raise DataError(
@@ -167,7 +167,7 @@ def _folder(folder: Path, wishes: Wishes) -> FoundCorpus:
     return replace(found, left_out=[one.name for one in files if one.resolve() not in read])
 
 
-def _split_texts(sides: dict[str, dict[str, Path]], wishes: Wishes) -> FoundCorpus:
+def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundCorpus:
     whole = {name: both for name, both in sides.items() if len(both) == 2}
     if not whole:
         raise DataError(
@@ -175,10 +175,10 @@ def _split_texts(sides: dict[str, dict[str, Path]], wishes: Wishes) -> FoundCorp
         )
     first = next(iter(whole.values()))
     of_folder = [path for both in whole.values() for path in both.values()]
-    encoding, how = encoding_of(of_folder, wishes.encoding)
+    encoding, how = encoding_of(of_folder, facts.encoding)
     spoken = {name: _spoken_in(path, encoding) for name, path in first.items()}
-    source = next((one for one in spoken if spoken[one][0] == wishes.source_language), None)
-    target = next((one for one in spoken if spoken[one][0] == wishes.target_language), None)
+    source = next((one for one in spoken if spoken[one][0] == facts.source_language), None)
+    target = next((one for one in spoken if spoken[one][0] == facts.target_language), None)
     source = source or next(one for one in spoken if one != target)
     target = next(one for one in spoken if one != source)
     splits = {name: _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0]) for name in whole}
@@ -194,14 +194,14 @@ def _split_texts(sides: dict[str, dict[str, Path]], wishes: Wishes) -> FoundCorp
     return FoundCorpus(_data(corpora, languages), doubts=doubts)
 
 
-def _table(path: Path, given: str, wishes: Wishes, others: Sequence[Path] = ()) -> FoundCorpus:
+def _table(path: Path, given: str, facts: GivenFacts, others: Sequence[Path] = ()) -> FoundCorpus:
     """The corpus of a table, or of a folder of them, of which the first tells how to read all."""
     kind = corpus_format(path)
     corpus: dict[str, Any] = {"path": given}
     encoding, how = None, None
     if kind != "parquet":
         texts = [path, *(other for other in others if corpus_format(other) == kind)]
-        encoding, how = encoding_of(texts, wishes.encoding)
+        encoding, how = encoding_of(texts, facts.encoding)
         corpus |= _named(encoding)
     if kind is None:
         require_line_feeds(path, encoding)
@@ -212,9 +212,9 @@ def _table(path: Path, given: str, wishes: Wishes, others: Sequence[Path] = ()) 
                 hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is an .xlsx file or saved as CSV",
             )
         kind = corpus["format"] = "tsv"
-    fields = (wishes.source_field, wishes.target_field)
+    fields = (facts.source_field, facts.target_field)
     columns, has_header = columns_of(path, kind, names=fields, encoding=encoding)
-    wanted = (wishes.source_language, wishes.target_language)
+    wanted = (facts.source_language, facts.target_language)
     source, target = choose_columns(columns, fields, wanted, str(path))
     corpus |= {"source_field": source.field, "target_field": target.field}
     if kind in ("tsv", "csv"):

@@ -17,7 +17,7 @@ from transformer_cli.evaluation.picture_fonts import USUAL
 
 INK, MUTED, FAINT = "#1b2430", "#5a6573", "#d5dae1"
 """Of texts, of texts of second rank, and of grids and borders."""
-LINES = ("#0072b2", "#d55e00", "#009e73", "#a3497f", "#b07d00", "#3a8fc4", "#5a6573")
+LINES = ("#0072b2", "#d55e00", "#009e73", "#a3497f", "#b07d00", "#3a8fc4", "#7a5cc0")
 """The palette of Okabe and Ito 2008, "Color Universal Design": people with any colour vision can tell them apart."""
 LINE_STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (7, 2, 1, 2, 1, 2)))
 _MAX_MARKERS = 40

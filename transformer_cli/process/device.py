@@ -123,6 +123,8 @@ _OLDEST_DRIVERS = {"12": "525", "13": "580"}
 
 def unused_gpu() -> str | None:
     """Why an NVIDIA GPU of this machine cannot be used, and what to do; None if there is none, or if it can be used."""
+    if torch.version.hip is not None:  # cards of AMD have architectures of other names
+        return None
     if torch.cuda.is_available():
         capability, architectures = torch.cuda.get_device_capability(), torch.cuda.get_arch_list()
         if has_kernels_for(capability, architectures):
@@ -143,7 +145,7 @@ def unused_gpu() -> str | None:
         return None
     found = f"there is an NVIDIA GPU with the driver {driver}, but PyTorch {torch.__version__}"
     if torch.version.cuda is None:
-        return f"{found} was built without CUDA: {_WHEELS}/cu126"
+        return f"{found} was built without CUDA: pip install --force-reinstall torch"
     oldest = _OLDEST_DRIVERS.get(torch.version.cuda.partition(".")[0])
     needs = f", which needs a driver from {oldest} on," if oldest else ""
     return f"{found} is for CUDA {torch.version.cuda}{needs} and cannot use it; update the driver, or {_WHEELS}/cu126"
@@ -233,6 +235,15 @@ def derive_seed(*parts: int | str) -> int:
 def seed_everything(*parts: int | str) -> None:
     """Set the seed of PyTorch, so that random numbers depend on these parts only."""
     torch.manual_seed(derive_seed(*parts))
+
+
+def processor_name() -> str:
+    """The processor, such as AMD EPYC 9B14, as the system calls it; else its architecture."""
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(errors="replace"), re.M)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def environment(kernels: str | None) -> dict[str, Any]:

@@ -67,10 +67,9 @@ def place_on_device(machine: Machine, launch: Launch, runtime: RuntimeConfig) ->
             hint="train with one process, without torchrun; or --set runtime.device=cpu",
         )
     num_gpus = torch.cuda.device_count()
-    is_started_by_srun = "SLURM_LOCALID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ
-    if (
-        num_gpus == 1 and is_started_by_srun
-    ):  # with --gpus-per-task=1, each task sees its own GPU only
+    # With --gpus-per-task=1, Slurm shows each task its own GPU only.
+    sees_its_own = "SLURM_GPUS_PER_TASK" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ
+    if num_gpus == 1 and sees_its_own:
         device = torch.device("cuda", 0)
         torch.cuda.set_device(device)
         return replace(machine, device=device)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from transformer_cli.extensions.benchmark import report
-from transformer_cli.extensions.benchmark.measuring import processor_name
 from transformer_cli.extensions.benchmark.report import (
     benchmark_json,
     compare_benchmarks,
     read_benchmark,
 )
 from transformer_cli.extensions.benchmark.training import TrainingBenchmark
+from transformer_cli.process.device import processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
 from .small_benchmarks import exactly, figures, tiny_config

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.extensions.benchmark.engine_turns import EngineFigures
-from transformer_cli.extensions.benchmark.measuring import processor_name
 from transformer_cli.extensions.benchmark.report import (
     benchmark_json,
     compare_benchmarks,
     report_lines,
 )
+from transformer_cli.process.device import processor_name
 from transformer_cli.process.errors import DataError
 
 from .small_benchmarks import decoding_report, engine, exactly, search_figures, tiny_config

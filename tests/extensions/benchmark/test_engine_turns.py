@@ -10,8 +10,8 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Request
 from transformer_cli.extensions.benchmark import engine_turns
 from transformer_cli.extensions.benchmark.engine_turns import EngineTurns, engines_in_turns
-from transformer_cli.extensions.benchmark.measuring import processor_name
 from transformer_cli.extensions.benchmark.timed_translation import Subject
+from transformer_cli.process.device import processor_name
 
 from ...decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 from .small_benchmarks import engine

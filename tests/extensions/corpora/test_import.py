@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.data.unknown_files import Wishes
+from transformer_cli.data.unknown_files import GivenFacts
 from transformer_cli.extensions.corpora.importing import import_pairs
 from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
 from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx
@@ -63,7 +63,7 @@ def pairs(tfm: Tfm) -> list[tuple[str, ...]]:
 def test_a_device_and_a_folder_are_told_as_what_they_are(tmp_path: Path) -> None:
     for path, kind in ((Path("/dev/null"), "a pipe or device"), (tmp_path, "a folder")):
         with pytest.raises(DataError, match=kind):
-            import_pairs([path], Wishes(), sheet=None, output=lambda _: ())
+            import_pairs([path], GivenFacts(), sheet=None, output=lambda _: ())
 
 
 def import_here(path: Path) -> list[str]:
@@ -71,7 +71,7 @@ def import_here(path: Path) -> list[str]:
     output = path.with_name("out.tsv")
     import_pairs(
         [path],
-        Wishes(source_language="en", target_language="it"),
+        GivenFacts(source_language="en", target_language="it"),
         sheet=None,
         output=lambda _: (output,),
     )

@@ -51,7 +51,7 @@ def test_tasks_of_slurm_that_see_one_gpu_each_use_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    monkeypatch.setenv("SLURM_LOCALID", "1")
+    monkeypatch.setenv("SLURM_GPUS_PER_TASK", "1")
     assert place_on_device(machine("cuda"), EIGHT, RUNTIME).device == torch.device("cuda", 0)
     assert chosen == [torch.device("cuda", 0)]
     monkeypatch.setenv(

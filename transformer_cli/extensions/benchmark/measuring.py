@@ -1,6 +1,5 @@
 """What is measured of training and translating alike: time with its phases, memory, matrix products, and the spread of each."""
 
-import platform
 import re
 import sys
 import time
@@ -298,14 +297,3 @@ def _flop_per_second(machine: Machine, shape: tuple[int, int, int], seconds: flo
             taken = cpu_seconds if on_cpu else seconds_between(start, end)
             found.append(taken / at_once)
     return Spread.of(2 * m * k * n / one for one in found)
-
-
-def processor_name() -> str:
-    """The processor, such as AMD EPYC 9B14, as the system calls it; else its architecture."""
-    try:
-        found = re.search(
-            r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.M
-        )
-    except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()

@@ -10,9 +10,8 @@ from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.config import Config
 from transformer_cli.extensions.benchmark.decoding import DecodingBenchmark
 from transformer_cli.extensions.benchmark.engine_turns import OTHER
-from transformer_cli.extensions.benchmark.measuring import processor_name
 from transformer_cli.extensions.benchmark.training import TrainingBenchmark
-from transformer_cli.process.device import environment
+from transformer_cli.process.device import environment, processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
 

@@ -21,7 +21,7 @@ from transformer_cli.data.sources.lines import (
     file_digest,
     read_lines,
 )
-from transformer_cli.data.survey import Wishes
+from transformer_cli.data.unknown_files import GivenFacts
 from transformer_cli.extensions.corpora.archives import extract, is_archive
 from transformer_cli.extensions.corpora.catalogues import CatalogueEntry
 from transformer_cli.extensions.corpora.downloads import Progress, download, remove_download
@@ -267,8 +267,8 @@ def _segments_of(
     if entry.kind == "tsv":
         yield from _rows(named[0], entry, report)
         return
-    wishes = Wishes(None, None, entry.source_language, entry.target_language)
-    yield from open_segments(named, wishes, None, report, scratch).segments
+    facts = GivenFacts(None, None, entry.source_language, entry.target_language)
+    yield from open_segments(named, facts, None, report, scratch).segments
 
 
 def _rows(path: Path, entry: CatalogueEntry, report: ImportReport) -> Iterator[ImportedPair]:

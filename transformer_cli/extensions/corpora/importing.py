@@ -9,8 +9,7 @@ from typing import NamedTuple
 from transformer_cli.config import Direction
 from transformer_cli.data.sources.lines import HALF_CHARACTER, HOW_TO_CONVERT, TOO_LONG
 from transformer_cli.data.sources.local_files import without_compression
-from transformer_cli.data.survey import Wishes
-from transformer_cli.data.unknown_files import find_corpus
+from transformer_cli.data.unknown_files import GivenFacts, find_corpus
 from transformer_cli.extensions.corpora.archives import unpacked_corpus
 from transformer_cli.extensions.corpora.pairs import (
     NOT_UTF_8,
@@ -85,7 +84,7 @@ class OpenSegments(NamedTuple):
 
 def import_pairs(
     paths: Sequence[Path],
-    wishes: Wishes,
+    facts: GivenFacts,
     *,
     sheet: str | None,
     max_dropped_share: float = MAX_DROPPED_SHARE,
@@ -95,7 +94,7 @@ def import_pairs(
 
     Args:
         paths: TMX, XLIFF, XLSX, a table, a zip archive, or two text files.
-        wishes: languages and columns, where they are not to be found out.
+        facts: languages and columns, where they are not to be found out.
         sheet: the sheet of a spreadsheet.
         max_dropped_share: the largest share of damaged pairs that may be left out.
         output: the files to write, for the languages that were found: two text files, or one TSV file.
@@ -118,31 +117,31 @@ def import_pairs(
             raise MissingInputError(f"{path.absolute()}: no such file")
     report = ImportReport()
     with scratch_folder() as scratch, _named_as_given(paths[0], scratch):
-        segments, direction = open_segments(paths, wishes, sheet, report, scratch)
+        segments, direction = open_segments(paths, facts, sheet, report, scratch)
         files = output(direction)
         write_segments(segments, files, report, ", ".join(map(str, paths)), max_dropped_share)
     return Imported(files, direction, report)
 
 
 def open_segments(
-    paths: Sequence[Path], wishes: Wishes, sheet: str | None, report: ImportReport, scratch: Path
+    paths: Sequence[Path], facts: GivenFacts, sheet: str | None, report: ImportReport, scratch: Path
 ) -> OpenSegments:
     kind = _kind(paths[0]) if len(paths) == 1 else "text"
     if sheet is not None and kind != "xlsx":
         raise UsageError(f"--sheet is for spreadsheets (.xlsx); {paths[0]} is none")
     if kind == "zip":
-        languages = (wishes.source_language, wishes.target_language)
+        languages = (facts.source_language, facts.target_language)
         return open_segments(
-            unpacked_corpus(paths[0], scratch, languages), wishes, sheet, report, scratch
+            unpacked_corpus(paths[0], scratch, languages), facts, sheet, report, scratch
         )
     if kind in _ROOTS:
-        return _memory(paths[0], kind, wishes, report)
+        return _memory(paths[0], kind, facts, report)
     if kind == "xlsx":
         require_extra("corpora", ("openpyxl",), purpose="tfm data import")
         table = _table_of_sheet(paths[0], scratch)
         sheet_as_tsv(paths[0], table, sheet)
-        return _table([table], wishes, report, name=str(paths[0]))
-    return _table(paths, wishes, report, name=str(paths[0]))
+        return _table([table], facts, report, name=str(paths[0]))
+    return _table(paths, facts, report, name=str(paths[0]))
 
 
 def _kind(path: Path) -> str:
@@ -160,9 +159,9 @@ def _kind(path: Path) -> str:
     return root
 
 
-def _memory(path: Path, kind: str, wishes: Wishes, report: ImportReport) -> OpenSegments:
+def _memory(path: Path, kind: str, facts: GivenFacts, report: ImportReport) -> OpenSegments:
     read, languages_of = _ROOTS[kind]
-    wanted = wishes.source_language, wishes.target_language
+    wanted = facts.source_language, facts.target_language
     source, target = wanted if None not in wanted else _chosen(languages_of(path), wanted, path)
     direction = Direction(str(source), str(target))
     return OpenSegments(read(path, *direction, report), direction)
@@ -192,9 +191,9 @@ def _chosen(
 
 
 def _table(
-    paths: Sequence[Path], wishes: Wishes, report: ImportReport, *, name: str
+    paths: Sequence[Path], facts: GivenFacts, report: ImportReport, *, name: str
 ) -> OpenSegments:
-    found = find_corpus([str(path) for path in paths], wishes)
+    found = find_corpus([str(path) for path in paths], facts)
     data = found.data
     report.doubts += found.doubts
     [part] = corpus_parts(data)

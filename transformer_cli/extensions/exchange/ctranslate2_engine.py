@@ -67,7 +67,7 @@ class CTranslate2Engine:
 
     The beam search is that of CTranslate2. Its hypotheses are ranked again, with the length penalty of Wu et al.
     2016, which it does not have. Greedy translations are those of the PyTorch engine. A request is given
-    to PyTorch if it has wishes of its own, or if CTranslate2 found a token that is banned or a broken character.
+    to PyTorch if it has facts of its own, or if CTranslate2 found a token that is banned or a broken character.
     """
 
     translator: Any

@@ -75,8 +75,7 @@ def given_corpus(
         DataError: the files are no corpus.
     """
     from transformer_cli.config import FilesData, load_config
-    from transformer_cli.data.survey import Wishes
-    from transformer_cli.data.unknown_files import find_corpus
+    from transformer_cli.data.unknown_files import GivenFacts, find_corpus
 
     if bool(files) == (config is not None):
         raise UsageError(
@@ -100,7 +99,7 @@ def given_corpus(
         raise UsageError("give one file or folder, or two text files")
     if overrides:
         raise UsageError("--set changes settings of a config, and none is given")
-    found = find_corpus(files, Wishes(None, None, *languages, encoding))
+    found = find_corpus(files, GivenFacts(None, None, *languages, encoding))
     assert isinstance(found.data, FilesData)
     # Files alone have no drawn splits: all of them may become training pairs.
     whole = found.data.model_copy(update={"validation_share": 0.0, "test_share": 0.0})

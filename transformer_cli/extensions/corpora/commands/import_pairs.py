@@ -58,7 +58,7 @@ def import_command(
     as_json: JsonOption = False,
 ) -> None:
     """Turn a translation memory or a table into text files. Spreadsheets and archives, too; a config reads the files."""
-    from transformer_cli.data.survey import Wishes
+    from transformer_cli.data.unknown_files import GivenFacts
     from transformer_cli.extensions.corpora.importing import import_pairs
 
     if len(files) > 2:
@@ -68,9 +68,9 @@ def import_command(
         return _outputs(output, direction, files, force=force)
 
     _check_output(output)
-    wishes = Wishes(source_field, target_field, source_language, target_language, encoding)
+    given = GivenFacts(source_field, target_field, source_language, target_language, encoding)
     imported = import_pairs(
-        files, wishes, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
+        files, given, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
     )
     report = imported.report
     facts = {
