@@ -1,7 +1,9 @@
 """DeepL's interface, where its own client cannot look: forms, line breaks, limits, errors."""
 
+import gc
 import re
 import threading
+import weakref
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +17,7 @@ from transformer_cli.extensions.serving import deepl, files
 from transformer_cli.extensions.serving.application import ServerOptions
 from transformer_cli.extensions.serving.deepl import ServedGlossary
 from transformer_cli.extensions.serving.limits import Limits
+from transformer_cli.process.errors import DataError
 
 from .served_translators import LINES, served, small_runs, small_translator
 
@@ -228,10 +231,10 @@ def test_glossaries_of_clients_have_a_limit(
         assert client.post("/v2/glossaries", data=GLOSSARY).status_code == 201
 
 
-def send_document(client: TestClient) -> tuple[str, dict[str, str]]:
+def send_document(client: TestClient, name: str = "a.txt") -> tuple[str, dict[str, str]]:
     """The address of a document, and the parameter with its key."""
     values = {"source_lang": "EN", "target_lang": "IT"}
-    answer = client.post("/v2/document", data=values, files={"file": ("a.txt", LINES[3])})
+    answer = client.post("/v2/document", data=values, files={"file": (name, LINES[3])})
     assert answer.status_code == 200, answer.text
     given = answer.json()
     return f"/v2/document/{given['document_id']}", {"document_key": given["document_key"]}
@@ -295,6 +298,63 @@ def test_the_oldest_documents_are_forgotten_when_there_are_many(
     wait_for(client, *third)
     codes = [client.post(address, json=key).status_code for address, key in [*sent, third]]
     assert codes == [404, 200, 200]
+
+
+def test_a_document_that_still_works_does_not_keep_others_from_being_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deepl, "_MAX_DOCUMENTS", 2)
+    released = threading.Event()
+    opened = files.opened_document
+
+    def held(name: str, *arguments: Any, **options: Any) -> Any:
+        assert name != "held.txt" or released.wait(60.0)
+        return opened(name, *arguments, **options)
+
+    monkeypatch.setattr(files, "opened_document", held)
+    with served(small_runs(TRANSLATOR)) as (client, service):
+        first = send_document(client, "held.txt")
+        others = [send_document(client) for _ in range(2)]
+        while service.num_files > 1:
+            pass
+        last = send_document(client)
+        wait_for(client, *last)
+        codes = [
+            client.post(address, json=key).status_code for address, key in [first, *others, last]
+        ]
+        released.set()
+        assert codes == [200, 404, 404, 200]
+        wait_for(client, *first)
+
+
+def test_a_document_that_failed_keeps_its_message_and_not_its_upload(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Upload:
+        pass
+
+    kept: list[weakref.ref[Upload]] = []
+
+    def failing(*arguments: Any, **options: Any) -> Any:
+        upload = Upload()
+        kept.append(weakref.ref(upload))
+        raise DataError("it is damaged")
+
+    monkeypatch.setattr(files, "opened_document", failing)
+    with served(small_runs(TRANSLATOR)) as (client, service):
+        gc.collect()
+        # What only the collector frees would stay until it looks, which may be long.
+        gc.disable()
+        try:
+            address, key = send_document(client)
+            while service.num_files:
+                pass
+            state = client.post(address, json=key).json()
+            assert (state["status"], state["error_message"]) == ("error", "it is damaged")
+            assert [each() for each in kept] == [None]
+        finally:
+            gc.enable()
+        assert client.post(f"{address}/result", json=key).json() == {"message": "it is damaged"}
 
 
 def test_a_document_may_be_larger_than_a_text() -> None:

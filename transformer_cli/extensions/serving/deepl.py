@@ -344,7 +344,7 @@ class DeepLApi:
             with self._service.counting_file():
                 return await self._files.translated(None, job, sent, progress)
         except Exception as error:
-            return refusal_of(error)
+            return _never_raised(refusal_of(error))
         finally:
             self._service.leave(job)
 
@@ -361,13 +361,16 @@ class DeepLApi:
 
     def _forget_documents(self) -> None:
         """Forget documents that are translated, when they are old or too many."""
-        now = time.monotonic()
         longest = KEPT_SECONDS + self._service.limits.file_deadline_seconds
-        while self._documents:
-            name, oldest = next(iter(self._documents.items()))
-            is_old = oldest.began_at + longest < now
-            if not oldest.work.done() or not (is_old or len(self._documents) > _MAX_DOCUMENTS):
+        last_forgotten = time.monotonic() - longest
+        num_too_many = len(self._documents) - _MAX_DOCUMENTS
+        forgotten: list[str] = []
+        for name, document in self._documents.items():
+            if document.began_at >= last_forgotten and len(forgotten) >= num_too_many:
                 break
+            if document.work.done():
+                forgotten.append(name)
+        for name in forgotten:
             del self._documents[name]
 
     async def languages(self, request: Request) -> JSONResponse:
@@ -524,6 +527,11 @@ class DeepLApi:
             async with self._service.admitted() as job:
                 self._required[glossary.unique] = await self._service.run(request, job, work)
         return self._required[glossary.unique]
+
+
+def _never_raised(refusal: RefusedRequest) -> RefusedRequest:
+    """The same refusal to keep for minutes; one that was raised keeps all frames of the work, and the upload in them."""
+    return RefusedRequest(refusal.status, refusal.message, headers=refusal.headers)
 
 
 def deepl_code(language: str) -> str:
