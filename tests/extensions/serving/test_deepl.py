@@ -5,6 +5,7 @@ import re
 import threading
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from transformer_cli.extensions.serving import deepl, files
 from transformer_cli.extensions.serving.application import ServerOptions
 from transformer_cli.extensions.serving.deepl import ServedGlossary
 from transformer_cli.extensions.serving.limits import Limits
+from transformer_cli.extensions.serving.request_values import ApiKeys
 from transformer_cli.process.errors import DataError
 
 from .served_translators import LINES, served, small_runs, small_translator
@@ -171,6 +173,7 @@ GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "u
     ("values", "message"),
     [
         ({"name": ""}, "'name'"),
+        ({"name": "a" * 1025}, "1025"),
         ({"entries": ""}, "'entries'"),
         ({"entries": " \n"}, "no terms"),
         ({"entries": "uno"}, "Line 1"),
@@ -229,6 +232,62 @@ def test_glossaries_of_clients_have_a_limit(
         first = made[0].json()["glossary_id"]
         assert client.delete(f"/v2/glossaries/{first}").status_code == 204
         assert client.post("/v2/glossaries", data=GLOSSARY).status_code == 201
+
+
+def test_the_limit_of_glossaries_holds_when_several_are_made_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deepl, "_MAX_GLOSSARIES", 2)
+    with_glossary = Translator.with_glossary
+    all_are_there = threading.Barrier(4)
+
+    def held(translator: Translator, glossary: Glossary) -> Translator:
+        all_are_there.wait(60.0)
+        return with_glossary(translator, glossary)
+
+    monkeypatch.setattr(Translator, "with_glossary", held)
+    with served(small_runs(TRANSLATOR)) as (client, _), ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: client.post("/v2/glossaries", data=GLOSSARY), range(4)))
+        assert sorted(each.status_code for each in made) == [201, 201, 456, 456]
+        assert len(client.get("/v2/glossaries").json()["glossaries"]) == 2
+
+
+def test_a_name_of_a_glossary_is_kept_whole(client: TestClient) -> None:
+    made = client.post("/v2/glossaries", json={**GLOSSARY, "name": "a" * 1024}).json()
+    assert client.delete(f"/v2/glossaries/{made['glossary_id']}").status_code == 204
+    assert made["name"] == "a" * 1024
+
+
+def test_a_glossary_of_a_client_is_only_for_the_key_that_made_it() -> None:
+    terms = Glossary.of({"uno": "sette"})
+    given = ServedGlossary("given", "given", Direction("en", "it"), terms, datetime.now(UTC))
+    own, other = ({"Authorization": f"DeepL-Auth-Key {key}"} for key in ("own key", "other key"))
+    options = ServerOptions(keys=ApiKeys(["own key", "other key"]), glossaries={"given": given})
+    with served(small_runs(TRANSLATOR), options) as (client, _):
+        made = client.post("/v2/glossaries", json=GLOSSARY, headers=own).json()["glossary_id"]
+
+        def seen(version: str, headers: dict[str, str]) -> list[str]:
+            answer = client.get(f"/{version}/glossaries", headers=headers).json()
+            return [each["glossary_id"] for each in answer["glossaries"]]
+
+        def codes(headers: dict[str, str]) -> list[int]:
+            address = f"glossaries/{made}"
+            paths = (f"/v2/{address}", f"/v3/{address}", f"/v2/{address}/entries")
+            values = {"source_lang": "EN", "target_lang": "IT", "glossary_id": made}
+            text = client.post("/v2/translate", json={**values, "text": ["uno"]}, headers=headers)
+            file = {"file": ("a.txt", b"uno")}
+            document = client.post("/v2/document", data=values, files=file, headers=headers)
+            deleted = client.delete(f"/v2/{address}", headers=headers)
+            read = [client.get(path, headers=headers) for path in paths]
+            return [each.status_code for each in (*read, text, document, deleted)]
+
+        for version in ("v2", "v3"):
+            assert seen(version, other) == ["given"]
+            assert seen(version, own) == ["given", made]
+        assert codes(other) == [404] * 6
+        # The key may be a field, too.
+        assert client.get(f"/v2/glossaries/{made}?auth_key=own key").status_code == 200
+        assert client.delete(f"/v2/glossaries/{made}", headers=own).status_code == 204
 
 
 def send_document(client: TestClient, name: str = "a.txt") -> tuple[str, dict[str, str]]:
