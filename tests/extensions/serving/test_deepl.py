@@ -99,7 +99,9 @@ def test_parameters_without_a_value_are_absent(client: TestClient) -> None:
 def test_an_unknown_glossary_is_not_found(client: TestClient) -> None:
     sent = {"text": ["uno"], "source_lang": "EN", "target_lang": "IT", "glossary_id": "none"}
     assert client.post("/v2/translate", json=sent).status_code == 404
-    assert client.get("/v2/glossaries/none").json() == {"message": "Glossary not found."}
+    for version in ("v2", "v3"):
+        found = client.get(f"/{version}/glossaries/none").json()
+        assert found == {"message": "Glossary not found."}
     assert client.get("/v2/nothing").json() == {"message": "Not Found"}
     assert client.get("/v2/translate").json() == {"message": "Method Not Allowed"}
 
