@@ -1,8 +1,11 @@
 """DeepL's interface, where its own client cannot look: forms, line breaks, limits, errors."""
 
+import gc
 import re
 import threading
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +18,8 @@ from transformer_cli.extensions.serving import deepl, files
 from transformer_cli.extensions.serving.application import ServerOptions
 from transformer_cli.extensions.serving.deepl import ServedGlossary
 from transformer_cli.extensions.serving.limits import Limits
+from transformer_cli.extensions.serving.request_values import ApiKeys
+from transformer_cli.process.errors import DataError
 
 from .served_translators import LINES, served, small_runs, small_translator
 
@@ -94,7 +99,9 @@ def test_parameters_without_a_value_are_absent(client: TestClient) -> None:
 def test_an_unknown_glossary_is_not_found(client: TestClient) -> None:
     sent = {"text": ["uno"], "source_lang": "EN", "target_lang": "IT", "glossary_id": "none"}
     assert client.post("/v2/translate", json=sent).status_code == 404
-    assert client.get("/v2/glossaries/none").json() == {"message": "Glossary not found."}
+    for version in ("v2", "v3"):
+        found = client.get(f"/{version}/glossaries/none").json()
+        assert found == {"message": "Glossary not found."}
     assert client.get("/v2/nothing").json() == {"message": "Not Found"}
     assert client.get("/v2/translate").json() == {"message": "Method Not Allowed"}
 
@@ -168,6 +175,7 @@ GLOSSARY = {"name": "a", "source_lang": "EN", "target_lang": "IT", "entries": "u
     ("values", "message"),
     [
         ({"name": ""}, "'name'"),
+        ({"name": "a" * 1025}, "1025"),
         ({"entries": ""}, "'entries'"),
         ({"entries": " \n"}, "no terms"),
         ({"entries": "uno"}, "Line 1"),
@@ -228,10 +236,66 @@ def test_glossaries_of_clients_have_a_limit(
         assert client.post("/v2/glossaries", data=GLOSSARY).status_code == 201
 
 
-def send_document(client: TestClient) -> tuple[str, dict[str, str]]:
+def test_the_limit_of_glossaries_holds_when_several_are_made_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deepl, "_MAX_GLOSSARIES", 2)
+    with_glossary = Translator.with_glossary
+    all_are_there = threading.Barrier(4)
+
+    def held(translator: Translator, glossary: Glossary) -> Translator:
+        all_are_there.wait(60.0)
+        return with_glossary(translator, glossary)
+
+    monkeypatch.setattr(Translator, "with_glossary", held)
+    with served(small_runs(TRANSLATOR)) as (client, _), ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: client.post("/v2/glossaries", data=GLOSSARY), range(4)))
+        assert sorted(each.status_code for each in made) == [201, 201, 456, 456]
+        assert len(client.get("/v2/glossaries").json()["glossaries"]) == 2
+
+
+def test_a_name_of_a_glossary_is_kept_whole(client: TestClient) -> None:
+    made = client.post("/v2/glossaries", json={**GLOSSARY, "name": "a" * 1024}).json()
+    assert client.delete(f"/v2/glossaries/{made['glossary_id']}").status_code == 204
+    assert made["name"] == "a" * 1024
+
+
+def test_a_glossary_of_a_client_is_only_for_the_key_that_made_it() -> None:
+    terms = Glossary.of({"uno": "sette"})
+    given = ServedGlossary("given", "given", Direction("en", "it"), terms, datetime.now(UTC))
+    own, other = ({"Authorization": f"DeepL-Auth-Key {key}"} for key in ("own key", "other key"))
+    options = ServerOptions(keys=ApiKeys(["own key", "other key"]), glossaries={"given": given})
+    with served(small_runs(TRANSLATOR), options) as (client, _):
+        made = client.post("/v2/glossaries", json=GLOSSARY, headers=own).json()["glossary_id"]
+
+        def seen(version: str, headers: dict[str, str]) -> list[str]:
+            answer = client.get(f"/{version}/glossaries", headers=headers).json()
+            return [each["glossary_id"] for each in answer["glossaries"]]
+
+        def codes(headers: dict[str, str]) -> list[int]:
+            address = f"glossaries/{made}"
+            paths = (f"/v2/{address}", f"/v3/{address}", f"/v2/{address}/entries")
+            values = {"source_lang": "EN", "target_lang": "IT", "glossary_id": made}
+            text = client.post("/v2/translate", json={**values, "text": ["uno"]}, headers=headers)
+            file = {"file": ("a.txt", b"uno")}
+            document = client.post("/v2/document", data=values, files=file, headers=headers)
+            deleted = client.delete(f"/v2/{address}", headers=headers)
+            read = [client.get(path, headers=headers) for path in paths]
+            return [each.status_code for each in (*read, text, document, deleted)]
+
+        for version in ("v2", "v3"):
+            assert seen(version, other) == ["given"]
+            assert seen(version, own) == ["given", made]
+        assert codes(other) == [404] * 6
+        # The key may be a field, too.
+        assert client.get(f"/v2/glossaries/{made}?auth_key=own key").status_code == 200
+        assert client.delete(f"/v2/glossaries/{made}", headers=own).status_code == 204
+
+
+def send_document(client: TestClient, name: str = "a.txt") -> tuple[str, dict[str, str]]:
     """The address of a document, and the parameter with its key."""
     values = {"source_lang": "EN", "target_lang": "IT"}
-    answer = client.post("/v2/document", data=values, files={"file": ("a.txt", LINES[3])})
+    answer = client.post("/v2/document", data=values, files={"file": (name, LINES[3])})
     assert answer.status_code == 200, answer.text
     given = answer.json()
     return f"/v2/document/{given['document_id']}", {"document_key": given["document_key"]}
@@ -295,6 +359,63 @@ def test_the_oldest_documents_are_forgotten_when_there_are_many(
     wait_for(client, *third)
     codes = [client.post(address, json=key).status_code for address, key in [*sent, third]]
     assert codes == [404, 200, 200]
+
+
+def test_a_document_that_still_works_does_not_keep_others_from_being_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deepl, "_MAX_DOCUMENTS", 2)
+    released = threading.Event()
+    opened = files.opened_document
+
+    def held(name: str, *arguments: Any, **options: Any) -> Any:
+        assert name != "held.txt" or released.wait(60.0)
+        return opened(name, *arguments, **options)
+
+    monkeypatch.setattr(files, "opened_document", held)
+    with served(small_runs(TRANSLATOR)) as (client, service):
+        first = send_document(client, "held.txt")
+        others = [send_document(client) for _ in range(2)]
+        while service.num_files > 1:
+            pass
+        last = send_document(client)
+        wait_for(client, *last)
+        codes = [
+            client.post(address, json=key).status_code for address, key in [first, *others, last]
+        ]
+        released.set()
+        assert codes == [200, 404, 404, 200]
+        wait_for(client, *first)
+
+
+def test_a_document_that_failed_keeps_its_message_and_not_its_upload(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Upload:
+        pass
+
+    kept: list[weakref.ref[Upload]] = []
+
+    def failing(*arguments: Any, **options: Any) -> Any:
+        upload = Upload()
+        kept.append(weakref.ref(upload))
+        raise DataError("it is damaged")
+
+    monkeypatch.setattr(files, "opened_document", failing)
+    with served(small_runs(TRANSLATOR)) as (client, service):
+        gc.collect()
+        # What only the collector frees would stay until it looks, which may be long.
+        gc.disable()
+        try:
+            address, key = send_document(client)
+            while service.num_files:
+                pass
+            state = client.post(address, json=key).json()
+            assert (state["status"], state["error_message"]) == ("error", "it is damaged")
+            assert [each() for each in kept] == [None]
+        finally:
+            gc.enable()
+        assert client.post(f"{address}/result", json=key).json() == {"message": "it is damaged"}
 
 
 def test_a_document_may_be_larger_than_a_text() -> None:

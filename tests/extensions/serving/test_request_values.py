@@ -1,4 +1,4 @@
-"""Keys: guesses are slow, and a guesser stops nobody else."""
+"""Keys: wrong ones are answered late, and stop nobody who has a valid one."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ async def begun(keys: ApiKeys, address: str, key: str, number: int) -> list[asyn
     return tasks
 
 
-def test_many_wrong_keys_of_one_address_are_answered_late_and_then_not_looked_at(
+def test_many_wrong_keys_of_one_address_are_answered_late_and_a_valid_one_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(request_values, "_DELAY_SECONDS", 0.2)
@@ -43,13 +43,14 @@ def test_many_wrong_keys_of_one_address_are_answered_late_and_then_not_looked_at
         assert [await status_of(keys, "a", "wrong") for _ in range(5)] == [403] * 5
         guesses = await begun(keys, "a", "wrong", 20)
         assert [each.result() for each in guesses if each.done()] == [429] * 4
-        assert await status_of(keys, "a", "right") == 429
-        assert await status_of(keys, "b", "right") == 200
+        assert await status_of(keys, "a", "right") == 200
+        assert await status_of(keys, "b", "wrong") == 403
         # A client that does not wait for its answer gains nothing.
         for each in guesses:
             each.cancel()
-        assert await status_of(keys, "a", "right") == 429
-        while await status_of(keys, "a", "right") != 200:
+        assert await status_of(keys, "a", "wrong") == 429
+        assert await status_of(keys, "a", "right") == 200
+        while await status_of(keys, "a", "wrong") != 403:
             await asyncio.sleep(0.02)
 
     asyncio.run(clients())
@@ -74,6 +75,33 @@ def test_addresses_of_guessers_do_not_fill_the_memory(monkeypatch: pytest.Monkey
     keys = ApiKeys(["right"])
     asyncio.run(clients())
     assert len(keys._mistakes) <= 10
+
+
+def test_only_addresses_of_wrong_keys_are_remembered() -> None:
+    async def clients() -> None:
+        await status_of(keys, "a", "right")
+        await status_of(keys, "b", "")
+        await status_of(keys, "c", "wrong")
+
+    keys = ApiKeys(["right"])
+    asyncio.run(clients())
+    assert list(keys._mistakes) == ["c"]
+
+
+@pytest.mark.parametrize(("seconds", "remembered"), [(60.0, ["b", "c"]), (-1.0, ["c"])])
+def test_when_there_are_many_addresses_the_old_ones_are_forgotten_first(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, remembered: list[str]
+) -> None:
+    monkeypatch.setattr(request_values, "_MAX_ADDRESSES", 2)
+    monkeypatch.setattr(request_values, "_SECONDS_OF_MISTAKES", seconds)
+
+    async def clients() -> None:
+        for address in ("a", "b", "c"):
+            await status_of(keys, address, "wrong")
+
+    keys = ApiKeys(["right"])
+    asyncio.run(clients())
+    assert list(keys._mistakes) == remembered
 
 
 def test_short_keys_are_warned_of_and_not_shown(

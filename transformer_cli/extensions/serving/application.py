@@ -183,7 +183,7 @@ class RequestGuard:
 
 def error_response(path: str, refusal: RefusedRequest) -> JSONResponse:
     """An error in the form of the interface to which the path belongs."""
-    name = "message" if path.startswith("/v2/") else "error"
+    name = "message" if path.startswith(("/v2/", "/v3/")) else "error"
     return JSONResponse({name: refusal.message}, refusal.status, headers=refusal.headers)
 
 

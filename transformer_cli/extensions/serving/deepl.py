@@ -62,6 +62,8 @@ class ServedGlossary:
     languages: Direction
     terms: Glossary
     created_at: datetime
+    owner: bytes | None = None
+    """As of `ApiKeys.owner`: only its clients see it. None: all clients do."""
 
     def as_json(self) -> dict[str, Any]:
         """Its facts in the form of DeepL."""
@@ -188,6 +190,7 @@ _MAX_GLOSSARIES = 1000
 _MAX_TERMS = 100_000
 _MAX_TERMS_OF_ONE = 10_000
 _MAX_CHARACTERS_OF_TERMS = 10_000_000
+_MAX_CHARACTERS_OF_NAME = 1024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # DeepL's clients warn when the count comes near to the limit; this server has none.
 _NO_LIMIT = 10**12
@@ -258,7 +261,7 @@ class DeepLApi:
             raise bad_request("Value for 'split_sentences' not supported.")
         target = self._language(values, "target_lang")
         source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
-        terms = await self._terms(request, values.text("glossary_id"), source, target)
+        terms = await self._terms(request, values, source, target)
         sources = await self._service.source_languages(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
         handling = values.text("tag_handling")
@@ -302,7 +305,7 @@ class DeepLApi:
             raise bad_request("Value for 'output_format' not supported: it must be that of the file.")  # fmt: skip
         target = self._language(values, "target_lang")
         source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
-        terms = await self._terms(request, values.text("glossary_id"), source, target)
+        terms = await self._terms(request, values, source, target)
         sent = SentFile(
             values.text("filename") or file.name,
             file.data,
@@ -344,7 +347,7 @@ class DeepLApi:
             with self._service.counting_file():
                 return await self._files.translated(None, job, sent, progress)
         except Exception as error:
-            return refusal_of(error)
+            return _never_raised(refusal_of(error))
         finally:
             self._service.leave(job)
 
@@ -361,13 +364,16 @@ class DeepLApi:
 
     def _forget_documents(self) -> None:
         """Forget documents that are translated, when they are old or too many."""
-        now = time.monotonic()
         longest = KEPT_SECONDS + self._service.limits.file_deadline_seconds
-        while self._documents:
-            name, oldest = next(iter(self._documents.items()))
-            is_old = oldest.began_at + longest < now
-            if not oldest.work.done() or not (is_old or len(self._documents) > _MAX_DOCUMENTS):
+        last_forgotten = time.monotonic() - longest
+        num_too_many = len(self._documents) - _MAX_DOCUMENTS
+        forgotten: list[str] = []
+        for name, document in self._documents.items():
+            if document.began_at >= last_forgotten and len(forgotten) >= num_too_many:
                 break
+            if document.work.done():
+                forgotten.append(name)
+        for name in forgotten:
             del self._documents[name]
 
     async def languages(self, request: Request) -> JSONResponse:
@@ -399,9 +405,9 @@ class DeepLApi:
         return JSONResponse({"supported_languages": pairs})
 
     async def glossaries(self, request: Request) -> JSONResponse:
-        """GET /v2/glossaries: the glossaries with which the server was started, and those that clients have sent."""
-        await self._values(request)
-        return JSONResponse({"glossaries": [each.as_json() for each in self._all_glossaries()]})
+        """GET /v2/glossaries: the glossaries with which the server was started, and those that the client has sent."""
+        listed = self._glossaries_of(self._owner(request, await self._values(request)))
+        return JSONResponse({"glossaries": [each.as_json() for each in listed.values()]})
 
     async def create_glossary(self, request: Request) -> JSONResponse:
         """POST /v2/glossaries: a new glossary; it stays until the server ends."""
@@ -409,6 +415,11 @@ class DeepLApi:
         for name in ("name", "source_lang", "target_lang", "entries"):
             if not values.text(name):
                 raise bad_request(f"Parameter '{name}' not specified.")
+        given_name = values.text("name")
+        if len(given_name) > _MAX_CHARACTERS_OF_NAME:
+            raise bad_request(
+                f"Parameter 'name' has {len(given_name)} characters, but at most {_MAX_CHARACTERS_OF_NAME} are possible."
+            )
         entries_format = values.text("entries_format") or "tsv"
         if entries_format not in ("tsv", "csv"):
             raise bad_request("Value for 'entries_format' not supported; tsv and csv are.")
@@ -418,18 +429,19 @@ class DeepLApi:
         terms = sent_terms(values.text("entries"), entries_format)
         self._check_room(terms)
         unique = str(uuid.uuid4())
-        created = ServedGlossary(
-            unique, values.text("name")[:1024], languages, terms, datetime.now(UTC)
-        )
+        owner = self._owner(request, values)
+        created = ServedGlossary(unique, given_name, languages, terms, datetime.now(UTC), owner)
         # A term that the model cannot write is refused now, and not with each text.
-        await self._required_terms(request, created)
+        required = await self._made_ready(request, created)
+        # Others may have been stored in the meantime.
+        self._check_room(terms)
         self._sent_glossaries[unique] = created
+        self._required[unique] = required
         return JSONResponse(created.as_json(), 201)
 
     async def delete_glossary(self, request: Request) -> Response:
         """DELETE /v2/glossaries/ID: forget a glossary that a client has sent."""
-        await self._values(request)
-        found = self._glossary_named(request.path_params["name"])
+        found = await self._glossary_of_path(request)
         if found.unique in self._given_glossaries:
             raise bad_request("The server was started with this glossary, so it cannot be deleted.")
         del self._sent_glossaries[found.unique]
@@ -438,26 +450,22 @@ class DeepLApi:
 
     async def glossary(self, request: Request) -> JSONResponse:
         """GET /v2/glossaries/ID: one of them."""
-        await self._values(request)
-        return JSONResponse(self._glossary_named(request.path_params["name"]).as_json())
+        return JSONResponse((await self._glossary_of_path(request)).as_json())
 
     async def entries(self, request: Request) -> Response:
         """GET /v2/glossaries/ID/entries: its terms, one pair on each line, with a tab between them."""
-        await self._values(request)
-        found = self._glossary_named(request.path_params["name"])
+        found = await self._glossary_of_path(request)
         lines = (f"{entry.source}\t{entry.target}" for entry in found.terms.entries)
         return Response("\n".join(lines), media_type="text/tab-separated-values")
 
     async def glossaries_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries: the same as /v2/glossaries in the form of version 3."""
-        await self._values(request)
-        listed = [each.as_json_of_v3() for each in self._all_glossaries()]
-        return JSONResponse({"glossaries": listed})
+        listed = self._glossaries_of(self._owner(request, await self._values(request)))
+        return JSONResponse({"glossaries": [each.as_json_of_v3() for each in listed.values()]})
 
     async def glossary_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries/ID: one of them."""
-        await self._values(request)
-        return JSONResponse(self._glossary_named(request.path_params["name"]).as_json_of_v3())
+        return JSONResponse((await self._glossary_of_path(request)).as_json_of_v3())
 
     def _check_room(self, terms: Glossary) -> None:
         """Refuse a further glossary if those of clients would take too much memory."""
@@ -471,24 +479,31 @@ class DeepLApi:
         ):
             raise RefusedRequest(456, "Quota exceeded: delete a glossary.")
 
-    def _all_glossaries(self) -> list[ServedGlossary]:
-        return [*self._given_glossaries.values(), *self._sent_glossaries.values()]
+    def _glossaries_of(self, owner: bytes) -> Glossaries:
+        """The glossaries that a client may see: those of the server, and its own."""
+        own = {name: each for name, each in self._sent_glossaries.items() if each.owner == owner}
+        return {**self._given_glossaries, **own}
 
-    def _glossary_named(self, name: str) -> ServedGlossary:
+    async def _glossary_of_path(self, request: Request) -> ServedGlossary:
+        values = await self._values(request)
+        return self._glossary_named(request.path_params["name"], self._owner(request, values))
+
+    def _glossary_named(self, name: str, owner: bytes) -> ServedGlossary:
         found = self._given_glossaries.get(name) or self._sent_glossaries.get(name)
-        if found is None:
+        if found is None or found.owner not in (None, owner):
             raise RefusedRequest(404, "Glossary not found.")
         return found
 
     async def _values(self, request: Request, lists: frozenset[str] = frozenset()) -> RequestValues:
         """The parameters of a request that has a valid key."""
         values = await read_values(request, lists=lists)
-        key = key_in_header(request.headers.get("authorization", ""))
         message = "Authorization failed: the API key is missing or wrong."
-        await self._keys.check(
-            request, key or values.text("auth_key"), RefusedRequest(403, message)
-        )
+        await self._keys.check(request, _key(request, values), RefusedRequest(403, message))
         return values
+
+    def _owner(self, request: Request, values: RequestValues) -> bytes:
+        """To whom glossaries belong that come with this request."""
+        return self._keys.owner(_key(request, values))
 
     def _language(self, values: RequestValues, name: str) -> str:
         try:
@@ -499,12 +514,13 @@ class DeepLApi:
             raise bad_request(f"Value for '{name}' not supported.") from None
 
     async def _terms(
-        self, request: Request, name: str, source: str, target: str
+        self, request: Request, values: RequestValues, source: str, target: str
     ) -> RequiredTerms | None:
         """The terms of the glossary that a request names."""
+        name = values.text("glossary_id")
         if not name:
             return None
-        found = self._glossary_named(name)
+        found = self._glossary_named(name, self._owner(request, values))
         if source == AUTO:
             raise bad_request("Parameter 'source_lang' must be specified with 'glossary_id'.")
         if found.languages != (source, target):
@@ -513,17 +529,30 @@ class DeepLApi:
 
     async def _required_terms(self, request: Request, glossary: ServedGlossary) -> RequiredTerms:
         """The terms of a glossary for the model of its direction; made once, because a large glossary takes seconds."""
+        # Those of clients are made ready before they can be named.
         if glossary.unique not in self._required:
-            translator = self._service.direction(*glossary.languages).translator
-
-            def work(job: Job) -> RequiredTerms:
-                terms = translator.with_glossary(glossary.terms).pipeline.glossary
-                assert terms is not None
-                return terms
-
-            async with self._service.admitted() as job:
-                self._required[glossary.unique] = await self._service.run(request, job, work)
+            self._required[glossary.unique] = await self._made_ready(request, glossary)
         return self._required[glossary.unique]
+
+    async def _made_ready(self, request: Request, glossary: ServedGlossary) -> RequiredTerms:
+        translator = self._service.direction(*glossary.languages).translator
+
+        def work(job: Job) -> RequiredTerms:
+            terms = translator.with_glossary(glossary.terms).pipeline.glossary
+            assert terms is not None
+            return terms
+
+        async with self._service.admitted() as job:
+            return await self._service.run(request, job, work)
+
+
+def _key(request: Request, values: RequestValues) -> str:
+    return key_in_header(request.headers.get("authorization", "")) or values.text("auth_key")
+
+
+def _never_raised(refusal: RefusedRequest) -> RefusedRequest:
+    """The same refusal to keep for minutes; one that was raised keeps all frames of the work, and the upload in them."""
+    return RefusedRequest(refusal.status, refusal.message, headers=refusal.headers)
 
 
 def deepl_code(language: str) -> str:

@@ -6,6 +6,7 @@ import hmac
 import json
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_KEYS = 10_000
 _SHORT_KEY = 16
-# A person who mistypes a key does not wait; a program that guesses keys does.
+# A person who mistypes a key does not wait; a program with wrong keys does.
 _NUM_FREE_MISTAKES = 5
 _SECONDS_OF_MISTAKES = 60.0
 _DELAY_SECONDS = 1.0
@@ -52,7 +53,7 @@ class ApiKeys:
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         self._digests = [_digest(key) for key in keys]
-        self._mistakes: dict[str, _Mistakes] = {}
+        self._mistakes: OrderedDict[str, _Mistakes] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"ApiKeys({len(self._digests)} keys)"
@@ -68,34 +69,42 @@ class ApiKeys:
         # All keys are compared, so that the time does not say which of them is similar.
         return any([hmac.compare_digest(given, digest) for digest in self._digests])
 
+    def owner(self, key: str) -> bytes:
+        """To whom belongs what a client with this key leaves on the server; without keys all clients are the same."""
+        return _digest(key) if self._digests else b""
+
     async def check(self, connection: HTTPConnection, key: str, refusal: RefusedRequest) -> None:
         """Refuse a request that has no valid key, if the server needs keys; later, if its address has sent many wrong ones.
+
+        A valid key is never delayed: else one client with wrong keys would stop all others of its address.
 
         Raises:
             RefusedRequest: `refusal`; or 429, if many wrong keys of this address are being refused.
         """
-        if not self._digests:
+        if not self._digests or self.allow(key):
             return
+        if not key:
+            raise refusal
         mistakes = self._mistakes_of(connection.client.host if connection.client else "")
-        # Else a client could send the next guess without waiting for the answer.
         if mistakes.num_delayed >= _MAX_DELAYED:
             raise try_later(429, "Slowdown: too many wrong API keys")
-        if self.allow(key):
-            return
-        if key:
-            mistakes.num += 1
-            if mistakes.num > _NUM_FREE_MISTAKES:
-                mistakes.num_delayed += 1
-                asyncio.get_running_loop().call_later(_DELAY_SECONDS, mistakes.end_delay)
-                await asyncio.sleep(_DELAY_SECONDS)
+        mistakes.num += 1
+        if mistakes.num > _NUM_FREE_MISTAKES:
+            mistakes.num_delayed += 1
+            asyncio.get_running_loop().call_later(_DELAY_SECONDS, mistakes.end_delay)
+            await asyncio.sleep(_DELAY_SECONDS)
         raise refusal
 
     def _mistakes_of(self, address: str) -> _Mistakes:
+        """The mistakes of an address that has just made one."""
         now = time.monotonic()
+        # They stand in the order in which they are forgotten.
+        while self._mistakes and next(iter(self._mistakes.values())).forgotten_at < now:
+            self._mistakes.popitem(last=False)
         found = self._mistakes.get(address)
-        if found is None or found.forgotten_at < now:
+        if found is None:
             if len(self._mistakes) >= _MAX_ADDRESSES:
-                self._mistakes.clear()
+                self._mistakes.popitem(last=False)
             found = self._mistakes[address] = _Mistakes(now + _SECONDS_OF_MISTAKES)
         return found
 

@@ -304,8 +304,8 @@ class TranslationService:
         """
         working = asyncio.get_running_loop().run_in_executor(self._threads, work, job)
         leaving = asyncio.ensure_future(_disconnected(request))
+        waited: set[asyncio.Future[Any]] = {working, leaving}
         try:
-            waited: set[asyncio.Future[Any]] = {working, leaving}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
                 job.cancel()
@@ -319,6 +319,9 @@ class TranslationService:
             raise refusal_of(error) from error
         finally:
             leaving.cancel()
+            # An error holds this frame, which must not hold the error: else the data of the work would stay until
+            # the garbage collector comes.
+            del working, waited
 
 
 async def _disconnected(request: Request | None) -> None:
