@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,49 @@ def test_the_contracts_of_imports_hold() -> None:
         [*linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert finished.returncode == 0, finished.stdout
+
+
+def test_only_the_server_imports_packages_of_an_extra_when_it_is_imported() -> None:
+    """A command that needs no extra must run without it; tests have all extras, and would not see that one is missing."""
+    needed = _with_what_they_need("transformer-cli")
+    dists = packages_distributions()
+    offenders = []
+    for path in FILES:
+        if path.is_relative_to(PACKAGE / "extensions" / "serving"):
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                top = name.partition(".")[0]
+                if top in sys.stdlib_module_names or top == "transformer_cli":
+                    continue
+                if not {_plain(dist) for dist in dists.get(top, ())} & needed:
+                    offenders.append(f"{path.relative_to(PACKAGE)}:{node.lineno}: {name}")
+    assert offenders == []
+
+
+def _with_what_they_need(package: str) -> set[str]:
+    """The distributions that are installed with a package, and those that they need, without extras."""
+    found: set[str] = set()
+    waiting = [package]
+    while waiting:
+        name = _plain(waiting.pop())
+        if name in found:
+            continue
+        found.add(name)
+        with suppress(PackageNotFoundError):
+            waiting += [
+                match.group()
+                for one in requires(name) or []
+                if "extra ==" not in one and (match := re.match(r"[\w.-]+", one))
+            ]
+    return found
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
@@ -79,6 +78,8 @@ class HuggingFaceFormat:
     def write(
         self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
     ) -> None:
+        from safetensors.torch import save  # of the extra `export`: `tfm info` does without it
+
         assert quantization is None
         vocabularies = vocabulary_sizes(trained.source_tokenizer, trained.target_tokenizer)
         state = trained.model.state_dict()
