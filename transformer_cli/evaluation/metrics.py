@@ -447,7 +447,12 @@ def splitting_language(references: Lines, named: str | None) -> str | None:
 @cache
 def _warn_of_script(found: str, named: str | None) -> None:
     if named is None:
-        outcome = f"as no language is named, BLEU and TER split them as text in {name_of_language(found)} ({found})"
+        which = "BLEU and TER split" if _ter_splits(found) else "BLEU splits"
+        outcome = (
+            f"as no language is named, {which} them as text in {name_of_language(found)} ({found})"
+        )
+        if not _ter_splits(found):
+            outcome += "; for TER, all that stands between two spaces is one word"
     else:
         outcome = (
             f"for {named}, BLEU and TER still split them at spaces, so hardly anything can match"
@@ -486,8 +491,13 @@ def _bleu_tokenizer(language: str) -> str:
     return _BLEU_TOKENIZERS.get(language, "13a")
 
 
+def _ter_splits(language: str) -> bool:
+    """Whether TER splits text of a language without spaces: sacrebleu does so for Chinese and Japanese."""
+    return language == "ja" or _bleu_tokenizer(language) == "zh"
+
+
 def _ter(language: str) -> Metric:
-    is_asian = language == "ja" or _bleu_tokenizer(language) == "zh"
+    is_asian = _ter_splits(language)
     return TER(normalized=is_asian, asian_support=is_asian)
 
 

@@ -29,6 +29,18 @@ def test_a_clean_corpus_has_no_fault_and_exits_with_0(tfm: Tfm) -> None:
     assert json.loads(finished.text)["ruins_training"] is False
 
 
+def test_a_corpus_without_a_pair_is_refused_and_not_without_fault(tfm: Tfm) -> None:
+    (tfm.folder / "empty.tsv").write_text("", encoding="utf-8")
+    (tfm.folder / "my.yaml").write_text(
+        "name: my\ndata: {source: files, corpora: [{path: empty.tsv}]}\n"
+        "training: {max_steps: 1, batch_sentences: 4}\n"
+    )
+    finished = tfm("data", "check", "--config", "my.yaml")
+    assert finished.exit_code == 65, finished.talk
+    assert "no sentence pair in" in finished.talk
+    assert "empty.tsv" in finished.talk
+
+
 def mojibake(sides: Sides) -> None:
     for line in (30, 31, 32):
         sides[1][line] = "Perché è così".encode().decode("cp1252")

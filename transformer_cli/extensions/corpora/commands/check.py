@@ -66,6 +66,8 @@ def check_command(
     for report in reports:
         lines += _lines(report)
     show(facts, fitting(lines), as_json=as_json)
+    if empty := [report.part.name for report in reports if not report.num_pairs]:
+        raise DataError(f"no sentence pair in {', '.join(empty)}", hint="give files with text")
     if ruins:
         reasons = "; ".join(KINDS[kind].what for kind in dict.fromkeys(ruins))
         raise DataError(
