@@ -79,6 +79,23 @@ def test_spans_are_in_order_and_hold_no_line_break(text: str) -> None:
         place = span.end
 
 
+class CountedText(str):
+    """A text that counts how many of its characters are counted."""
+
+    num_counted = 0
+
+    def count(self, sign: str, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]
+        self.num_counted += len(self[start:end])
+        return super().count(sign, start, end)
+
+
+@pytest.mark.parametrize("closing", [")", ").", ")]"])
+def test_the_brackets_of_an_address_are_counted_once(closing: str) -> None:
+    text = CountedText("see http://a.b/c(d" + closing * 100)
+    assert found(text) == ["http://a.b/c(d)"]
+    assert text.num_counted <= 2 * len(text)
+
+
 @given(texts)
 def test_a_text_without_any_sign_of_a_span_has_none(text: str) -> None:
     assert find_spans(text) == list(spans_module._spans(text))

@@ -284,8 +284,11 @@ def _spans(text: str) -> Iterator[Span]:
 
 def _without_closing_marks(text: str, start: int, end: int) -> int:
     """The end of a URL or path without the punctuation after it; a bracket that it opens stays."""
+    num_opened, num_closed = text.count("(", start, end), text.count(")", start, end)
     while end > start + 1 and text[end - 1] in _CLOSING:
-        if text[end - 1] == ")" and text.count("(", start, end) >= text.count(")", start, end):
-            break
+        if text[end - 1] == ")":
+            if num_opened >= num_closed:
+                break
+            num_closed -= 1
         end -= 1
     return end

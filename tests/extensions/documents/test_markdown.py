@@ -174,3 +174,9 @@ def test_the_first_line_of_a_box_stays_a_line() -> None:
 def test_links_that_touch_are_texts_of_their_own() -> None:
     text = "[Home](a)[My garden](b)\n"
     assert translated(read_markdown(text.encode()), REVERSED) == "[HOME](a)[GARDEN MY](b)\n"
+
+
+def test_the_mark_of_a_footnote_holds_no_other_bracket() -> None:
+    source = "Uno[^[^a] due.\n"
+    [segment] = read_markdown(source.encode()).segments
+    assert [piece.raw for piece in segment.pieces if not isinstance(piece, str)] == ["[^a]"]

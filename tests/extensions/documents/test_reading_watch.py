@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,10 +12,13 @@ import pytest
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents import (
     format_named,
+    markdown,
     read_document,
     translate_document,
 )
+from transformer_cli.extensions.documents import html as html_module
 from transformer_cli.extensions.documents.formats import ReadingOptions, ReadingWatch, TooMuchText
+from transformer_cli.extensions.documents.subtitles import words_with_markup
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.text.sentences import Sentence
 
@@ -216,6 +220,88 @@ def test_the_work_grows_with_the_length_of_a_document_and_no_faster(case: str) -
         for count in (200, 800)
     )
     assert many < 6 * few
+
+
+CUE = "1\n00:00:01,000 --> 00:00:02,000\n"
+# What a regular expression could search again from each of its places; it holds the interpreter lock meanwhile.
+RUNS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "white space in a cue": ("srt", lambda count: f"{CUE}uno{' ' * count}due\n"),
+    "white space in a tag": ("html", lambda count: f"<p{' ' * count}>uno"),
+    "white space in a charset": ("html", lambda count: f"<meta charset={' ' * (count // 5)}>"),
+    "a formula that never ends": ("md", lambda count: f"uno $a{'=' * count}"),
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_a_long_run_of_one_sign_is_not_searched_again_from_each_of_its_places(case: str) -> None:
+    name, of_length = RUNS[case]
+    assert_no_square(lambda length: read(name, of_length(length), ReadingWatch()))
+
+
+def test_footnotes_that_never_end_are_not_searched_again_from_each_of_them() -> None:
+    assert_no_square(lambda length: list(markdown._MARKS.finditer("[^" * length)))
+
+
+def test_white_space_in_the_header_of_a_catalogue_is_not_searched_again() -> None:
+    def written(length: int) -> bytes:
+        header = f'msgid ""\nmsgstr ""\n"Language:{" " * length}"\n\n'
+        catalogue = read("po", f'{header}msgid "uno"\nmsgstr ""\n', ReadingWatch())
+        return translate_document(catalogue, Capitals()).data
+
+    assert b"UNO" in written(1)
+    assert_no_square(written)
+
+
+@pytest.mark.parametrize("language", ["it", "zh"])
+def test_white_space_behind_a_translation_is_not_searched_again_from_each_of_its_places(
+    language: str,
+) -> None:
+    assert_no_square(lambda length: words_with_markup(["uno" + " " * length], language))
+    words = words_with_markup([" uno  due ", "tre \n", " "], language)
+    assert [word.gap for word in words if word.gap] == [" ", "  ", " "]
+
+
+def assert_no_square(work: Callable[[int], Any]) -> None:
+    """Assert that eight times the length takes far less than 64 times as long."""
+
+    def seconds(length: int) -> float:
+        started_at = time.process_time()
+        work(length)
+        return time.process_time() - started_at
+
+    seconds(10)
+    few, many = (min(seconds(length) for _ in range(3)) for length in (2000, 16_000))
+    assert many < 24 * few + 0.001
+
+
+class CountedRun(list[Any]):
+    """A list that counts how many of its items are copied."""
+
+    num_copied = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        if isinstance(index, slice):
+            CountedRun.num_copied += len(found)
+        return found
+
+
+class CountedReader(html_module._Reader):
+    """A reader of HTML whose texts count what is copied of them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, CountedRun(value) if name == "_run" else value)
+
+
+def test_the_parts_before_a_link_of_a_menu_are_not_copied_for_each_link(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(html_module, "_Reader", CountedReader)
+    monkeypatch.setattr(CountedRun, "num_copied", 0)
+    num_links = 100
+    [segment] = read("html", "uno" + "|<b>2</b>" * num_links, ReadingWatch()).segments
+    assert len(segment.pieces) > 2 * num_links
+    assert CountedRun.num_copied < 20 * num_links
 
 
 def test_fields_that_never_end_are_looked_at_once() -> None:

@@ -9,6 +9,7 @@ import srt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.extensions.documents import subtitles as subtitles_module
 from transformer_cli.extensions.documents.formats import ReadingWatch
 from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.subtitles import (
@@ -270,3 +271,9 @@ def test_the_times_of_words_stay_in_order() -> None:
     found = done(read_vtt(text.encode()), REVERSED).data.decode()
     assert re.findall(r"<[\d:.]+>", found) == ["<00:01.000>", "<00:02.000>", "<00:03.000>"]
     assert "STATION" in found
+
+
+@given(st.text("a -\u2013\u2014\t\n\u00a0", max_size=8))
+def test_the_dash_at_the_end_of_a_cue_is_the_first_that_only_white_space_follows(text: str) -> None:
+    found = re.search(r"\s*(?:\s[-\u2013\u2014]|--|\u2014)\s*\Z", text)
+    assert subtitles_module._start_of_last_dash(text) == (found and found.start())

@@ -1,15 +1,17 @@
 """The CTranslate2 engine: the same hypotheses as PyTorch in greedy search, our scores, and PyTorch where needed."""
 
+import shutil
 from itertools import pairwise
+from pathlib import Path
 from typing import get_args
 
 import pytest
 import torch
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Engine, Request, SpecialIds, Term, TokenIds
+from transformer_cli.decoding import Engine, Glossary, Request, SpecialIds, Term, TokenIds
 from transformer_cli.decoding.engine import require_agreement
-from transformer_cli.decoding.loading import OTHER_ENGINES
+from transformer_cli.decoding.loading import OTHER_ENGINES, load_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.extensions.exchange.ctranslate2_engine import (
     CTranslate2Engine,
@@ -154,6 +156,18 @@ def test_pytorch_translates_what_has_terms(engines: Engines) -> None:
         assert engines.num_calls == 1
         assert found[:2] == engines.pytorch.translate(requests, options)
         assert all((9, 5) in pairwise(one.ids) for [one] in found[:2])
+
+
+@pytest.mark.long
+def test_a_term_stands_in_the_place_of_the_own_word_of_the_model(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(Path(__file__).parents[3] / "docs/run", tmp_path / "run"))
+    translator = load_translator(run, decoding=DecodingConfig(engine="ctranslate2"))
+    assert isinstance(translator.engine, CTranslate2Engine)
+    sentences = ["The train is late."]
+    [free] = translator.translate(sentences)
+    [found] = translator.with_glossary(Glossary.of({"train": "convoglio"})).translate(sentences)
+    assert "treno" in free.text
+    assert found.text == free.text.replace("treno", "convoglio")
 
 
 def test_likelihoods_and_next_tokens_are_those_of_pytorch(engines: Engines) -> None:

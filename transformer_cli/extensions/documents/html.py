@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from html import escape
+from itertools import islice
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
@@ -134,8 +135,9 @@ class Attribute(NamedTuple):
     """The quotation mark around it; empty if it has none."""
 
 
+# White space without a name behind it matches, too: otherwise each part of it would be tried again.
 _ATTRIBUTE = re.compile(
-    r"""[\s/]*+(?P<name>[^\s/>=][^\s/>=]*+)(?:\s*+=\s*+(?P<value>"[^"]*+"|'[^']*+'|[^\s>"']?[^\s>]*+))?"""
+    r"""[\s/]*+(?:(?P<name>[^\s/>=][^\s/>=]*+)(?:\s*+=\s*+(?P<value>"[^"]*+"|'[^']*+'|[^\s>"']?[^\s>]*+))?)?"""
 )
 _TAG_NAME = re.compile(r"<[^\s/>]+")
 
@@ -233,7 +235,7 @@ _BUTTONS = frozenset(["button", "reset", "submit"])
 _BEGINNING = 4096
 # The mark of a footnote, such as <sup><a href="#n1"><b>1</b></a></sup>, has fewer.
 _MOST_TOKENS_OF_MARK = 50
-_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+_CHARSET = re.compile(rb"""<meta[^>]+charset\s*+=\s*+["']?+\s*+([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
 
 def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
@@ -326,24 +328,22 @@ class _Reader:
         Two links are, and so are two other elements if a capital letter follows a small one. Parts of one word are not:
         <b>H</b><i>ello</i>.
         """
-        run = self._run
-        sign = run[-1].piece if run else None
-        if isinstance(sign, str) and sign in _BETWEEN_LINKS:
-            run = run[:-1]
+        sign = self._run[-1].piece if self._run else None
+        num_signs = int(isinstance(sign, str) and sign in _BETWEEN_LINKS)
         closed = set()
-        for part in reversed(run):
+        for part in islice(reversed(self._run), num_signs, None):
             if isinstance(part.piece, str) or part.piece.role is not Role.CLOSE:
                 break
             closed.add(part.name)
-        texts = (part.piece for part in run[-_FEW_TAGS:][::-1] if isinstance(part.piece, str))
-        before = next(texts, "")[-1:]
+        few = islice(reversed(self._run), num_signs, num_signs + _FEW_TAGS)
+        before = next((part.piece for part in few if isinstance(part.piece, str)), "")[-1:]
         if not closed or not before.isalnum():
             return False
         after = self._text_behind(index)[:1]
         if not after.isalnum():
             return False
         is_link = "a" in closed and self._tokens[index].name == "a"
-        return is_link or (run is self._run and before.islower() and after.isupper())
+        return is_link or (not num_signs and before.islower() and after.isupper())
 
     def _text_behind(self, index: int) -> str:
         """The text that follows a tag in the same block; empty if there is none before the next line break."""

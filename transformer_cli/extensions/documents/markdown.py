@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
 Lines = list[str]
 
-_FOOTNOTE = re.compile(r" {0,3}\[\^[^\]\s]+\]:[ \t]*")
+# Without another bracket in it: a text of brackets would be read to its end from each of them.
+_NOTE = r"\[\^[^\[\]\s]+\]"
+_FOOTNOTE = re.compile(rf" {{0,3}}{_NOTE}:[ \t]*")
 _DEFINITION = re.compile(r" {0,3}:[ \t]+(?=\S)")
 # A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
@@ -194,7 +196,7 @@ class InlineEvent(NamedTuple):
 
 
 # The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
-_MARKS = re.compile(r"\[\^[^\]\s]+\]:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)")
+_MARKS = re.compile(rf"{_NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)")
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -202,7 +204,7 @@ _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
 _EXTENSIONS = {
     "math": re.compile(
-        r"\$\$[^$]+\$\$|\$(?=\S)(?:[^\s$]+|[^$\n]*[\\^_={}+<>][^$\n]*)(?<=\S)\$(?!\d)"
+        r"\$\$[^$]+\$\$|\$(?=\S)(?:[^\s$]++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])[^$\n]++)(?<=\S)\$(?!\d)"
     ),
     "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+):(?!\w)"),
 }

@@ -20,7 +20,7 @@ from transformer_cli.text.languages import primary_language
 
 _CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
 _NUM_PLURALS = re.compile(r"nplurals\s*=\s*(\d+)")
-_LANGUAGE = re.compile(r'^"Language: *([^\\"\n]*)\\n"', re.MULTILINE)
+_LANGUAGE = re.compile(r'^"Language: *+([^\\"\n]*)\\n"', re.MULTILINE)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(".*")[ \t]*\Z')
 _CONTINUED = re.compile(r'[ \t]*(".*")[ \t]*\Z')

@@ -196,7 +196,8 @@ def words_with_markup(pieces: Sequence[Piece], language: str) -> list[Word]:
     gap = ""  # the white space before the next word
     for piece in pieces:
         if isinstance(piece, str):
-            for match in pattern.finditer(piece):
+            end = len(piece.rstrip())  # no word is searched from there on
+            for match in pattern.finditer(piece, 0, end):
                 text = match[0].lstrip()
                 gap += match[0][: len(match[0]) - len(text)]
                 if words and not gap and pattern is _WORD:
@@ -205,7 +206,7 @@ def words_with_markup(pieces: Sequence[Piece], language: str) -> list[Word]:
                 else:
                     words.append(Word((*waiting, text), gap))
                 waiting, gap = [], ""
-            gap += piece[len(piece.rstrip()) :]
+            gap += piece[end:]
         elif piece.role is Role.CLOSE and words and not waiting:
             words[-1] = Word((*words[-1].pieces, piece), words[-1].gap)
         else:
@@ -337,8 +338,6 @@ _TIME_OF_WORD = re.compile(r"<[\d:.]+>")
 _BREAK = re.compile(r"\\N")
 _VOICE = re.compile(r"<v[. ][^<>]*>")
 _DASH = re.compile(rf"[-\u2013\u2014][ \t]*|{_VOICE.pattern}")
-# A dash at the end of a cue: the sentence goes on, or is broken off.
-_LAST_DASH = re.compile(r"\s*(?:\s[-\u2013\u2014]|--|\u2014)\s*\Z")
 # The name of who speaks, in capitals, or the sign of news.
 _SPEAKER = re.compile(r"(?P<name>[^\W\d_][\w.' -]{0,30}):(?=\s|\Z)|>>")
 # Of a file in which fewer cues end with the mark of a sentence, a capital letter begins one.
@@ -538,7 +537,7 @@ def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, *, has_stops: bool
     if speaker and (speaker["name"] is None or speaker["name"].isupper()):
         return False
     letters = shown.lstrip("-\u2013\u2014.\u2026\"'([{ \t")
-    if _DASH.match(shown) and not (_LAST_DASH.search(before) and letters[:1].islower()):
+    if _DASH.match(shown) and not (_start_of_last_dash(before) is not None and letters[:1].islower()):  # fmt: skip
         return False
     if before.isupper() and not shown.isupper() and letters[:1].isupper():
         return False  # a title
@@ -547,13 +546,28 @@ def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, *, has_stops: bool
     return has_stops or not letters[:1].isupper()
 
 
+def _start_of_last_dash(text: str) -> int | None:
+    """Where the dash at the end of a cue begins, with the white space before it: the sentence goes on, or is broken off.
+
+    A regular expression would look at each white space of a long run, and search from there to its end.
+    """
+    shown = text.rstrip()
+    if shown.endswith("--"):
+        before = shown[:-2]
+    elif shown.endswith("\u2014") or (shown.endswith(("-", "\u2013")) and shown[-2:-1].isspace()):
+        before = shown[:-1]
+    else:
+        return None
+    return len(before.rstrip())
+
+
 def _member(cue: Cue, place: tuple[int, int], text: str, is_srt: bool, *, is_line: bool) -> _Member:
     """A text of a cue, without the markup around the whole of it, and without the dashes at its ends."""
     start, end = place
     dash = _DASH.match(text, start, end)
     core_start = dash.end() if dash else start
-    last_dash = _LAST_DASH.search(text[core_start:end])
-    core_end = core_start + last_dash.start() if last_dash else end
+    last_dash = _start_of_last_dash(text[core_start:end])
+    core_end = end if last_dash is None else core_start + last_dash
     parts = list(_parts(text, core_start, core_end, is_srt))
     inner = _nested(parts[slice(*_core(parts))])
     before = text[start : inner[0].start] if inner else text[start:end]
