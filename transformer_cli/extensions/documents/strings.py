@@ -33,11 +33,14 @@ _IDENTIFIER = re.compile(
     [A-Za-z][\w-]*[_.\d][\w.-]*                             # en_US, menu.open, item-2
   | [a-z]+[A-Z]\w*                                          # camelCase
   | [a-z]{2,3}-[A-Z](?:[A-Z]|[a-z]{3}(?:-[A-Z]{2})?)          # de-DE, zh-Hans, zh-Hans-CN
-  | :[A-Za-z_]\w+[?!]?                                       # a symbol of Ruby
+  | :[A-Za-z_][\w.]+[?!]?                                    # a symbol of Ruby, :car.form.open
   | (?:text|image|audio|video|font|application|multipart|message|model)/[\w.+*-]+   # text/html
   | (?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)/[\w/+-]+   # Europe/Rome
   | (?:[\w@.-]+/)+[\w.-]*\.\w+                              # app/models/car.rb
   | [0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}     # a UUID
+  | --?[A-Za-z][\w-]*(?:[=:]\S*)?                            # an option of a command: --share=network
+  | (?=[^/]*/)(?![^\W\d_]+(?:/[^\W\d_]+)+[.!?:]*\Z)[!-;=-~]+   # a path or its pattern, but not "and/or"
+  | (?=[^*]*\*)(?!\*+[^*]+\*+[.:]?\Z|[A-Z][a-z]*\*:?\Z)[!-;=-~]+   # *.txt, but not *bold* and "Name*"
   | v?\d+(?:\.\d+)+-\w+                                      # 1.2.3-beta
   | true | false | null
   | \#[0-9A-Fa-f]{3,8}                                      # a colour
