@@ -14,7 +14,11 @@ from transformer_cli.extensions.documents.segments import (
     has_letter,
     spliced,
 )
-from transformer_cli.extensions.documents.strings import string_of, tagged_segment
+from transformer_cli.extensions.documents.strings import (
+    string_of,
+    tagged_segment,
+    with_specifications,
+)
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
 
@@ -51,6 +55,14 @@ class _Message:
     fields: dict[str, _Field] = field(default_factory=dict)
     flags: tuple[int, int] | None = None
     """Where the line of its flags stands, without its line end."""
+
+    def has_specifications(self, text: str) -> bool:
+        """Whether a flag such as c-format says that %s is a placeholder, also directly before a letter."""
+        flags = re.split(r"[#,\s]+", text[slice(*self.flags)]) if self.flags else []
+        return any(
+            flag.endswith("-format") and not flag.startswith("no-") and "brace" not in flag
+            for flag in flags
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +128,8 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
             source = singular if is_singular or plural is None else plural.text
             if has_letter(source):
                 segment = tagged_segment(source, f"line {message.line}")
+                if message.has_specifications(content.text):
+                    segment = with_specifications(segment)
                 slots.append(_Slot(message, found, options.watch.counted(segment)))
     return Catalogue(content, tuple(slots))
 
