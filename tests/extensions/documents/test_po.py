@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.po import read_po
 from transformer_cli.extensions.documents.translation import COPIED, translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText
@@ -179,3 +180,35 @@ def test_a_text_whose_specifications_are_lost_stays_and_is_named() -> None:
 def test_a_per_cent_sign_behind_a_number_is_no_specification() -> None:
     found = done(read_po(b'msgid "a 50 %discount"\nmsgstr ""\n'))
     assert entries(found.data)["a 50 %discount"].msgstr == "A 50 %DISCOUNT"
+
+
+TEMPLATE = r"""msgid ""
+msgstr ""
+"Language: \n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"
+
+msgid "a car"
+msgstr ""
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ("it", "nplurals=2; plural=(n != 1);"),
+        ("ja", "nplurals=1; plural=0;"),
+        ("pt-BR", "nplurals=2; plural=(n > 1);"),
+    ],
+)
+def test_a_template_gets_the_plural_rule_of_its_new_language(target: str, wanted: str) -> None:
+    words = WordByWord(str.upper, languages=Direction("en", target))
+    assert f'"Plural-Forms: {wanted}\\n"' in done(read_po(TEMPLATE.encode()), words).data.decode()
+
+
+def test_a_plural_rule_that_is_not_known_is_to_be_filled_in_by_a_person(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    words = WordByWord(str.upper, languages=Direction("en", "tlh"))
+    assert "plural=EXPRESSION;" in done(read_po(TEMPLATE.encode()), words).data.decode()
+    assert "fill in Plural-Forms" in caplog.text

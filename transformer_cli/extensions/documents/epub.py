@@ -112,9 +112,18 @@ def _language_edit(package: XmlText, element: Element) -> Edit:
 
 
 def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
+    of_pages = {
+        label.start
+        for target in contents.root.walk()
+        if target.local == "pageTarget"
+        for label in target.elements
+    }
     slots = [
         slot
-        for element in contents.root.walk()
+        for parent in contents.root.walk()
+        # The text of docAuthor is a name, and that of pageTarget the number of a page.
+        if parent.local in ("docTitle", "navLabel") and parent.start not in of_pages
+        for element in parent.elements
         if element.local == "text"
         for slot in _slots_of(contents, element, "table of contents", watch)
     ]

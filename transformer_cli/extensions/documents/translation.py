@@ -31,7 +31,7 @@ from transformer_cli.extensions.documents.translator import (
     TextTranslator,
     links_by_position,
 )
-from transformer_cli.text.layout import SPECIFICATION, TOUCHING_SPECIFICATION, find_spans
+from transformer_cli.text.layout import SPECIFICATION, TOUCHING_SPECIFICATION, find_spans, masked
 from transformer_cli.text.sentences import Sentence, gap_between
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
@@ -240,7 +240,7 @@ def translate_document(
         translations.append(each.translation(checked, translator.languages))
     return TranslatedDocument(
         document.write(translations, translator.languages),
-        num_segments=sum(bool(each.parts) for each in segments),
+        num_segments=sum(each.has_words for each in segments),
         doubts=tuple(
             Doubt(each.segment.place, doubt, each.shown)
             for each, translation in zip(segments, translations, strict=True)
@@ -295,6 +295,12 @@ class _SegmentInWork:
             gap += line[len(text) :]
             place += len(line) - len(text)
         return cls(segment, inline, tuple(parts), gap)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether it has letters outside of protected spans, such as {name}."""
+        texts = (_without_labels(part.asked.text, self.inline) for part in self.parts)
+        return any(has_letter(masked(text, find_spans(text), " ")) for text in texts)
 
     @property
     def shown(self) -> str:
