@@ -265,7 +265,7 @@ class _Reader:
         self._tokens = list(watch.over(html_tokens(text)))
         self._run: list[InlinePart] = []
         self._sentence = SentenceInWork()
-        self._ends = _ends_of_elements(self._tokens)
+        self._ends = ends_of_elements(self._tokens)
         self._lines = LineNumbers(text)
         self._language: str | None = None
         index = 0
@@ -474,7 +474,7 @@ def _language_of(given: Attribute, languages: Direction) -> str:
     return f"{given.quote}{languages.target}{given.quote}"
 
 
-def _ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
+def ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
     """For the index of each start tag with an end tag, the index behind its end tag."""
     opened: dict[str, list[int]] = {}
     ends = {}

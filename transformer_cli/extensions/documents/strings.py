@@ -8,7 +8,9 @@ from itertools import count
 
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
+    CODE,
     TokenKind,
+    ends_of_elements,
     html_tokens,
     is_inline_element,
 )
@@ -289,9 +291,19 @@ def with_specifications(segment: Segment) -> Segment:
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
-    end_of_link = -1
-    for token in html_tokens(text):
+    end_of_link = end_of_code = -1
+    tokens = list(html_tokens(text))
+    ends = ends_of_elements(tokens) if any(token.name in CODE for token in tokens) else {}
+    for index, token in enumerate(tokens):
+        if token.start < end_of_code:
+            continue
         raw = text[token.start : token.end]
+        if token.name in CODE and token.kind is TokenKind.START and index in ends:
+            end_of_code = tokens[ends[index] - 1].end
+            has_text = True
+            code = Markup(Role.WORD, token.start, text[token.start : end_of_code])
+            yield InlinePart(code, token.start, end_of_code)
+            continue
         if token.name == "a" and token.kind is TokenKind.START and token.start == end_of_link:
             yield InlinePart(DIVISION, token.start, token.start)  # the links of a menu
         if token.name == "a" and token.kind is TokenKind.END:
