@@ -65,6 +65,12 @@ def test_names_of_authors_and_numbers_of_pages_stay_in_the_table_of_contents() -
     assert after == wanted
 
 
+def test_a_chapter_without_a_language_is_in_that_of_its_book() -> None:
+    page = '<html><body><p>Good day</p><p lang="de">Guten Tag</p></body></html>'
+    after = unpacked(done(read_epub(book(**{"OEBPS__text__one.xhtml": page}))).data)
+    assert after["OEBPS/text/one.xhtml"] == page.replace("Good day", "GOOD DAY")
+
+
 def test_equal_translations_keep_every_byte() -> None:
     data = book(**{"OEBPS__book.opf": OPF.replace("en-GB", "en")})
     assert done(read_epub(data), Identity()).data == data

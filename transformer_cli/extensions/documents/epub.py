@@ -1,6 +1,7 @@
 """EPUB, electronic books: their chapters and their table of contents."""
 
 import posixpath
+from dataclasses import replace
 from urllib.parse import unquote
 
 from transformer_cli.config.data import Direction
@@ -47,11 +48,12 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         raise DataError(f"the EPUB file has no part {book}, which its {_CONTAINER} names")
     package = xml(book)
     parts: dict[str, Document] = {book: _package(package, options.watch)}
+    of_chapters = replace(options, language=_language_of(package) or options.language)
     for name, kind in _items(package, posixpath.dirname(book)):
         if name in parts:
             continue
         if name in names and kind == _CHAPTER:
-            parts[name] = read_html(read_part(archive, name, options.limits), options)
+            parts[name] = read_html(read_part(archive, name, options.limits), of_chapters)
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
     return ZipDocument(data, parts)
@@ -98,6 +100,17 @@ def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
         elif element.local == "language":
             edits.append(_language_edit(package, element))
     return SplicedDocument(package.content, tuple(slots), tuple(edits))
+
+
+def _language_of(package: XmlText) -> str:
+    """The first language that the book names; empty if it names none, or that it has several or none."""
+    languages = (
+        package.whole_text(element).strip()
+        for element in package.root.walk()
+        if element.local == "language"
+    )
+    found = next(languages, "")
+    return "" if found.lower() in ("und", "mul", "zxx") else found
 
 
 def _language_edit(package: XmlText, element: Element) -> Edit:

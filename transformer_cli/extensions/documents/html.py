@@ -245,7 +245,7 @@ def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     charset = _CHARSET.search(data[:_BEGINNING])
     named = charset[1].decode("ascii") if charset else declared_encoding(data)
     content = decoded(data, named, given=options.encoding, is_markup=True)
-    reader = _Reader(content.text, options.watch)
+    reader = _Reader(content.text, options.watch, options.language)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 
 
@@ -257,7 +257,7 @@ def is_inline_element(name: str) -> bool:
 class _Reader:
     """Reads an HTML text once, from the beginning to the end."""
 
-    def __init__(self, text: str, watch: ReadingWatch) -> None:
+    def __init__(self, text: str, watch: ReadingWatch, language: str | None) -> None:
         self.slots: list[Slot] = []
         self.edits: list[Edit] = []
         self._text = text
@@ -267,7 +267,7 @@ class _Reader:
         self._sentence = SentenceInWork()
         self._ends = ends_of_elements(self._tokens)
         self._lines = LineNumbers(text)
-        self._language: str | None = None
+        self._language = None if language is None else primary_language(language)
         index = 0
         while index < len(self._tokens):
             watch.check()
