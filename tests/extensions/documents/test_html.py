@@ -219,6 +219,11 @@ def test_a_text_in_another_language_than_that_of_the_model_stays_in_a_page_witho
     )
 
 
+def test_attributes_of_an_element_in_another_language_stay_with_it() -> None:
+    page = '<html lang="de"><p lang="en" title="Good day">Good day</p><p title="Guten Tag"></p>'
+    assert upper(page) == page.replace("Guten Tag", "GUTEN TAG")
+
+
 def test_the_language_of_a_page_counts_more_than_that_of_the_model() -> None:
     page = '<html lang="de"><p>Guten <i lang="de-AT">Tag</i></p></html>'
     found = translated(read_html(page.encode(), ReadingOptions(language="en")))

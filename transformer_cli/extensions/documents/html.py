@@ -294,7 +294,7 @@ class _Reader:
     def _read_start(self, index: int, raw: str) -> int:
         token, of_tag = self._tokens[index], attributes(raw)
         role = self._untranslated_role(token, of_tag)
-        if role is not None and not _is_kept(of_tag):
+        if role is not None and not _is_kept(of_tag) and not self._is_foreign(token.name, of_tag):
             self._read_attributes(token, of_tag)
         elif role is None and self._is_mark(index):
             role = Role.POINT
@@ -375,9 +375,7 @@ class _Reader:
             return None
         if token.name in _INVISIBLE or self._is_empty_and_unknown(token):
             return Role.POINT
-        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
-        language = values.get("lang", values.get("xml:lang"))
-        is_kept = _is_kept(of_tag) or self._is_foreign(token.name, language)
+        is_kept = _is_kept(of_tag) or self._is_foreign(token.name, of_tag)
         if token.name in CODE or (is_kept and token.name in _INLINE):
             return Role.WORD
         return Role.OPEN if is_kept or token.name in _CODE_BLOCKS else None
@@ -390,8 +388,10 @@ class _Reader:
         is_empty = self._text[token.end : place].lower() == ending and self._text[place : place + 1] in ("", ">", " ")  # fmt: skip
         return is_empty and not is_known
 
-    def _is_foreign(self, name: str, language: str | None) -> bool:
+    def _is_foreign(self, name: str, of_tag: list[Attribute]) -> bool:
         """Whether an element names another language than the page."""
+        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
+        language = values.get("lang", values.get("xml:lang"))
         if not language:
             return False
         if name == "html":
