@@ -155,6 +155,14 @@ _NO_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
 # Between a number and its unit or the next three digits: the plain, no-break, narrow no-break and thin space.
 _SPACE = r"\u00a0\u202f\u2009"
+# What stands behind the per cent sign of printf, such as s or .2f.
+_SPECIFICATION = (
+    r"[#0+-]{0,3}(?:\*|\d{0,9})(?:\.(?:\*|\d{1,9}))?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@]"
+)
+SPECIFICATION = re.compile(rf"(?<![\d%])(?<!\d[ {_SPACE}])%{_SPECIFICATION}")
+"""A specification of printf, or the beginning of a word behind a per cent sign, but not the sign behind a number."""
+TOUCHING_SPECIFICATION = re.compile(rf"(?<!%)%{_SPECIFICATION}(?=[A-Za-z])")
+"""A specification of printf directly before a letter, or the beginning of a word behind a per cent sign."""
 _PATTERNS = {
     # A line end or another character that is written as in a program: \n, \u00e9.
     "escape": r"(?<![\\\w:])\\(?:[nrt](?![a-z])|u[0-9A-Fa-f]{4}(?![0-9A-Fa-f])|x[0-9A-Fa-f]{2}(?![0-9A-Fa-f]))",
@@ -179,7 +187,8 @@ _PATTERNS = {
         rf"|<%[^<>%{_NO_CONTROL}]{{1,200}}%>"  # <%= name %>
         rf"|%\([^()%{_NO_CONTROL}]{{1,99}}\)[#0+-]{{0,3}}\d{{0,9}}(?:\.\d{{1,9}})?[A-Za-z]"  # %(x)d, %(a.b)s
         r"|(?<![\w%])%%?[A-Za-z_][\w.-]{0,98}%%?(?!\w)"  # %name%, %%name%%
-        r"|(?<![\d%])%(?:\d{1,3}\$)?[#0+-]{0,3}(?:\*|\d{0,9})(?:\.(?:\*|\d{1,9}))?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@](?![A-Za-z])"
+        rf"|(?<!%)%\d{{1,3}}\${_SPECIFICATION}"  # %1$s, also directly before a letter
+        rf"|(?<![\d%])%{_SPECIFICATION}(?![A-Za-z])"
         r"|(?<![\d%])%(?:L?\d{1,2}(?![\d%])|L?n(?![A-Za-z]))"  # %1, %n of Qt
         r"|(?<![\d%])%%(?!%)"
         r"|(?<!\w)@?__[A-Za-z0-9](?:[\w.-]{0,97}[A-Za-z0-9])?__(?!\w)"  # __name__, @__name__

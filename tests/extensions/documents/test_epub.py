@@ -52,6 +52,25 @@ def test_a_translated_book_names_its_language_and_is_xml_everywhere() -> None:
     read_epub(done(read_epub(book()), words).data)
 
 
+def test_names_of_authors_and_numbers_of_pages_stay_in_the_table_of_contents() -> None:
+    ncx = (
+        "<ncx><docTitle><text>A book</text></docTitle><docAuthor><text>Green, Ann</text></docAuthor>"
+        "<navMap><navPoint><navLabel><text>One</text></navLabel></navPoint></navMap>"
+        "<pageList><navLabel><text>Pages</text></navLabel><pageTarget><navLabel><text>xii</text></navLabel></pageTarget></pageList></ncx>"
+    )
+    after = unpacked(done(read_epub(book(**{"OEBPS__toc.ncx": ncx}))).data)["OEBPS/toc.ncx"]
+    wanted = ncx
+    for text in ("A book", "One", "Pages"):
+        wanted = wanted.replace(f">{text}<", f">{text.upper()}<")
+    assert after == wanted
+
+
+def test_a_chapter_without_a_language_is_in_that_of_its_book() -> None:
+    page = '<html><body><p>Good day</p><p lang="de">Guten Tag</p></body></html>'
+    after = unpacked(done(read_epub(book(**{"OEBPS__text__one.xhtml": page}))).data)
+    assert after["OEBPS/text/one.xhtml"] == page.replace("Good day", "GOOD DAY")
+
+
 def test_equal_translations_keep_every_byte() -> None:
     data = book(**{"OEBPS__book.opf": OPF.replace("en-GB", "en")})
     assert done(read_epub(data), Identity()).data == data

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.translation import NOT_TEXT, translate_document
@@ -206,6 +207,27 @@ def test_a_link_without_words_is_not_emptied() -> None:
     assert upper('dog <a href="#one">1</a> cat') == 'DOG <a href="#one">1</a> CAT'
     assert reverse('dog<a href="#one">1</a> cat') == 'CAT DOG<a href="#one">1</a>'
     assert reverse('dog <a href="#one">1</a> cat') == 'CAT <a href="#one">1</a> DOG'
+
+
+def test_a_text_in_another_language_than_that_of_the_model_stays_in_a_page_without_a_language() -> (
+    None
+):
+    page = '<p>They say <span lang="de">guten Tag</span> here.</p><p lang="de">Guten Tag</p><p lang="en-US">Good day</p>'
+    found = translated(read_html(page.encode(), ReadingOptions(language="en")))
+    assert found == (
+        '<p>THEY SAY <span lang="de">guten Tag</span> HERE.</p><p lang="de">Guten Tag</p><p lang="it">GOOD DAY</p>'
+    )
+
+
+def test_attributes_of_an_element_in_another_language_stay_with_it() -> None:
+    page = '<html lang="de"><p lang="en" title="Good day">Good day</p><p title="Guten Tag"></p>'
+    assert upper(page) == page.replace("Guten Tag", "GUTEN TAG")
+
+
+def test_the_language_of_a_page_counts_more_than_that_of_the_model() -> None:
+    page = '<html lang="de"><p>Guten <i lang="de-AT">Tag</i></p></html>'
+    found = translated(read_html(page.encode(), ReadingOptions(language="en")))
+    assert '<p>GUTEN <i lang="de-AT">TAG</i></p>' in found
 
 
 def test_xhtml_names_languages_with_a_prefix() -> None:

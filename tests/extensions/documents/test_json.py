@@ -152,6 +152,13 @@ def test_links_of_html_that_touch_are_not_one_word() -> None:
     assert translated(read_json(text.encode())) == '{"a": "<a>HOME</a><a>MY GARDEN</a>"}'
 
 
+def test_code_stays_whole_among_other_tags() -> None:
+    text = '{"b": "Open <code>%s now</code> and <b>the car</b> <kbd>Enter</kbd> now."}'
+    assert translated(read_json(text.encode()), REVERSED) == (
+        '{"b": "NOW. <kbd>Enter</kbd> <b>CAR THE</b> AND <code>%s now</code> OPEN"}'
+    )
+
+
 def test_a_number_of_thousands_of_digits_stays() -> None:
     text = f'{{"a": {"9" * 5000}, "b": 1e999, "c": "the house"}}'
     assert translated(read_json(text.encode())) == text.replace("the house", "THE HOUSE")

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.po import read_po
-from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.translation import COPIED, translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText
 from transformer_cli.process.errors import DataError
 
@@ -152,3 +153,62 @@ def test_names_in_many_styles_stay(name: str) -> None:
     escaped = name.replace('"', '\\"')
     text = f'msgid "the {escaped} is old"\nmsgstr ""\n'
     assert f'msgstr "THE {escaped} IS OLD"' in translated(read_po(text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("See the %sdog today.", "SEE THE %sDOG TODAY."),
+        ("%sbook%s", "%sBOOK%s"),
+        ("%dbooks and %dm high", "%dBOOKS AND %dM HIGH"),
+        ("%1$sthe house%2$s", "%1$sTHE HOUSE%2$s"),
+    ],
+)
+def test_a_specification_that_touches_a_word_stays_where_a_flag_says_that_it_is_one(
+    text: str, wanted: str
+) -> None:
+    catalogue = f'msgid ""\nmsgstr ""\n\n#, c-format\nmsgid "{text}"\nmsgstr ""\n'
+    assert entries(done(read_po(catalogue.encode())).data)[text].msgstr == wanted
+
+
+def test_a_text_whose_specifications_are_lost_stays_and_is_named() -> None:
+    found = done(read_po(b'msgid "See the %sdog today."\nmsgstr ""\n'))
+    assert entries(found.data)["See the %sdog today."].msgstr == ""
+    assert [doubt.reason for doubt in found.doubts] == [COPIED]
+
+
+def test_a_per_cent_sign_behind_a_number_is_no_specification() -> None:
+    found = done(read_po(b'msgid "a 50 %discount"\nmsgstr ""\n'))
+    assert entries(found.data)["a 50 %discount"].msgstr == "A 50 %DISCOUNT"
+
+
+TEMPLATE = r"""msgid ""
+msgstr ""
+"Language: \n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"
+
+msgid "a car"
+msgstr ""
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ("it", "nplurals=2; plural=(n != 1);"),
+        ("ja", "nplurals=1; plural=0;"),
+        ("pt-BR", "nplurals=2; plural=(n > 1);"),
+    ],
+)
+def test_a_template_gets_the_plural_rule_of_its_new_language(target: str, wanted: str) -> None:
+    words = WordByWord(str.upper, languages=Direction("en", target))
+    assert f'"Plural-Forms: {wanted}\\n"' in done(read_po(TEMPLATE.encode()), words).data.decode()
+
+
+def test_a_plural_rule_that_is_not_known_is_to_be_filled_in_by_a_person(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    words = WordByWord(str.upper, languages=Direction("en", "tlh"))
+    assert "plural=EXPRESSION;" in done(read_po(TEMPLATE.encode()), words).data.decode()
+    assert "fill in Plural-Forms" in caplog.text

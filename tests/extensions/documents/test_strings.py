@@ -31,6 +31,9 @@ def test_a_pattern_chooses_paths(path: Path, pattern: str, wanted: bool) -> None
         ("de-DE", False), ("zh-Hans", False), ("text/html", False), ("Europe/Rome", False), ("app/models/car.rb", False),
         (":year", False), ("rgba(0, 0, 0, .5)", False), ("#a0ff00", False), ("1.5rem", False), ("1.2.3-beta", False),
         ("123e4567-e89b-12d3-a456-426614174000", False), ("and/or", True), ("text / html", True), ("en", True), (":smile: now", True),
+        (":thredded.form.create_btn", False), ("--share=network", False), ("-Wall", False), ("- share it", True),
+        ("xdg-run/gvfs", False), ("$HOME/bin", False), ("/app/lib/*.so", False), ("*.la", False), ("lib*", False),
+        ("*bold*", True), ("Name*", True), ("<b>Open</b>", True), ("Yes/No?", True), ("\u958b/\u95dc", True),
         ("item-2", False), ("camelCase", False), ("12", False), ("", False), ("e-mail", True), ("Wi-Fi", True),
     ],
 )  # fmt: skip

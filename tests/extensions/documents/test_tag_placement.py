@@ -218,3 +218,25 @@ def test_a_range_does_not_begin_or_end_with_white_space() -> None:
     found = placed("for <b>the cars \u2026</b>: now", "adesso \u2026: macchine le per", "0-4 1-3 2-2 3-1 4-0")  # fmt: skip
     assert "<b> " not in found
     assert " </b>" not in found
+
+
+def test_no_range_begins_or_ends_inside_a_protected_part() -> None:
+    """Whatever the attention says: words of the range are linked to each part of a tag that is text."""
+    opening, closing = Markup(Role.OPEN, 1, "[b]"), Markup(Role.CLOSE, 1, "[/b]")
+    source = Segment(("Open <var x> and ", opening, "the car", closing, " now."), "here")
+    inline = InlineText.of(source)
+    target = "Apri <var x> e ora."
+    words = _extents(target)
+    for first in words:
+        for last in words:
+            links = [LinkedWords((17, 20), first), LinkedWords((21, 24), last)]
+            text = shown(place_markup(inline, target, links).pieces)
+            assert "<var x>" in text, (first, last)
+
+
+def test_a_range_around_one_protected_part_stays_around_it() -> None:
+    text = "See <a>https://example.org</a> and <b>the house</b>."
+    target = "Vedi https://example.org e la casa."
+    assert placed(text, target, "0-0 1-0 2-2 3-1 4-4") == (
+        "Vedi <a>https://example.org</a> e la <b>casa</b>."
+    )

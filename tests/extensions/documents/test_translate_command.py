@@ -85,6 +85,15 @@ def test_a_page_is_written_with_its_markup_and_counted(caplog: pytest.LogCapture
 
 
 @pytest.mark.usefixtures("of_words")
+def test_a_part_in_another_language_than_that_of_the_model_stays() -> None:
+    Path("page.html").write_text('<p>uno due</p><p lang="de">uno due</p>')
+    translate("page.html", "pagina.html")
+    found = Path("pagina.html").read_text()
+    assert found.endswith('<p lang="de">uno due</p>')
+    assert not found.startswith("<p>uno due</p>")
+
+
+@pytest.mark.usefixtures("of_words")
 def test_the_output_may_be_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     translate("page.html", None)
     assert capfdbinary.readouterr().out.startswith(b'<html lang="it"><p>')

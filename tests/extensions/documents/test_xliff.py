@@ -25,6 +25,12 @@ def unit(source: str, target: str = "", attributes: str = "") -> str:
     return f'<trans-unit id="1"{attributes}><source>{source}</source>{target}</trans-unit>'
 
 
+def test_another_version_is_to_be_saved_as_the_one_that_is_read() -> None:
+    with pytest.raises(DataError) as caught:
+        read_xliff(b'<xliff version="2.0"/>')
+    assert "save it as XLIFF 1.2" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize(
     ("given_unit", "target"),
     [

@@ -1,6 +1,7 @@
 """EPUB, electronic books: their chapters and their table of contents."""
 
 import posixpath
+from dataclasses import replace
 from urllib.parse import unquote
 
 from transformer_cli.config.data import Direction
@@ -47,11 +48,12 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         raise DataError(f"the EPUB file has no part {book}, which its {_CONTAINER} names")
     package = xml(book)
     parts: dict[str, Document] = {book: _package(package, options.watch)}
+    of_chapters = replace(options, language=_language_of(package) or options.language)
     for name, kind in _items(package, posixpath.dirname(book)):
         if name in parts:
             continue
         if name in names and kind == _CHAPTER:
-            parts[name] = read_html(read_part(archive, name, options.limits), options)
+            parts[name] = read_html(read_part(archive, name, options.limits), of_chapters)
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
     return ZipDocument(data, parts)
@@ -100,6 +102,17 @@ def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
     return SplicedDocument(package.content, tuple(slots), tuple(edits))
 
 
+def _language_of(package: XmlText) -> str:
+    """The first language that the book names; empty if it names none, or that it has several or none."""
+    languages = (
+        package.whole_text(element).strip()
+        for element in package.root.walk()
+        if element.local == "language"
+    )
+    found = next(languages, "")
+    return "" if found.lower() in ("und", "mul", "zxx") else found
+
+
 def _language_edit(package: XmlText, element: Element) -> Edit:
     given = package.whole_text(element)
 
@@ -112,9 +125,18 @@ def _language_edit(package: XmlText, element: Element) -> Edit:
 
 
 def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
+    of_pages = {
+        label.start
+        for target in contents.root.walk()
+        if target.local == "pageTarget"
+        for label in target.elements
+    }
     slots = [
         slot
-        for element in contents.root.walk()
+        for parent in contents.root.walk()
+        # The text of docAuthor is a name, and that of pageTarget the number of a page.
+        if parent.local in ("docTitle", "navLabel") and parent.start not in of_pages
+        for element in parent.elements
         if element.local == "text"
         for slot in _slots_of(contents, element, "table of contents", watch)
     ]

@@ -172,6 +172,8 @@ class ReadingOptions:
     """For json and yaml: patterns of the values that are translated; nothing: all strings."""
     encoding: str | None = None
     """Of a text file, such as windows-1252; None: its byte-order mark or its own name of it decides, else it is UTF-8."""
+    language: str | None = None
+    """Of a page or book that names none, such as the source language of a model: text in another language stays."""
     limits: ReadingLimits = LIMITS
     watch: ReadingWatch = field(default_factory=ReadingWatch)
     """Of this document: every reader shows it what it reads."""
@@ -183,6 +185,8 @@ DEFAULTS = ReadingOptions()
 Read = Callable[[bytes, ReadingOptions], Document]
 XML = ("xliff", "tmx")
 """The formats whose files name their encoding in their first line."""
+WITH_LANGUAGES = ("html", "epub")
+"""The formats whose files name the languages of their parts, and not always that of the whole."""
 LINES = "txt"
 """The format of lines: `tfm translate` itself reads it line by line, however large it is."""
 

@@ -247,7 +247,7 @@ def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     charset = _CHARSET.search(data[:_BEGINNING])
     named = charset[1].decode("ascii") if charset else declared_encoding(data)
     content = decoded(data, named, given=options.encoding, is_markup=True)
-    reader = _Reader(content.text, options.watch)
+    reader = _Reader(content.text, options.watch, options.language)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 
 
@@ -259,7 +259,7 @@ def is_inline_element(name: str) -> bool:
 class _Reader:
     """Reads an HTML text once, from the beginning to the end."""
 
-    def __init__(self, text: str, watch: ReadingWatch) -> None:
+    def __init__(self, text: str, watch: ReadingWatch, language: str | None) -> None:
         self.slots: list[Slot] = []
         self.edits: list[Edit] = []
         self._text = text
@@ -267,9 +267,9 @@ class _Reader:
         self._tokens = list(watch.over(html_tokens(text)))
         self._run: list[InlinePart] = []
         self._sentence = SentenceInWork()
-        self._ends = _ends_of_elements(self._tokens)
+        self._ends = ends_of_elements(self._tokens)
         self._lines = LineNumbers(text)
-        self._language: str | None = None
+        self._language = None if language is None else primary_language(language)
         index = 0
         while index < len(self._tokens):
             watch.check()
@@ -296,7 +296,7 @@ class _Reader:
     def _read_start(self, index: int, raw: str) -> int:
         token, of_tag = self._tokens[index], attributes(raw)
         role = self._untranslated_role(token, of_tag)
-        if role is not None and not _is_kept(of_tag):
+        if role is not None and not _is_kept(of_tag) and not self._is_foreign(token.name, of_tag):
             self._read_attributes(token, of_tag)
         elif role is None and self._is_mark(index):
             role = Role.POINT
@@ -375,9 +375,7 @@ class _Reader:
             return None
         if token.name in _INVISIBLE or self._is_empty_and_unknown(token):
             return Role.POINT
-        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
-        language = values.get("lang", values.get("xml:lang"))
-        is_kept = _is_kept(of_tag) or self._is_foreign(token.name, language)
+        is_kept = _is_kept(of_tag) or self._is_foreign(token.name, of_tag)
         if token.name in CODE or (is_kept and token.name in _INLINE):
             return Role.WORD
         return Role.OPEN if is_kept or token.name in _CODE_BLOCKS else None
@@ -390,8 +388,10 @@ class _Reader:
         is_empty = self._text[token.end : place].lower() == ending and self._text[place : place + 1] in ("", ">", " ")  # fmt: skip
         return is_empty and not is_known
 
-    def _is_foreign(self, name: str, language: str | None) -> bool:
+    def _is_foreign(self, name: str, of_tag: list[Attribute]) -> bool:
         """Whether an element names another language than the page."""
+        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
+        language = values.get("lang", values.get("xml:lang"))
         if not language:
             return False
         if name == "html":
@@ -474,7 +474,7 @@ def _language_of(given: Attribute, languages: Direction) -> str:
     return f"{given.quote}{languages.target}{given.quote}"
 
 
-def _ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
+def ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
     """For the index of each start tag with an end tag, the index behind its end tag."""
     opened: dict[str, list[int]] = {}
     ends = {}

@@ -1,5 +1,6 @@
 """PO files of gettext: messages without a translation get one; comments, references and other translations stay."""
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,23 @@ from transformer_cli.extensions.documents.segments import (
     has_letter,
     spliced,
 )
-from transformer_cli.extensions.documents.strings import string_of, tagged_segment
+from transformer_cli.extensions.documents.strings import (
+    string_of,
+    tagged_segment,
+    with_specifications,
+)
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+
+logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
 _NUM_PLURALS = re.compile(r"nplurals\s*=\s*(\d+)")
 _LANGUAGE = re.compile(r'^"Language: *+([^\\"\n]*)\\n"', re.MULTILINE)
+# As in a template that xgettext has written.
+_PLURALS_TO_FILL_IN = re.compile(
+    r'^"Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n"', re.MULTILINE
+)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(".*")[ \t]*\Z')
 _CONTINUED = re.compile(r'[ \t]*(".*")[ \t]*\Z')
@@ -51,6 +62,14 @@ class _Message:
     fields: dict[str, _Field] = field(default_factory=dict)
     flags: tuple[int, int] | None = None
     """Where the line of its flags stands, without its line end."""
+
+    def has_specifications(self, text: str) -> bool:
+        """Whether a flag such as c-format says that %s is a placeholder, also directly before a letter."""
+        flags = re.split(r"[#,\s]+", text[slice(*self.flags)]) if self.flags else []
+        return any(
+            flag.endswith("-format") and not flag.startswith("no-") and "brace" not in flag
+            for flag in flags
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +113,15 @@ class Catalogue:
         is_ours = named == source or (named == "" and bool(changes))
         if language is not None and is_ours and source != target:
             changes.append(Change(*language.span(1), languages.target))
+        if changes and (place := _PLURALS_TO_FILL_IN.search(text)):
+            rule = _plural_rule(languages.target)
+            if rule is None:
+                logger.warning(
+                    "the header has no rule for plurals, and none is known for %s; fill in Plural-Forms",
+                    languages.target,
+                )
+            else:
+                changes.append(Change(*place.span(1), rule))
         return self.content.encoded(spliced(text, changes))
 
 
@@ -116,8 +144,23 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
             source = singular if is_singular or plural is None else plural.text
             if has_letter(source):
                 segment = tagged_segment(source, f"line {message.line}")
+                if message.has_specifications(content.text):
+                    segment = with_specifications(segment)
                 slots.append(_Slot(message, found, options.watch.counted(segment)))
     return Catalogue(content, tuple(slots))
+
+
+def _plural_rule(language: str) -> str | None:
+    """The value of Plural-Forms for a language; None if it is not known."""
+    from babel import UnknownLocaleError
+    from babel.messages.plurals import PLURALS, get_plural
+
+    if primary_language(language) not in PLURALS:
+        return None
+    try:
+        return str(get_plural(language.replace("-", "_")))
+    except (UnknownLocaleError, ValueError):
+        return str(get_plural(primary_language(language)))
 
 
 def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:

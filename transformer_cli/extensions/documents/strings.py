@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import count
 
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
+    CODE,
     TokenKind,
+    ends_of_elements,
     html_tokens,
     is_inline_element,
 )
@@ -25,6 +28,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.extensions.documents.tag_placement import DIVISION
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.layout import TOUCHING_SPECIFICATION
 
 Path = tuple[str | int, ...]
 # Names for programs.
@@ -33,11 +37,14 @@ _IDENTIFIER = re.compile(
     [A-Za-z][\w-]*[_.\d][\w.-]*                             # en_US, menu.open, item-2
   | [a-z]+[A-Z]\w*                                          # camelCase
   | [a-z]{2,3}-[A-Z](?:[A-Z]|[a-z]{3}(?:-[A-Z]{2})?)          # de-DE, zh-Hans, zh-Hans-CN
-  | :[A-Za-z_]\w+[?!]?                                       # a symbol of Ruby
+  | :[A-Za-z_][\w.]+[?!]?                                    # a symbol of Ruby, :car.form.open
   | (?:text|image|audio|video|font|application|multipart|message|model)/[\w.+*-]+   # text/html
   | (?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)/[\w/+-]+   # Europe/Rome
   | (?:[\w@.-]+/)+[\w.-]*\.\w+                              # app/models/car.rb
   | [0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}     # a UUID
+  | --?[A-Za-z][\w-]*(?:[=:]\S*)?                            # an option of a command: --share=network
+  | (?=[^/]*/)(?![^\W\d_]+(?:/[^\W\d_]+)+[.!?:]*\Z)[!-;=-~]+   # a path or its pattern, but not "and/or"
+  | (?=[^*]*\*)(?!\*+[^*]+\*+[.:]?\Z|[A-Z][a-z]*\*:?\Z)[!-;=-~]+   # *.txt, but not *bold* and "Name*"
   | v?\d+(?:\.\d+)+-\w+                                      # 1.2.3-beta
   | true | false | null
   | \#[0-9A-Fa-f]{3,8}                                      # a colour
@@ -260,12 +267,43 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segme
     return Segment(tuple(part.piece for part in runs[0]), place, keeps_spaces)
 
 
+def with_specifications(segment: Segment) -> Segment:
+    """A segment in which each specification of printf that touches a word, such as that of %sdog, is a placeholder.
+
+    All others are protected spans without that. Without the word of a programmer nobody can tell a specification from a
+    per cent sign here, as in 50 %discount.
+    """
+    found: list[Piece] = []
+    # The numbers of tags are places in the text.
+    numbers = count(1 + sum(len(rendered([piece], str)) for piece in segment.pieces))
+    for piece in segment.pieces:
+        if not isinstance(piece, str):
+            found.append(piece)
+            continue
+        place = 0
+        for match in TOUCHING_SPECIFICATION.finditer(piece):
+            found += [piece[place : match.start()], Markup(Role.WORD, next(numbers), match[0])]
+            place = match.end()
+        found.append(piece[place:])
+    return replace(segment, pieces=tuple(piece for piece in found if piece))
+
+
 def _parts(text: str) -> Iterator[InlinePart]:
     """Text and tags in order; between the texts of two blocks stands a line end that the string does not have."""
     has_text = False
-    end_of_link = -1
-    for token in html_tokens(text):
+    end_of_link = end_of_code = -1
+    tokens = list(html_tokens(text))
+    ends = ends_of_elements(tokens) if any(token.name in CODE for token in tokens) else {}
+    for index, token in enumerate(tokens):
+        if token.start < end_of_code:
+            continue
         raw = text[token.start : token.end]
+        if token.name in CODE and token.kind is TokenKind.START and index in ends:
+            end_of_code = tokens[ends[index] - 1].end
+            has_text = True
+            code = Markup(Role.WORD, token.start, text[token.start : end_of_code])
+            yield InlinePart(code, token.start, end_of_code)
+            continue
         if token.name == "a" and token.kind is TokenKind.START and token.start == end_of_link:
             yield InlinePart(DIVISION, token.start, token.start)  # the links of a menu
         if token.name == "a" and token.kind is TokenKind.END:

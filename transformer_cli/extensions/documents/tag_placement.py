@@ -249,6 +249,10 @@ class _Placement:
         ]
         # Nothing inside a placeholder or a URL is punctuation of the sentence, either.
         self._labels += [(span.start, span.end) for span in _words_among_spans(target)]
+        # No markup belongs inside these.
+        self._whole = sorted(
+            {*self._labels, *((span.start, span.end) for span in find_spans(target))}
+        )
         self._cores = [self._core(word) for word in self._words]
         # A label is a word: letters in place of its braces.
         self._masked = masked(source.text, _words_among_spans(source.text), "x")
@@ -280,7 +284,10 @@ class _Placement:
         return root
 
     def _copied_texts(self) -> list[LinkedWords]:
-        """The words and protected spans that stand in the translation as in the source, and that have markup inside."""
+        """The words and protected spans that stand in the translation as in the source, and that have markup inside.
+
+        A span or label that is the whole of a range counts, too: the range belongs around it.
+        """
         text, target = self._source.text, self._target
         places = {place for marked in self._source.ranges for place in (marked.start, marked.end)}
         inner = sorted(places | {point.place for point in self._source.points})
@@ -289,7 +296,14 @@ class _Placement:
         ]
         # The first of several equal spans belongs to the first one of the translation, and so on.
         searched: dict[str, int] = {}
-        for first, last, _ in find_spans(text) if inner else ():
+        spans = [(span.start, span.end) for span in find_spans(text)] if inner else []
+        spans += [
+            match.span()
+            for label in self._source.words
+            for match in re.finditer(re.escape(label), text)
+        ]
+        whole = {(marked.start, marked.end) for marked in self._source.ranges} & set(spans)
+        for first, last in spans:
             start = target.find(text[first:last], searched.get(text[first:last], 0))
             if start >= 0:
                 searched[text[first:last]] = end = start + last - first
@@ -297,7 +311,8 @@ class _Placement:
         return [
             copied
             for copied in found
-            if bisect_left(inner, copied.source[1]) > bisect_right(inner, copied.source[0])
+            if copied.source in whole
+            or bisect_left(inner, copied.source[1]) > bisect_right(inner, copied.source[0])
         ]
 
     def _in_copied_text(self, source: Extent) -> Extent | None:
@@ -333,7 +348,7 @@ class _Placement:
         if runs:
             (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
             start, end = self._without_outer_marks(node, first, last)
-            return max(start, part[0]), min(end, part[1])
+            return self._outside_spans((max(start, part[0]), min(end, part[1])), part)
         self._num_empty += bool(inner)
         return self._empty_range(node, free)
 
@@ -341,7 +356,17 @@ class _Placement:
         place = self._place_beside(node.source[0])
         start, end = min(free, key=lambda part: max(part[0] - place, place - part[1], 0))
         place = min(max(place, start), end)
-        return place, place
+        return self._outside_spans((place, place), (start, end))
+
+    def _outside_spans(self, extent: Extent, free: Extent) -> Extent:
+        """A range that neither begins nor ends inside a protected span: it holds the whole span, or nothing of it."""
+        start, end = extent
+        for first, last in self._whole:
+            if first < start < last:
+                start = first if first >= free[0] else min(last, free[1])
+            if first < end < last:
+                end = last if last <= free[1] else max(first, free[0])
+        return start, max(start, end)
 
     def _range_of_marks(self, node: _Node, inner: str, free: Sequence[Extent]) -> Extent:
         """The range of a node without letters and digits, such as an arrow: the same marks beside the same word."""
@@ -476,6 +501,8 @@ class _Placement:
         for number, point in enumerate(node.points):
             place = min(max(self._place_beside(point.place), start), end)
             place = next((last for first, last in taken if first < place < last), place)
+            if self._in_copied_text((point.place, point.place)) is None:
+                place = self._outside_spans((place, place), (start, end))[1]
             inner.append((place, place, number, self._with_space(point, place)))
         result: list[Piece] = []
         for first, last, _, pieces in sorted(inner, key=lambda each: each[:3]):

@@ -6,7 +6,7 @@ The core finds this file by its name, in `commands/translate.py`.
 import logging
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer_cli.commands.input_lines import input_status
@@ -18,6 +18,7 @@ from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.formats import (
     LINES,
+    WITH_LANGUAGES,
     XML,
     Format,
     ReadingOptions,
@@ -193,7 +194,13 @@ def translate_document_file(
     except (DataError, UsageError) as error:
         raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
     _, translator = open_translator(options)
-    found = translate_document(document, ModelTranslator.of(translator))
+    of_model = ModelTranslator.of(translator)
+    if given.format.name in WITH_LANGUAGES:
+        # Only the model tells in which language a page is that does not say it.
+        document = read_document(
+            data, given.format, replace(given.options, language=of_model.languages.source)
+        )
+    found = translate_document(document, of_model)
     cut = next((doubt for doubt in found.doubts if doubt.reason == CUT), None)
     if options.is_strict and cut is not None:
         raise DataError(

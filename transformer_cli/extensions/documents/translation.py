@@ -1,6 +1,7 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,7 +31,7 @@ from transformer_cli.extensions.documents.translator import (
     TextTranslator,
     links_by_position,
 )
-from transformer_cli.text.layout import find_spans
+from transformer_cli.text.layout import SPECIFICATION, TOUCHING_SPECIFICATION, find_spans, masked
 from transformer_cli.text.sentences import Sentence, gap_between
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
@@ -65,12 +66,31 @@ def with_kept_spans(
     asked_pieces = [AskedText(text) for text in dict.fromkeys(texts)]
     found = translator.translate(asked_pieces) if asked_pieces else []
     of_pieces = {asked.text: answer for asked, answer in zip(asked_pieces, found, strict=True)}
-    return {
+    checked = {
         asked: _in_pieces(asked, broken[asked], of_pieces)
         if asked in broken
         else _checked(asked, answer)
         for asked, answer in answers.items()
     }
+    return {
+        asked: answer if _keeps_specifications(asked.text, answer.text) else _copied(asked)
+        for asked, answer in checked.items()
+    }
+
+
+def _keeps_specifications(text: str, translation: str) -> bool:
+    """Whether what may be specifications of printf that touch words, as in %sdog, stands in a translation as often."""
+    source = Counter(SPECIFICATION.findall(text))
+    if not any(
+        SPECIFICATION.match(text, each.start()) for each in TOUCHING_SPECIFICATION.finditer(text)
+    ):
+        return True
+    return source == Counter(SPECIFICATION.findall(translation))
+
+
+def _copied(asked: AskedText) -> CheckedAnswer:
+    """The text as it is, for a person."""
+    return CheckedAnswer(asked.text, links_by_position(asked.text, asked.text), (COPIED,))
 
 
 def _promise(text: str, of_terms: frozenset[str] = frozenset()) -> Promise:
@@ -121,7 +141,7 @@ def _in_pieces(
         place += len(piece.text)
     if _promise(asked.text).is_kept_by(text):
         return CheckedAnswer(text, tuple(links), tuple(dict.fromkeys(doubts)))
-    return CheckedAnswer(asked.text, links_by_position(asked.text, asked.text), (COPIED,))
+    return _copied(asked)
 
 
 def _shifted(extent: Extent, by: int) -> Extent:
@@ -220,7 +240,7 @@ def translate_document(
         translations.append(each.translation(checked, translator.languages))
     return TranslatedDocument(
         document.write(translations, translator.languages),
-        num_segments=sum(bool(each.parts) for each in segments),
+        num_segments=sum(each.has_words for each in segments),
         doubts=tuple(
             Doubt(each.segment.place, doubt, each.shown)
             for each, translation in zip(segments, translations, strict=True)
@@ -275,6 +295,12 @@ class _SegmentInWork:
             gap += line[len(text) :]
             place += len(line) - len(text)
         return cls(segment, inline, tuple(parts), gap)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether it has letters outside of protected spans, such as {name}."""
+        texts = (_without_labels(part.asked.text, self.inline) for part in self.parts)
+        return any(has_letter(masked(text, find_spans(text), " ")) for text in texts)
 
     @property
     def shown(self) -> str:

@@ -54,7 +54,10 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
         raise DataError(f"this is no XLIFF file: its root is <{xml.root.name}>")
     version = xml.root.attributes.get("version", "")
     if not version.startswith("1."):
-        raise DataError(f"this is XLIFF {version or 'of no version'}; only 1.2 is read")
+        raise DataError(
+            f"this is XLIFF {version or 'of no version'}; only 1.2 is read",
+            hint="save it as XLIFF 1.2: most tools for translators offer both versions",
+        )
     slots: list[Slot] = []
     edits: list[Edit] = []
     units: list[Element] = []

@@ -57,9 +57,10 @@ def translated_html(
     Raises:
         DataError: it cannot be read.
     """
-    options = ReadingOptions(watch=ReadingWatch(check))
+    of_model = ModelTranslator.of(translator)
+    options = ReadingOptions(language=of_model.languages.source, watch=ReadingWatch(check))
     document = read_document(text.encode(), format_named("html"), options)
-    return translate_document(document, ModelTranslator.of(translator), check)
+    return translate_document(document, of_model, check)
 
 
 def translated_xml(
