@@ -89,6 +89,18 @@ def test_a_file_is_translated_and_downloaded(client: TestClient) -> None:
     assert found.headers["content-type"] == "application/octet-stream"
 
 
+def test_a_part_in_another_language_stays_in_a_page_that_names_none(client: TestClient) -> None:
+    foreign = f'<p lang="de">{LINES[1]}</p>'
+    page = f"<p>{LINES[3]}</p>{foreign}"
+    found = download(client, send(client, "page.html", page.encode())).text
+    assert found.endswith(foreign)
+    assert found != page
+    answer = client.post(
+        "/translate", json={"q": page, "source": "en", "target": "it", "format": "html"}
+    )
+    assert answer.json()["translatedText"] == found
+
+
 def test_a_text_file_is_translated_line_by_line(client: TestClient) -> None:
     text = "\n".join(LINES[:5]) + "\n"
     translations = TRANSLATORS[0].translate(LINES[:5])

@@ -20,6 +20,7 @@ from transformer_cli.extensions.documents.segments import Document
 from transformer_cli.extensions.documents.translation import UNTRANSLATED, Doubt, TranslatedDocument
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.extensions.serving.batcher import Job
+from transformer_cli.extensions.serving.languages import AUTO
 from transformer_cli.extensions.serving.libretranslate import check_key
 from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
 from transformer_cli.extensions.serving.request_values import ApiKeys, read_values
@@ -168,10 +169,14 @@ class FileTranslations:
         self, request: Request | None, job: Job, sent: SentFile, progress: FileProgress
     ) -> FinishedFile:
         limits = self._service.limits
+        is_known = sent.source.lower() != AUTO
+        language = self._service.language(sent.source) if is_known else None
         document = await self._service.run(
             request,
             job,
-            lambda job: opened_document(sent.name, sent.data, sent.columns, limits=limits, job=job),
+            lambda job: opened_document(
+                sent.name, sent.data, sent.columns, language=language, limits=limits, job=job
+            ),
         )
         [source] = await self._service.source_languages(
             [sample_of(document)], sent.source, sent.target

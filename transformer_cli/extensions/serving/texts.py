@@ -75,11 +75,14 @@ def translated_xml(
     return translate_document(document, ModelTranslator.of(translator), check)
 
 
-def opened_document(name: str, data: bytes, columns: str, *, limits: Limits, job: Job) -> Document:
+def opened_document(
+    name: str, data: bytes, columns: str, *, language: str | None, limits: Limits, job: Job
+) -> Document:
     """The document of a file that a client has sent.
 
     Args:
         columns: for a table: the names or numbers of the columns to translate, with commas between them.
+        language: of the text, as the client says; None: it is to be detected.
         limits: of the server.
         job: the reading ends with it.
 
@@ -111,7 +114,9 @@ def opened_document(name: str, data: bytes, columns: str, *, limits: Limits, job
     )
     try:
         return read_document(
-            data, document_format, ReadingOptions(columns=names, limits=sizes, watch=watch)
+            data,
+            document_format,
+            ReadingOptions(columns=names, language=language, limits=sizes, watch=watch),
         )
     except TooMuchText as error:
         raise too_large(f"Invalid request: {error.message}") from None
