@@ -137,7 +137,7 @@ class _Atom(NamedTuple):
     role: Role = Role.POINT
     """Of a MARKUP."""
     name: str = ""
-    """A range begins and ends with the same name, and so do two points that belong together."""
+    """The beginning and the end of a range have the same name; two points that belong together have one, too."""
     pair: Role | None = None
     """As in `InlinePart`."""
     parent: int = 0

@@ -173,7 +173,7 @@ class ReadingOptions:
     encoding: str | None = None
     """Of a text file, such as windows-1252; None: its byte-order mark or its own name of it decides, else it is UTF-8."""
     language: str | None = None
-    """Of a page or book that names none, such as the source language of a model: text in another language stays."""
+    """The language of a page or book that does not name its own: parts in another language are not translated."""
     limits: ReadingLimits = LIMITS
     watch: ReadingWatch = field(default_factory=ReadingWatch)
     """Of this document: every reader shows it what it reads."""

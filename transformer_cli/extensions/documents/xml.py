@@ -382,7 +382,7 @@ Pairs = Callable[[Element], tuple[Role, str] | None]
 
 
 def no_pairs(element: Element) -> None:
-    """No POINT has a partner."""
+    """For formats whose empty elements never come in pairs of a beginning and an end."""
 
 
 def inline_runs(
