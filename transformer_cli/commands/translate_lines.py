@@ -266,6 +266,8 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         "unknown_words": translation.unknown_words,
         "divided": translation.is_divided,
         "untranslated": translation.is_untranslated,
+        "doubts": translation.doubts,
+        "repaired": translation.is_repaired,
     }
     if options.glossary is not None:
         facts["terms"] = [

@@ -412,6 +412,13 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
         "validate --source",
         "benchmark --decode",
     ),
+    "decoding.repair": (
+        "translate",
+        "serve",
+        "validate",
+        "validate --source",
+        "benchmark --decode",
+    ),
     "decoding.num_best": ("translate", "explain"),
     "decoding.batch_tokens": (
         "translate",

@@ -405,7 +405,7 @@ class TextPipeline:
             return Translation(prepared.line, "", 0.0, ())
         of_parts = zip(prepared.texts, prepared.parts, prepared.terms, hypotheses, strict=True)
         texts = [self._texts(*part) for part in of_parts]
-        if self.keeps_text:
+        if self.keeps_text or prepared.kept:
             texts = self._without_loss(prepared, texts)
         alternatives = joined_alternatives(
             texts, lambda of_parts: _with_gaps(of_parts, prepared.gaps)
@@ -428,6 +428,8 @@ class TextPipeline:
             is_cut=prepared.is_cut,
             is_divided=any(each.starts_inside or each.ends_inside for each in prepared.clauses),
             is_untranslated=bool(prepared.kept),
+            doubts=prepared.doubts,
+            is_repaired=prepared.is_repaired,
         )
 
     def _without_loss(

@@ -110,6 +110,10 @@ class Translation:
     translation as a whole lost text."""
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because its translation was empty or far too short."""
+    doubts: tuple[str, ...] = ()
+    """What the text shows to be wrong, as members of `doubts.DOUBTS`; nothing without `decoding.repair`."""
+    is_repaired: bool = False
+    """Whether a sentence was searched again, because its first translation was doubtful, and has fewer doubts now."""
 
     @property
     def confidence(self) -> float | None:
@@ -177,6 +181,10 @@ class PreparedLine:
     """For each part, its text as it was given, and its place in its sentence."""
     kept: frozenset[int] = frozenset()
     """The numbers of the parts that stay as they were given, because their translations lose text."""
+    doubts: tuple[str, ...] = ()
+    """As in `Translation`."""
+    is_repaired: bool = False
+    """As in `Translation`."""
 
 
 def joined(
@@ -203,6 +211,8 @@ def joined(
         is_in_pieces=any(part.is_in_pieces for part in parts),
         is_divided=any(part.is_divided for part in parts),
         is_untranslated=any(part.is_untranslated for part in parts),
+        doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
+        is_repaired=any(part.is_repaired for part in parts),
     )
 
 

@@ -15,6 +15,7 @@ from transformer_cli.decoding.details import (
     explained_hypotheses,
     with_explained_unknown,
 )
+from transformer_cli.decoding.doubts import NUMBERS
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary, RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
@@ -26,6 +27,7 @@ from transformer_cli.decoding.protected_spans import (
     spans_of_terms,
     spans_outside_terms,
 )
+from transformer_cli.decoding.repair import Repair
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline
 from transformer_cli.decoding.translation import (
@@ -38,7 +40,15 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.layout import Span, TextRange, find_spans, masked, text_ranges, with_texts
+from transformer_cli.text.layout import (
+    Span,
+    SpanKind,
+    TextRange,
+    find_spans,
+    masked,
+    text_ranges,
+    with_texts,
+)
 from transformer_cli.text.normalization import (
     may_be_invisible,
     remove_control_characters,
@@ -126,6 +136,15 @@ class Translator:
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(towards._translated(window, explainer) for window in windows)
 
+    @property
+    def repairs(self) -> bool:
+        """Whether doubtful translations are searched again (`decoding.repair`)."""
+        options = self.decoding
+        is_plain = options.num_best == 1 and not (
+            options.sampling or options.diversity or options.mbr
+        )
+        return options.repair and is_plain and not isinstance(self.pipeline.data, SequencesData)
+
     def _explainer(self) -> ExplainingEngine:
         if isinstance(self.engine, ExplainingEngine):
             return self.engine
@@ -202,9 +221,39 @@ class Translator:
             translations = [
                 form.join(line, list(islice(of_chunks, len(line.all_chunks)))) for line in divided
             ]
+        if self.repairs and explainer is None and not self.protects_spans:
+            translations = self._with_lost_spans(lines, translations)
         if self.reports_lines:
             self._report(translations, lines[0].line + 1)
         return translations
+
+    def _with_lost_spans(
+        self, lines: Sequence[Chunk], translations: Sequence[Translation]
+    ) -> list[Translation]:
+        """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans."""
+        lost = [
+            place
+            for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
+            if not line.prefix and self._loses_spans(line.text, translation)
+        ]
+        if not lost:
+            return [*translations]
+        protecting = replace(self, protects_spans=True, reports_lines=False)
+        found = protecting._translated([lines[place] for place in lost], None)
+        better = {
+            place: replace(translation, is_repaired=True)
+            for place, translation in zip(lost, found, strict=True)
+            if not translation.is_partly_copied
+            and not self._loses_spans(lines[place].text, translation)
+        }
+        return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+    def _loses_spans(self, line: str, translation: Translation) -> bool:
+        if NUMBERS in translation.doubts:
+            return True
+        # Numbers have a check of their own, because some of them may become words.
+        spans = [span for span in find_spans(line) if span.kind is not SpanKind.NUMBER]
+        return bool(spans) and not Promise.of(line, spans).is_kept_by(translation.text)
 
     def _in_form(self, chunks: Sequence[Chunk], form: "LineForm") -> list[Translation]:
         """The translation of each chunk, in the form of the chunk."""
@@ -252,6 +301,10 @@ class Translator:
         hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
         if self.pipeline.keeps_text:
             self._keep_text(prepared_texts, hypotheses)
+        if self.repairs:
+            Repair(self.pipeline, self.decoding, self.engine.translate).apply(
+                prepared_texts, hypotheses
+            )
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self._explainer(),
@@ -380,8 +433,15 @@ class Translator:
             )
         if lost := [number for number, each in numbered if each.is_untranslated]:
             logger.warning(
-                "%s: a sentence was left as it is, because the model loses text of it", _lines(lost)
+                "%s: a sentence was left as it is, because the model loses text of it or cannot read its script",
+                _lines(lost),
             )
+        of_doubts: dict[tuple[str, ...], list[int]] = {}
+        for number, each in numbered:
+            if each.doubts:
+                of_doubts.setdefault(each.doubts, []).append(number)
+        for doubts, doubtful in of_doubts.items():
+            logger.warning("%s: look at the translation: %s", _lines(doubtful), "; ".join(doubts))
         if copies := [number for number, each in numbered if each.is_partly_copied]:
             logger.warning(
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",

@@ -239,10 +239,12 @@ def _report(
 
 
 def conditions_of(translator: Translator) -> str:
-    """For signatures: whether translations keep all text (`decoding.keep_text`); nothing for the sequences of a task."""
+    """For signatures: whether translations keep all text (`decoding.keep_text`), and whether doubtful ones are searched again
+    (`decoding.repair`); nothing for the sequences of a task."""
     if isinstance(translator.pipeline.data, SequencesData):
         return ""
-    return f"keep_text:{'yes' if translator.pipeline.keeps_text else 'no'}"
+    settings = {"keep_text": translator.pipeline.keeps_text, "repair": translator.repairs}
+    return "|".join(f"{name}:{'yes' if is_on else 'no'}" for name, is_on in settings.items())
 
 
 def _with_intervals(report: DirectionReport) -> DirectionReport:

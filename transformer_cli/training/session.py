@@ -209,8 +209,8 @@ class TrainingSession:
     def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
         """A translator with a model of this run, as validations use it, or with another beam size."""
         decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
-        # A validation compares models: a copied source would hide that a model writes nothing.
-        decoding = decoding.model_copy(update={"keep_text": False})
+        # A validation compares models: a copied source or a repair would hide what a model writes.
+        decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
         return build_translator(
