@@ -58,6 +58,11 @@ COMMANDS = {
         "Score translations in a file against references.",
         "tfm score out.txt reference.txt",
     ),
+    "calibrate": Entry(
+        "transformer_cli.commands.calibrate:calibrate_command",
+        "Find out which translations can be trusted.",
+        "tfm calibrate --run en-it --below 60 --share 0.05",
+    ),
     "next": Entry(
         "transformer_cli.commands.next:next_command",
         "Show the probabilities of the next token.",

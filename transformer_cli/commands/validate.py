@@ -154,7 +154,7 @@ def validate_command(
     loaded = load_run(run, settings, command="validate --source" if source else "validate")
     is_directed = bool(source or to or from_)
     translator = loaded.translator.towards(to, from_) if is_directed else loaded.translator
-    pairs = _pairs(loaded, translator, split, source, reference)
+    pairs = pairs_to_score(loaded, translator, split, source, reference)
     # All scores that need no further package are measured, unless an override says otherwise: the config of the run
     # says what is measured during training.
     is_asked = "validation.scores" in loaded.overridden
@@ -254,7 +254,7 @@ def _first_judging(
     return next((option for option, is_given in given.items() if is_given), None)
 
 
-def _pairs(
+def pairs_to_score(
     loaded: LoadedRun,
     translator: Translator,
     split: SplitName | None,

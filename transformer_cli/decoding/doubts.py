@@ -19,6 +19,7 @@ COPIES = "copies the source"
 OTHER_LANGUAGE = "is in the language of the source"
 OTHER_SCRIPT = "has letters of another script"
 UNREADABLE = "its source is in a script that the model cannot read"
+UNSURE = "the model is less sure of it than of 99 % of its text"
 NUMBERS = "has other numbers"
 NEGATION = "a negation is missing, or is there too much"
 DOUBTS = (
@@ -29,6 +30,7 @@ DOUBTS = (
     OTHER_LANGUAGE,
     OTHER_SCRIPT,
     UNREADABLE,
+    UNSURE,
     NUMBERS,
     NEGATION,
 )

@@ -24,6 +24,7 @@ from transformer_cli.config.loading import (
     override_settings,
 )
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
+from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -221,6 +222,7 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         pipeline = _pipeline(
             files.source_tokenizer, files.target_tokenizer, config, seen=files.seen
         )
+        pipeline = replace(pipeline, qualities=_qualities(files))
         pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
         engine = load(files, config, pipeline, pytorch)
@@ -233,6 +235,8 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     machine = prepare_machine(config.runtime)
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, machine, seen=files.seen)
+    pipeline = replace(translator.pipeline, qualities=_qualities(files))
+    translator = replace(translator, pipeline=pipeline)
     described = f"PyTorch on {machine.describe()}"
     if alone and isinstance(translator.engine, PyTorchEngine):
         prepared = translator.engine.prepared()
@@ -240,6 +244,19 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         if machine.is_quantised and prepared.translating and prepared.translating.kernels:
             described += f" with kernels in C ({prepared.translating.kernels.level})"
     return _Loaded(trained, translator, described)
+
+
+def _qualities(files: TrainedFiles) -> dict[str, Quality]:
+    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured."""
+    run = RunFolder.of_checkpoint(files.folder)
+    if run is None:
+        return {}
+    found = read_quality(run.path)
+    return {
+        direction: quality
+        for direction, quality in found.items()
+        if quality.conditions.get("step") == files.step
+    }
 
 
 def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:

@@ -14,10 +14,11 @@ from transformer_cli.decoding.doubts import (
     TOO_LONG,
     UNFINISHED,
     UNREADABLE,
+    UNSURE,
     doubts_about,
     is_unreadable,
 )
-from transformer_cli.decoding.engine import Hypothesis, Request
+from transformer_cli.decoding.engine import Hypothesis, Request, search_confidence
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import PreparedLine
 
@@ -32,6 +33,7 @@ COSTS = {
     OTHER_LANGUAGE: 3.0,
     OTHER_SCRIPT: 3.0,
     UNREADABLE: 3.0,
+    UNSURE: 1.0,
     NUMBERS: 2.0,
     NEGATION: 0.7,
 }
@@ -182,7 +184,13 @@ class Repair:
         ids, pipeline = found[0].ids, self._pipeline
         is_finished = ids[-1:] == (pipeline.target_tokenizer.eos_id,)
         text = pipeline.target_tokenizer.decode(ids)
-        return doubts_about(source, text, pipeline.languages, is_finished=is_finished)
+        doubts = doubts_about(source, text, pipeline.languages, is_finished=is_finished)
+        quality = pipeline.quality
+        if quality is None or not text.strip():
+            return doubts
+        confidence = search_confidence(found[0], self._options)
+        is_unsure = confidence is not None and confidence < quality.least_confidence
+        return (*doubts, UNSURE) if is_unsure else doubts
 
     def _has_loops(self, source: str, found: Sequence[Hypothesis]) -> bool:
         return not _LOOPS.isdisjoint(self._doubts(source, Request(()), found))

@@ -16,6 +16,7 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
+from transformer_cli.decoding.quality import Quality
 from transformer_cli.decoding.translation import (
     Alternative,
     Clause,
@@ -143,6 +144,8 @@ class TextPipeline:
     """Whether a sentence is divided, or stays as it is, where its translation would lose text (`decoding.keep_text`)."""
     seen: SeenLengths = UNKNOWN_LENGTHS
     """The lengths of the texts that the model was trained on."""
+    qualities: Mapping[str, Quality] = field(default_factory=dict)
+    """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
 
     def with_glossary(self, glossary: Glossary) -> "TextPipeline":
         """The pipeline whose translations contain the terms of a glossary; see `Translator.with_glossary`."""
@@ -180,6 +183,11 @@ class TextPipeline:
     def languages(self) -> Direction:
         """The languages of the chosen direction."""
         return self.data.directions[self._number]
+
+    @property
+    def quality(self) -> Quality | None:
+        """The calibration of the chosen direction; None if there is none."""
+        return self.qualities.get(str(self.languages))
 
     @property
     def _number(self) -> int:

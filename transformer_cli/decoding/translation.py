@@ -114,6 +114,14 @@ class Translation:
     """What the text shows to be wrong, as members of `doubts.DOUBTS`; nothing without `decoding.repair`."""
     is_repaired: bool = False
     """Whether a sentence was searched again, because its first translation was doubtful, and has fewer doubts now."""
+    confidences: tuple[float, ...] = ()
+    """For each sentence, or part of one, the geometric mean of the probabilities of its tokens in the search, 0 to 1; nothing
+    for what no model has translated."""
+
+    @property
+    def least_confidence(self) -> float | None:
+        """The smallest of `confidences`; None if there is none."""
+        return min(self.confidences, default=None)
 
     @property
     def confidence(self) -> float | None:
@@ -213,6 +221,7 @@ def joined(
         is_untranslated=any(part.is_untranslated for part in parts),
         doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
         is_repaired=any(part.is_repaired for part in parts),
+        confidences=tuple(confidence for part in parts for confidence in part.confidences),
     )
 
 

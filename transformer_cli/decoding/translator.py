@@ -16,7 +16,13 @@ from transformer_cli.decoding.details import (
     with_explained_unknown,
 )
 from transformer_cli.decoding.doubts import NUMBERS
-from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
+from transformer_cli.decoding.engine import (
+    Engine,
+    ExplainingEngine,
+    Hypothesis,
+    Request,
+    search_confidence,
+)
 from transformer_cli.decoding.glossary import Glossary, RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
@@ -313,7 +319,10 @@ class Translator:
                 batch_tokens=self.decoding.batch_tokens,
             )
         translations = [
-            self.pipeline.restore(prepared, self._found(prepared, hypotheses))
+            replace(
+                self.pipeline.restore(prepared, self._found(prepared, hypotheses)),
+                confidences=self._confidences(prepared, hypotheses),
+            )
             for prepared in prepared_texts
         ]
         if explainer is None:
@@ -325,6 +334,16 @@ class Translator:
             replace(translation, details=details_of(self.pipeline, prepared, explained))
             for prepared, translation in zip(prepared_texts, translations, strict=True)
         ]
+
+    def _confidences(
+        self, prepared: PreparedLine, hypotheses: Mapping[Request, list[Hypothesis]]
+    ) -> tuple[float, ...]:
+        found = (
+            search_confidence(hypotheses[part][0], self.decoding)
+            for number, part in enumerate(prepared.parts)
+            if number not in prepared.kept and hypotheses[part]
+        )
+        return tuple(confidence for confidence in found if confidence is not None)
 
     def _found(
         self, prepared: PreparedLine, hypotheses: Mapping[Request, list[Hypothesis]]
