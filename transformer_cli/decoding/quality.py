@@ -54,6 +54,8 @@ class Quality:
     """The mean of log(target tokens / source tokens)."""
     least_confidence: float
     """99 % of the calibration sentences are translated with at least this confidence (`Translation.least_confidence`)."""
+    most_pieces: float
+    """99 % of the calibration sentences have at most so many tokens for each of their words."""
     threshold: float | None
     """A translation with at least this probability is green; None: no threshold keeps the promise."""
     promise: Promise
@@ -146,13 +148,13 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         bias=float(facts["bias"]),
         length_ratio=float(facts["length_ratio"]),
         least_confidence=float(facts["least_confidence"]),
+        most_pieces=float(facts["most_pieces"]),
         threshold=None if threshold is None else float(threshold),
         promise=Promise(**facts["promise"]),
         conditions=dict(facts["conditions"]),
     )
 
 
-def least_confidences(translations: Sequence[Translation]) -> list[float]:
-    """The `least_confidence` of each translation that has one."""
-    found = (translation.least_confidence for translation in translations)
-    return [confidence for confidence in found if confidence is not None]
+def pieces_per_word(text: str, ids: Sequence[int]) -> float:
+    """How many tokens a model reads for each word of a text: more than usual if it does not know the words."""
+    return len(ids) / max(1, len(text.split()))

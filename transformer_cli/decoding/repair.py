@@ -19,6 +19,7 @@ from transformer_cli.decoding.doubts import (
     is_unreadable,
 )
 from transformer_cli.decoding.engine import Hypothesis, Request, search_confidence
+from transformer_cli.decoding.quality import pieces_per_word
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import PreparedLine
 
@@ -53,9 +54,11 @@ class Repair:
     """Finds the doubtful translations of some lines, and better ones for them.
 
     Each doubtful part is translated again with a wider beam (in which no three tokens stand twice, if the translation
-    repeats itself or does not end); then, if doubts are left, by samples. The hypothesis with the best score less the
-    `COSTS` of its doubts is kept. A part whose translation still repeats itself, copies the source or is in a wrong
-    language is divided in two, if its halves have fewer doubts. A part in a script that the model cannot read stays as it is.
+    repeats itself or does not end); then, if strong doubts are left, by samples. The hypothesis with the best score less the
+    `COSTS` of its doubts is kept. A part whose translation still
+    repeats itself, copies the source or is in a wrong language is divided in two, if its halves have fewer doubts; so is one of
+    whose translation the model is unsure, but only between clauses. What the model cannot read stays as it is: a part in
+    another script, and one of unknown words whose translation is a guess.
     """
 
     def __init__(self, pipeline: TextPipeline, options: DecodingConfig, search: Search) -> None:
@@ -93,10 +96,10 @@ class Repair:
         }
         self._search_again(sources, hypotheses)
         for place in doubtful:
-            texts[place] = self._in_halves(texts[place], hypotheses)
-            left = self._doubts_of_line(texts[place], hypotheses)
-            is_repaired = self._total(texts[place], hypotheses) < before[place]
-            texts[place] = replace(texts[place], doubts=left, is_repaired=is_repaired)
+            line = self._without_guesses(self._in_halves(texts[place], hypotheses), hypotheses)
+            is_repaired = self._total(line, hypotheses) < before[place]
+            left = self._doubts_of_line(line, hypotheses)
+            texts[place] = replace(line, doubts=left, is_repaired=is_repaired)
 
     def _with_unreadable(self, line: PreparedLine, numbers: Iterable[int]) -> PreparedLine:
         """The line in which those of its parts stay as they are that the model cannot read."""
@@ -108,20 +111,24 @@ class Repair:
         self, sources: Mapping[Request, str], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
         """Put the best hypothesis of each source in the place of its first one."""
+        of_parts = {part: self._doubts(text, hypotheses[part]) for part, text in sources.items()}
         wide = self._options.model_copy(
             update={"beam_size": max(_WIDE_BEAM, self._options.beam_size), "num_best": _WIDE_BEAM}
         )
         without_loops = wide.model_copy(update={"no_repeat_ngram_size": _BLOCKED_NGRAM})
-        loops = [part for part in sources if self._has_loops(sources[part], hypotheses[part])]
-        others = [part for part in sources if part not in set(loops)]
+        loops = [part for part, doubts in of_parts.items() if not _LOOPS.isdisjoint(doubts)]
+        others = [part for part, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}]  # fmt: skip
         self._take_better(loops, without_loops, sources, hypotheses)
         self._take_better(others, wide, sources, hypotheses)
-        left = [part for part in sources if self._doubts(sources[part], part, hypotheses[part])]
-        # Samples keep no terms of a glossary.
-        left = [part for part in left if not part.terms]
         samples = self._options.model_copy(
             update={"num_best": _NUM_SAMPLES, "sampling": _SAMPLING, "coverage_penalty": 0.0}
         )
+        # Samples keep no terms of a glossary.
+        left = [
+            part
+            for part in (*loops, *others)
+            if not part.terms and _is_strong(self._doubts(sources[part], hypotheses[part]))
+        ]
         self._take_better(left, samples, sources, hypotheses)
 
     def _take_better(
@@ -137,22 +144,25 @@ class Repair:
             # Of equals, the first one: what the ordinary search has found.
             candidates = [*hypotheses[part][:1], *found]
             if candidates:
-                best = max(candidates, key=lambda each: self._value(sources[part], part, each))
-                hypotheses[part] = [best]
+                values = [self._value(sources[part], each) for each in candidates]
+                hypotheses[part] = [candidates[values.index(max(values))]]
 
-    def _value(self, source: str, part: Request, hypothesis: Hypothesis) -> float:
-        return hypothesis.score - _cost(self._doubts(source, part, [hypothesis]))
+    def _value(self, source: str, hypothesis: Hypothesis) -> float:
+        # The score says already how sure the model is.
+        doubts = (each for each in self._doubts(source, [hypothesis]) if each != UNSURE)
+        return hypothesis.score - _cost(doubts)
 
     def _in_halves(
         self, line: PreparedLine, hypotheses: dict[Request, list[Hypothesis]]
     ) -> PreparedLine:
-        """The line in which each part with strong doubts is divided, if its halves have fewer of them."""
+        """The line in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
         for number in reversed(self._doubtful_parts(line, hypotheses)):
             part = line.parts[number]
-            doubts = self._doubts(line.texts[number], part, hypotheses[part])
-            if not any(COSTS[doubt] >= COSTS[OTHER_SCRIPT] for doubt in doubts) or part.terms:
+            doubts = self._doubts(line.texts[number], hypotheses[part])
+            is_strong = _is_strong(doubts)
+            if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = self._pipeline.divided(line, [number])
+            halves = self._pipeline.divided(line, [number], anywhere=is_strong)
             if len(halves.parts) == len(line.parts):  # nothing to divide
                 continue
             new = [each for each in halves.parts if each not in hypotheses]
@@ -161,6 +171,19 @@ class Repair:
                 line = halves
                 hypotheses.update(found)
         return line
+
+    def _without_guesses(self, line: PreparedLine, hypotheses: Found) -> PreparedLine:
+        """The line in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
+        quality = self._pipeline.quality
+        if quality is None:
+            return line
+        guesses = {
+            number
+            for number in self._doubtful_parts(line, hypotheses)
+            if UNSURE in self._doubts(line.texts[number], hypotheses[line.parts[number]])
+            and pieces_per_word(line.texts[number], line.parts[number].ids) > quality.most_pieces
+        }
+        return replace(line, kept=line.kept | guesses) if guesses else line
 
     def _doubtful_parts(self, line: PreparedLine, hypotheses: Found) -> list[int]:
         return [
@@ -176,9 +199,9 @@ class Repair:
         part = line.parts[number]
         if number in line.kept or part.prefix:
             return ()
-        return self._doubts(line.texts[number], part, found)
+        return self._doubts(line.texts[number], found)
 
-    def _doubts(self, source: str, part: Request, found: Sequence[Hypothesis]) -> tuple[str, ...]:
+    def _doubts(self, source: str, found: Sequence[Hypothesis]) -> tuple[str, ...]:
         if not found:
             return ()
         ids, pipeline = found[0].ids, self._pipeline
@@ -191,9 +214,6 @@ class Repair:
         confidence = search_confidence(found[0], self._options)
         is_unsure = confidence is not None and confidence < quality.least_confidence
         return (*doubts, UNSURE) if is_unsure else doubts
-
-    def _has_loops(self, source: str, found: Sequence[Hypothesis]) -> bool:
-        return not _LOOPS.isdisjoint(self._doubts(source, Request(()), found))
 
     def _doubts_of_line(self, line: PreparedLine, hypotheses: Found) -> tuple[str, ...]:
         of_parts = (
@@ -211,3 +231,7 @@ class Repair:
 
 def _cost(doubts: Iterable[str]) -> float:
     return sum(COSTS[doubt] for doubt in doubts)
+
+
+def _is_strong(doubts: Iterable[str]) -> bool:
+    return any(COSTS[doubt] >= COSTS[OTHER_SCRIPT] for doubt in doubts)

@@ -307,11 +307,17 @@ class TextPipeline:
             for text, request, of_part in of_parts
         ]
 
-    def divided(self, prepared: PreparedLine, numbers: Collection[int]) -> PreparedLine:
-        """The line in which each of these parts is divided in two; one that cannot be divided is kept as it is."""
+    def divided(
+        self, prepared: PreparedLine, numbers: Collection[int], *, anywhere: bool = True
+    ) -> PreparedLine:
+        """The line in which each of these parts is divided in two; one that cannot be divided is kept as it is.
+
+        Args:
+            anywhere: whether it is divided inside a clause if it has only one.
+        """
         for number in sorted(numbers, reverse=True):
             text, language = prepared.clauses[number].text, self.languages.source
-            cut = cut_in_two(text, 0.5, language, anywhere=True)
+            cut = cut_in_two(text, 0.5, language, anywhere=anywhere)
             if cut is None:
                 prepared = replace(prepared, kept=prepared.kept | {number})
             else:

@@ -15,7 +15,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transformer_cli.decoding import Translation
-from transformer_cli.decoding.quality import FEATURES, Promise, Quality, features_of
+from transformer_cli.decoding.quality import (
+    FEATURES,
+    Promise,
+    Quality,
+    features_of,
+    pieces_per_word,
+)
 
 STARTS = (0.1, 0.25, 0.5, 0.75)
 """Shares of the text at which a sequence of tests begins; each has its part of the allowed error."""
@@ -70,17 +76,20 @@ def calibrated(
     matrix = torch.tensor([[row[0][name] for name in FEATURES] for row in fitted])
     is_good = torch.tensor([float(row[2] >= promise.below) for row in fitted])
     means, weights, bias = fit_monotone(matrix, is_good)
-    confidences = sorted(
-        row[1].least_confidence for row in rows if row[1].least_confidence is not None
-    )
+    confidences = [row[1].least_confidence for row in rows if row[1].least_confidence is not None]
+    pieces = [
+        pieces_per_word(row[1].source, part.source_ids)
+        for row in rows
+        if row[1].details is not None and len(row[1].details.parts) == 1
+        for part in row[1].details.parts
+    ]
     quality = Quality(
         means=dict(zip(FEATURES, means.tolist(), strict=True)),
         weights=dict(zip(FEATURES, weights.tolist(), strict=True)),
         bias=bias,
         length_ratio=ratio,
-        least_confidence=confidences[int(_LEAST_CONFIDENT * len(confidences))]
-        if confidences
-        else 0.0,
+        least_confidence=_quantile(confidences, _LEAST_CONFIDENT),
+        most_pieces=_quantile(pieces, 1 - _LEAST_CONFIDENT),
         threshold=None,
         promise=promise,
         conditions=conditions,
@@ -98,6 +107,10 @@ def calibrated(
         num_bad=sum(green),
         share_bad=sum(row[2] < promise.below for row in held_out) / len(held_out),
     )
+
+
+def _quantile(numbers: Sequence[float], share: float) -> float:
+    return float(torch.tensor(numbers, dtype=torch.float64).quantile(share)) if numbers else 0.0
 
 
 def _can_be_green(translation: Translation) -> bool:
@@ -141,7 +154,7 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
         return value
 
     optimizer.step(loss)
-    return means, (F.softplus(raw) / deviations).detach(), float(bias)
+    return means, (F.softplus(raw) / deviations).detach(), float(bias.detach())
 
 
 def chosen_threshold(
