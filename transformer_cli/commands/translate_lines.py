@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.commands.input_lines import (
     check_input,
     count_lines,
@@ -153,7 +153,39 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
         translator = _with_num_best(translator, options.num_best, loaded)
     if options.replace_unknown:
         translator = _with_replacement(translator, options.dictionary)
+    if options.needs_quality:
+        _require_quality(translator, loaded)
     return loaded, translator
+
+
+def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
+    """Refuse to mark translations of a run without a calibration for its checkpoint and its settings.
+
+    Raises:
+        UsageError: there is none, or no threshold keeps its promise.
+    """
+    quality = translator.pipeline.quality
+    folder = loaded.trained.folder
+    run = RunFolder.of_checkpoint(folder)
+    if quality is None:
+        raise UsageError(
+            f"{folder}: no calibration of this checkpoint for {translator.pipeline.languages}, so nothing is known about the quality "
+            "of its translations",
+            hint=f"make one: tfm calibrate --run {run.path if run else folder}",
+        )
+    if quality.threshold is None:
+        raise UsageError(
+            f"{folder}: no threshold keeps the promise of its calibration: {quality.promise}",
+            hint="calibrate with a lower --below, a larger --share, or more text",
+        )
+    beam_size = quality.conditions.get("beam_size")
+    if beam_size != translator.decoding.beam_size:
+        logger.warning(
+            "the calibration was made with decoding.beam_size %s, but this translates with %d: the promise may not hold",
+            beam_size,
+            translator.decoding.beam_size,
+        )
+    logger.info("%s", quality.promise)
 
 
 def input_lines(
@@ -225,7 +257,7 @@ def output_bytes(
     lines = [line for one in translations for line in output_lines(one, pipeline, options)]
     if output is None:
         lines = [for_output(line, sys.stdout) for line in lines]
-    is_text_only = not (options.num_best or options.alignment or options.as_json)
+    is_text_only = not (options.num_best or options.alignment or options.as_json or options.mark)
     ends = (line.end for line in window) if is_text_only else repeat("\n")
     return "".join(map(str.__add__, lines, ends)).encode()
 
@@ -240,6 +272,8 @@ def output_lines(
     """
     if options.as_json:
         return [_as_json(translation, pipeline, options)]
+    if options.needs_quality:
+        return [_marked(translation, pipeline, options)]
     if options.num_best is None:
         details = translation.details
         if not options.alignment:
@@ -251,6 +285,19 @@ def output_lines(
         f"{rank}\t{alternative.score:.6f}\t{_without_tabs(alternative.text)}"
         for rank, alternative in enumerate(best, start=1)
     ]
+
+
+def _marked(translation: Translation, pipeline: TextPipeline, options: TranslateOptions) -> str:
+    """The translation as `--mark` and `--only-green` print it; a blank line stays blank."""
+    quality = pipeline.quality
+    assert quality is not None  # `_require_quality`
+    is_green = quality.is_green(translation)
+    text = translation.text if is_green or not options.only_green else ""
+    if not options.mark:
+        return text
+    probability = quality.probability(translation)
+    shown = "" if probability is None else f"{probability:.3f}"
+    return f"{_without_tabs(text)}\t{'green' if is_green else '-'}\t{shown}"
 
 
 def _without_tabs(text: str) -> str:
@@ -274,6 +321,11 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
             {"source": term.source, "target": term.target, "applied": term.is_applied}
             for term in translation.terms
         ]
+    if options.needs_quality and pipeline.quality is not None:
+        facts["green"] = pipeline.quality.is_green(translation)
+        facts["quality"] = pipeline.quality.probability(translation)
+        if options.only_green and not facts["green"]:
+            facts |= {"translation": "", "alternatives": []}
     if translation.details is not None:
         facts |= _details(translation.details, pipeline, options)
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
@@ -425,9 +477,18 @@ def _check_options(options: TranslateOptions) -> None:
             raise UsageError(
                 f"{option} works only with --json", hint=f"add --json, or leave out {option}"
             )
+    if options.needs_quality and options.num_best is not None:
+        raise UsageError(
+            "--mark and --only-green say something of the best translation, but --n-best prints several",
+            hint="leave out --n-best",
+        )
+    if options.mark and options.alignment and not options.as_json:
+        raise UsageError(
+            "--mark and --alignment print different columns", hint="add --json, which has both"
+        )
     if options.any_details and options.protects_spans:
         raise UsageError(
-            "--protect cannot be used with --alignment, --details and --attention",
+            "--protect cannot be used with --alignment, --details, --attention, --mark and --only-green",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
         )
     if options.dictionary is not None and not options.replace_unknown:

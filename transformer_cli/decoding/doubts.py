@@ -166,7 +166,7 @@ def repeats_itself(source: str, translation: str) -> bool:
     if different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2:
         return True
     most = _most_equal(translation)
-    return most > max(_MOST_EQUAL_CHARACTERS, _most_equal(source))
+    return most > max(_MOST_EQUAL_CHARACTERS, 2 * _most_equal(source))
 
 
 def _tokens(text: str) -> list[str]:

@@ -196,6 +196,14 @@ class ExplainingEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class LimitedEngine(Engine, Protocol):
+    """An engine that follows only some of the settings of decoding."""
+
+    def with_all_settings(self) -> Engine:
+        """An engine of the same model that follows every setting."""
+
+
+@runtime_checkable
 class InterruptibleEngine(Engine, Protocol):
     """An engine whose search can stop for some of its sentences."""
 

@@ -20,6 +20,7 @@ from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
     Hypothesis,
+    LimitedEngine,
     Request,
     search_confidence,
 )
@@ -308,7 +309,7 @@ class Translator:
         if self.pipeline.keeps_text:
             self._keep_text(prepared_texts, hypotheses)
         if self.repairs:
-            Repair(self.pipeline, self.decoding, self.engine.translate).apply(
+            Repair(self.pipeline, self.decoding, self._search_again).apply(
                 prepared_texts, hypotheses
             )
         if self.pipeline.replacement is not None:
@@ -422,6 +423,15 @@ class Translator:
             by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
             for part, of_part in zip(parts, candidates, strict=True)
         ]
+
+    def _search_again(
+        self, parts: Sequence[Request], options: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of a search with other options than those of `decoding`."""
+        engine = self.engine
+        if isinstance(engine, LimitedEngine):
+            engine = engine.with_all_settings()
+        return engine.translate(parts, options)
 
     def _pairwise(self, part: Request) -> "Pairwise | None":
         """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
