@@ -18,10 +18,10 @@ TOO_LONG = "is far too long"
 COPIES = "copies the source"
 OTHER_LANGUAGE = "is in the language of the source"
 OTHER_SCRIPT = "has letters of another script"
-UNREADABLE = "its source is in a script that the model cannot read"
-UNSURE = "the model is less sure of it than of 99 % of its text"
+UNREADABLE = "has a source in a script that the model cannot read"
+UNSURE = "is less probable than 99 % of those of the calibration"
 NUMBERS = "has other numbers"
-NEGATION = "a negation is missing, or is there too much"
+NEGATION = "has a negation more or less than its source"
 DOUBTS = (
     UNFINISHED,
     REPEATS,

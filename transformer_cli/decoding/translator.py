@@ -470,7 +470,7 @@ class Translator:
             if each.doubts:
                 of_doubts.setdefault(each.doubts, []).append(number)
         for doubts, doubtful in of_doubts.items():
-            logger.warning("%s: look at the translation: %s", _lines(doubtful), "; ".join(doubts))
+            logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
         if copies := [number for number, each in numbered if each.is_partly_copied]:
             logger.warning(
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",

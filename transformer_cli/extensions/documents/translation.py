@@ -38,7 +38,9 @@ COPIED = "a sentence was left as it is, because the model loses the protected pa
 IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"
 CUT = "a sentence was too long for the model, and was translated in parts"
 DIVIDED = "a sentence was translated clause by clause, so that no text of it is lost"
-UNTRANSLATED = "a sentence was left as it is, because the model loses text of it"
+UNTRANSLATED = "a sentence was left as it is, because the model loses text of it or cannot read it"
+DOUBTFUL = "a translation may be wrong: it "
+"""Before one of `decoding.doubts`."""
 
 
 class CheckedAnswer(NamedTuple):
@@ -113,7 +115,8 @@ def _doubts(answer: AnsweredText) -> tuple[str, ...]:
         CUT: answer.is_cut,
         DIVIDED: answer.is_divided,
     }
-    return tuple(reason for reason, is_given in reasons.items() if is_given)
+    named = (reason for reason, is_given in reasons.items() if is_given)
+    return (*named, *(f"{DOUBTFUL}{doubt}" for doubt in answer.doubts))
 
 
 class _Piece(NamedTuple):
