@@ -36,7 +36,8 @@ def on(machine: Machine, **changes: Any) -> tuple[Experiment, Meter]:
     one = experiment(training)
     torch.manual_seed(0)
     model = accelerate(Transformer(MODEL, 9, 9), machine.device).to(machine.device)
-    worker, average = Worker.of(model, machine), MovingAverage.of(model, training)
+    decay = training.ema_decay
+    worker, average = Worker(machine), None if decay is None else MovingAverage(model, decay)
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
     return (

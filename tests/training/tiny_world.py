@@ -52,7 +52,8 @@ def experiment(
     updates = Updates(known, order, size=UpdateSize.of(training), position=position)
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
-    worker, average = Worker.of(model, machine), MovingAverage.of(model, training)
+    decay = training.ema_decay
+    worker, average = Worker(machine), None if decay is None else MovingAverage(model, decay)
     return Experiment(model, optimizer, objective, updates, training, machine, worker, 7, average)
 
 

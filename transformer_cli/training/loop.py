@@ -198,6 +198,7 @@ def _training_report(
 ) -> TrainingReport:
     means = meter.means()
     source_speed, target_speed = meter.tokens_per_second()
+    scale = experiment.optimizer.scale
     return TrainingReport(
         step=progress.step,
         epoch=progress.position.epoch,
@@ -209,7 +210,7 @@ def _training_report(
         source_tokens_per_second=source_speed,
         num_skipped=int(meter.sums["num_skipped"].item()),
         num_target_tokens=int(meter.sums["num_target_tokens"].item()),
-        gradient_scale=experiment.optimizer.scale.value(),
+        gradient_scale=None if scale is None else scale.value(),
     )
 
 

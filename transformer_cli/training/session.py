@@ -252,7 +252,7 @@ class TrainingSession:
                 "meter": meter.to_json(),
                 "validation": self.validation,
                 SEEN_LENGTHS: self.seen.to_json(),
-                **({GRADIENT_SCALE: scale} if (scale := one.optimizer.scale.to_json()) else {}),
+                **({GRADIENT_SCALE: scale.to_json()} if (scale := one.optimizer.scale) else {}),
                 **({INIT_FROM: self.origin} if self.origin else {}),
             },
             files=portable_files(
@@ -272,12 +272,14 @@ def _on_device(
     Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
     """
     accelerate(model, device)
-    if config.runtime.sharding == "none":
+    is_sharded = config.runtime.sharding == "full"
+    if not is_sharded:
         model.to(device)
-        return model, MovingAverage.of(model, config.training)
-    average = MovingAverage.of(model, config.training)
-    for one in (model, *([average.model] if average else [])):
-        shard(one, device, processes)
+    decay = config.training.ema_decay
+    average = None if decay is None else MovingAverage(model, decay)
+    if is_sharded:
+        for one in (model, *([average.model] if average else [])):
+            shard(one, device, processes)
     return model, average
 
 
@@ -306,7 +308,8 @@ def _restore(
     state = newest.training_state()
     progress = Progress.from_json(state.part("progress"))
     meter.restore(state.part("meter"))
-    optimizer.scale.restore(state)
+    if optimizer.scale is not None:
+        optimizer.scale.restore(state)
     restore_tensors(newest, model, optimizer, average)
     return progress, checked_validation(state.part("validation"), progress)
 
