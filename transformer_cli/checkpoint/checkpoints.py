@@ -65,7 +65,8 @@ class Checkpoints:
         self._run_id: str | None = None
         self._saved_at = 0
         self._verified: dict[str, Manifest] = {}
-        self._skipped: dict[str, str] = {}
+        self.skipped: dict[str, str] = {}
+        """The checkpoints that the last call of `newest_valid` skipped, each with the reason."""
 
     def newest_valid(self) -> Checkpoint | None:
         """The valid checkpoint of the highest step, every checksum compared; None if the folder has none.
@@ -81,7 +82,7 @@ class Checkpoints:
                 hint="restore the files; upgrade tfm if a reason above says so; or start again with "
                 "--from-scratch, which keeps the old checkpoints",
             )
-        self._skipped = listing.skipped
+        self.skipped = listing.skipped
         return newest
 
     def best(self) -> Checkpoint | None:
@@ -89,10 +90,6 @@ class Checkpoints:
         listing = list_checkpoints(self.folder)
         averages = list_averages(self.folder).whole
         return self._first_verified(ranked(listing.whole, averages), listing)
-
-    def skipped(self) -> dict[str, str]:
-        """The checkpoints that the last call of `newest_valid` skipped, each with the reason."""
-        return dict(self._skipped)
 
     def save(self, snapshot: Snapshot, score: float | None = None) -> Path:
         """Write a checkpoint, verify it, then delete checkpoints that the retention does not keep.
@@ -249,6 +246,7 @@ class Checkpoints:
         return True
 
     def _rotate(self) -> None:
+        """Delete superfluous checkpoints, and let the links `last` and `best` name those that are kept."""
         kept, superfluous = self._kept_and_superfluous()
         storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
         storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)

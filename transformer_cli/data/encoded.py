@@ -80,10 +80,6 @@ class EncodedPairs(NamedTuple):
         """The source ids and the target ids of the pairs at these indices."""
         return self.source.padded(indices, pad_id), self.target.padded(indices, pad_id)
 
-    def longest(self) -> NDArray[np.int64]:
-        """The number of ids of the longer side of each pair."""
-        return np.maximum(self.source.lengths, self.target.lengths)
-
 
 class EncodedCorpus:
     """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
@@ -255,7 +251,7 @@ def encode_short_pairs(
     if not is_kept.all():
         rows = rows.take(number_column(np.flatnonzero(is_kept), pa.int64()))
     encoded = encode_pairs(rows, *tokenizers, sequence_format)
-    is_short = encoded.longest() <= max_length
+    is_short = np.maximum(encoded.source.lengths, encoded.target.lengths) <= max_length
     is_kept[is_kept] = is_short
     return encoded.select(is_short), is_kept
 
@@ -420,17 +416,17 @@ def encoded_text(
     Raises:
         TryAgainError: a process that encodes was killed.
     """
-    encoder = PairEncoder(
-        dict(tokenizer_files(tokenizers)),
-        SequenceFormat.of(config.data),
-        config.model.max_length,
-    )
+    sequence_format, max_length = SequenceFormat.of(config.data), config.model.max_length
     num_batches = -(-num_pairs // PAIRS_AT_ONCE)
     num_workers = min(number_of_workers(config, num_pairs), num_batches)
     if num_workers > 1:
+        encoder = PairEncoder(dict(tokenizer_files(tokenizers)), sequence_format, max_length)
         batches = _encoded_by_workers(text, num_batches, encoder, num_workers)
     else:
-        batches = (encoder.encode(rows, tokenizers) for rows in read_rows(text))
+        batches = (
+            encode_short_pairs(rows, tokenizers, sequence_format, max_length)
+            for rows in read_rows(text)
+        )
     num_seen = 0
     for encoded, is_kept in batches:
         if not is_kept.all():
@@ -446,14 +442,11 @@ def number_of_workers(config: Config, num_pairs: int) -> int:
     """`runtime.workers`; by default one for each 250,000 pairs, and at most one for each CPU of this process."""
     if config.runtime.workers is not None:
         return config.runtime.workers
-    return max(1, min(_num_cpus(), num_pairs // PAIRS_PER_WORKER))
-
-
-def _num_cpus() -> int:
     # A container or a scheduler may allow fewer CPUs than the machine has; Linux tells it. Elsewhere a new process imports
     # the script of the user again, which only a script that expects it survives: one process, unless the user asks.
     allowed: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed is not None else 1
+    num_cpus = len(allowed(0)) if allowed is not None else 1
+    return max(1, min(num_cpus, num_pairs // PAIRS_PER_WORKER))
 
 
 @dataclass(frozen=True, slots=True)

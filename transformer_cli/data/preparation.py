@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -128,7 +128,8 @@ def prepare_data(
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
-        with watched.unchanged(sought), streams_kept_in(partial):
+        is_hub = isinstance(config.data, HubData)
+        with watched.unchanged(sought), streams_kept_in(partial) if is_hub else nullcontext():
             _build(config, partial, tokenizers, has_begun=has_begun)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)
@@ -178,9 +179,9 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
         num_pairs = write_text(text, chain(first, pairs))
     check_dropped_share(cleaning, config.data.cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
-    if tokenizers is None:
-        tokenizers = extended_tokenizers(config, text, _train_tokenizers(config, text))
-    elif not has_begun:
+    may_grow = tokenizers is None or not has_begun
+    tokenizers = tokenizers or _train_tokenizers(config, text)
+    if may_grow and are_extended(config):
         tokenizers = extended_tokenizers(config, text, tokenizers)
     require_tags(config, tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
@@ -198,7 +199,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)
     write_validation_pairs(folder / VALIDATION, validation)
-    _write_tokenizers(folder, tokenizers)
+    for name, content in tokenizer_files(tokenizers).items():
+        (folder / name).write_text(content, encoding="utf-8")
     write_report(folder, report)
 
 
@@ -256,11 +258,6 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
         report=DataReport.from_json(json.loads((folder / REPORT).read_text(encoding="utf-8"))),
         fingerprint=made_from,
     )
-
-
-def _write_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
-    for name, text in tokenizer_files(tokenizers).items():
-        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _tokenizers_in(folder: Path) -> Tokenizers:

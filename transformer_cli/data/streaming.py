@@ -81,7 +81,7 @@ class StreamedUpdates(Updates):
             f"{order.num_pairs():,}",
         )
         self._stream = stream
-        self._position = position
+        self.position = position
         self._prefetcher = None
 
 

@@ -132,17 +132,19 @@ class Plan:
 
 def warnings(plan: Plan, config: Config) -> list[str]:
     """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
-    found = [
-        *_of_the_schedule(plan, config),
-        *_of_the_intervals(plan, config),
-        *_of_the_plateau(plan, config.training),
-        *_of_the_average(plan, config.training),
-        *_of_the_update(plan, config.training),
-        *_of_the_batch(plan, config.training),
-    ]
+    training = config.training
+    found = [*_of_the_schedule(plan, config), *_of_the_intervals(plan, config)]
+    if training.schedule == "plateau":
+        found += _of_the_plateau(plan, training)
+    if training.average_last is not None:
+        found += _of_the_average(plan, training)
+    if training.update_tokens is not None:
+        found += _of_the_update(plan, training)
+    elif isinstance(training.batch_tokens, int):
+        found += _of_the_batch(plan, training)
     if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
         # The vocabularies of init_from were learned from another corpus.
-        is_new = config.training.init_from is None
+        is_new = training.init_from is None
         found += [*(_of_the_vocabularies(plan, config) if is_new else []), *_of_the_corpus(plan, config)]  # fmt: skip
     return found
 
@@ -199,8 +201,6 @@ def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
 
 def _of_the_batch(plan: Plan, training: TrainingConfig) -> list[str]:
     size, num_batches = training.batch_tokens, plan.updates_per_epoch * training.accumulate
-    if not isinstance(size, int) or training.update_tokens is not None:
-        return []
     if plan.num_pairs < 2 or num_batches <= 0.9 * plan.num_pairs:
         return []
     fitting = _one_or_two_digits(32 * plan.num_target_tokens / plan.num_pairs)
@@ -514,28 +514,21 @@ class TimeLimit(Callback):
     comes to its end, however short the limit is.
 
     Args:
-        max_minutes: the limit, or None.
-        is_decisive: whether this process decides; of several, only rank 0, which also says why the training ended.
+        max_minutes: the limit.
     """
 
-    def __init__(self, max_minutes: float | None, *, is_decisive: bool = True) -> None:
-        self.max_minutes = max_minutes if is_decisive else None
+    def __init__(self, max_minutes: float) -> None:
+        self.max_minutes = max_minutes
         self.has_updated = False
         self._started_at = time.monotonic()
-
-    @property
-    def is_reached(self) -> bool:
-        """Whether the time limit is reached."""
-        if self.max_minutes is None or not self.has_updated:
-            return False
-        return time.monotonic() - self._started_at >= 60.0 * self.max_minutes
 
     def on_step(self, step: int, report: StepReport) -> None:
         self.has_updated = True
 
     def should_stop(self) -> bool:
         """True between two updates after the limit; a validation is never cut short."""
-        return self.is_reached
+        seconds = time.monotonic() - self._started_at
+        return self.has_updated and seconds >= 60.0 * self.max_minutes
 
 
 CHECKS_PER_LIMIT = 8
@@ -548,22 +541,19 @@ class Watchdog(Callback):
     Python's GIL is free then. Nothing is saved: a run goes on from its last checkpoint.
 
     Args:
-        limit_seconds: longest time without a step, a batch of a validation, or a save; or None.
+        limit_seconds: longest time without a step, a batch of a validation, or a save.
     """
 
-    def __init__(self, limit_seconds: float | None) -> None:
-        self.limit_seconds = limit_seconds
+    def __init__(self, limit_seconds: float) -> None:
         self._alive_at = time.monotonic()
         self._is_over = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(
+            target=self._watch, args=(limit_seconds,), name="watchdog", daemon=True
+        )
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
-        if self.limit_seconds is not None:
-            self._alive_at = time.monotonic()
-            self._thread = threading.Thread(
-                target=self._watch, args=(self.limit_seconds,), name="watchdog", daemon=True
-            )
-            self._thread.start()
+        self._alive_at = time.monotonic()
+        self._thread.start()
 
     def on_step(self, *_: Any, **__: Any) -> None:
         """A sign of life: a step, a validation or a save has ended."""
@@ -578,8 +568,7 @@ class Watchdog(Callback):
 
     def on_end(self) -> None:
         self._is_over.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
 
     def _watch(self, limit_seconds: float) -> None:
         while not self._is_over.wait(limit_seconds / CHECKS_PER_LIMIT):

@@ -33,8 +33,7 @@ logger = logging.getLogger(__name__)
 def average_at_end(session: TrainingSession) -> bool:
     """Write and validate the average that the config asks for, unless it is there already; returns whether it was written."""
     training, folder = session.config.training, session.checkpoints.folder
-    if training.average_last is None:
-        return False
+    assert training.average_last is not None
     chosen = _chosen(folder, training, session.progress.step)
     final = folder / f"{AVERAGE}{session.progress.step:08d}"
     is_new = not _is_still_right(final, chosen)

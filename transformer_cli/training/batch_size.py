@@ -112,7 +112,7 @@ PAIRS_AT_ONCE = 1_000_000
 def with_fitting_batches(
     config: Config, data: PreparedData, machine: Machine, processes: Processes = ALONE
 ) -> Config:
-    """The config with a number in place of `training.batch_tokens: auto`; any other config is returned as it is.
+    """The config with a number in place of `training.batch_tokens: auto`.
 
     Weights, optimizer and random numbers of the training are not touched. Several processes take the smallest number
     that any of them has found.
@@ -121,8 +121,6 @@ def with_fitting_batches(
         TryAgainError: not even the smallest batch fits into memory.
     """
     training = config.training
-    if training.batch_tokens != "auto":
-        return config
     assert training.update_tokens is not None
     _, order = training_pairs(data.train, data.tokenizers, config)
     density = target_tokens_per_cell(order)

@@ -94,7 +94,8 @@ def new_model(
         model.target_word_dropout = WordDropout(share, len(SPECIALS), target.tag_ids)
     if initial is not None:
         initial.load_into(model, tokenizers, seed=config.seed)
-    freeze(model, config.training.frozen or ())
+    if config.training.frozen:
+        freeze(model, config.training.frozen)
     return model
 
 
@@ -123,14 +124,14 @@ def load_initial_model(config: Config, own_folder: Path) -> InitialModel | None:
     return InitialModel(trained, _origin(trained))
 
 
-def checked_origin(checkpoint: Checkpoint | None) -> dict[str, Any]:
+def checked_origin(checkpoint: Checkpoint) -> dict[str, Any]:
     """The origin of the initial weights of a checkpoint; empty if they were random.
 
     Raises:
         DataError: it is not what `InitialModel` records.
     """
     # The state of an average has no progress, which `training_state` asks for.
-    if checkpoint is None or INIT_FROM not in checkpoint.state():
+    if INIT_FROM not in checkpoint.state():
         return {}
     origin = checkpoint.training_state().part(INIT_FROM)
     names = {name: origin.text(name, most=_MOST_CHARACTERS) for name in ("run", "checkpoint", "run_id", "sha256")}  # fmt: skip

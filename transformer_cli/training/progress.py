@@ -64,7 +64,8 @@ class Progress:
             plateau_patience: after so many validations in a row without a new best, the learning rate falls; None:
                 it depends on the step alone.
         """
-        goodness, best = validated.goodness, self._best()
+        goodness = validated.goodness
+        best = list(map(Validated, self.best_goodness, self.best_losses))
         is_best = not math.isnan(goodness) and goodness > max(self.best_goodness, default=-math.inf)
         if not math.isnan(goodness):
             best.insert(self._place(validated), validated)
@@ -85,12 +86,10 @@ class Progress:
         """Whether the validation of this step, which is not counted yet, is one of the best."""
         return not math.isnan(validated.goodness) and self._place(validated) < keep_best
 
-    def _best(self) -> list[Validated]:
-        return list(map(Validated, self.best_goodness, self.best_losses))
-
     def _place(self, validated: Validated) -> int:
         """How many of the remembered validations are at least as good."""
-        return sum(one.rank >= validated.rank for one in self._best())
+        best = map(Validated, self.best_goodness, self.best_losses)
+        return sum(one.rank >= validated.rank for one in best)
 
     def known_to_all(self, processes: Processes) -> Self:
         """This progress with the position in all parts of a stream; all processes call this together."""

@@ -4,7 +4,7 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -131,7 +131,9 @@ def train(
             f"config: {config!r} is no Config; load_config makes one of a file or a name"
         )
     callbacks, launch = _checked(callbacks), read_launch()
-    time_limit = TimeLimit(config.training.max_minutes, is_decisive=launch.rank == 0)
+    # Rank 0 decides for all processes, and says why the training ended.
+    max_minutes = config.training.max_minutes if launch.rank == 0 else None
+    time_limit = None if max_minutes is None else TimeLimit(max_minutes)
     machine = _checked_machine(config, launch)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)
@@ -144,8 +146,11 @@ def train(
         )  # fmt: skip
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
-            _train_in(session, folder, (*callbacks, time_limit))
-        limits = _limits_reached(session, time_limit)
+            _train_in(session, folder, [*callbacks, *([time_limit] if time_limit else [])])
+        limits = limits_reached(session.progress, config.training)
+        is_ended = is_finished(session.progress, config.training)
+        if time_limit is not None and time_limit.should_stop() and not is_ended:
+            limits.append(f"training.max_minutes={max_minutes:g}")
         if processes.is_main:
             _end(session, folder, limits, was_finished=was_finished)
     return TrainedRun(
@@ -157,20 +162,13 @@ def train(
     )
 
 
-def _limits_reached(session: TrainingSession, time_limit: TimeLimit) -> list[str]:
-    training = session.config.training
-    limits = limits_reached(session.progress, training)
-    if time_limit.is_reached and not is_finished(session.progress, training):
-        limits.append(f"training.max_minutes={training.max_minutes:g}")
-    return limits
-
-
 def _end(
     session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
 ) -> None:
     is_done = is_finished(session.progress, session.config.training)
     if is_done:
-        if average_at_end(session) and was_finished:
+        averages = session.config.training.average_last is not None
+        if averages and average_at_end(session) and was_finished:
             record_run(folder, session)
         make_translator = partial(load_translator, folder.path)
         for line in summary_lines(session.config, folder.metrics_file, make_translator):
@@ -238,7 +236,9 @@ def _one_training() -> Iterator[None]:
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     config, processes = session.config, session.experiment.worker.processes
     with signals_as_requests() as request:
-        own = Watchdog(config.runtime.stuck_after_seconds), _SignalsObeyed(request)
+        own: list[Callback] = [_SignalsObeyed(request)]
+        if config.runtime.stuck_after_seconds is not None:
+            own.append(Watchdog(config.runtime.stuck_after_seconds))
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
         planned = with_accumulated(config, session.progress)
         records = (
@@ -307,10 +307,12 @@ def open_run(
             different settings.
         DataError: the corpus cannot be used, or has changed.
     """
-    require_same_settings(config, processes, from_scratch=from_scratch)
+    if not processes.is_alone:
+        require_same_settings(config, processes, from_scratch=from_scratch)
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
-    _require_learnable_tokenizers(folder, config, is_new=from_scratch or not folder.is_begun())
+    if from_scratch or not folder.is_begun():
+        _require_learnable_tokenizers(folder, config)
     if processes.is_main:
         Checkpoints(folder.path).sweep()
         if from_scratch:
@@ -335,36 +337,56 @@ def _opened(
     if newest is not None and IMPORTED in newest.state():
         raise _refusal_to_continue(folder, config)
     [has_begun] = processes.any_of(newest is not None)
+    origin: dict[str, Any] = {}
     if has_begun:
-        config = with_recorded_cleaning(config, _recorded_config(folder, newest))
-    trains_on = newest is None or not is_finished(_progress_of(newest), config.training)
-    if has_begun and folder.config_file.exists():
-        before = load_stored_config(folder.config_file)
-        config = with_recorded_batches(config, before)
-        if newest is not None:
-            changes = accept_changes(
-                before, config, step=newest.step, accept_data_change=accept_data_change
-            )
-            refuse_passed_limits(before, config, _progress_of(newest))
-            what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
-            for change in changes:
-                logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
-    if not has_begun:
+        config = _accepted(folder, config, newest, accept_data_change)
+    else:
         if is_streaming(config.data):  # before the corpus is read
             num_batches = config.training.accumulate * processes.size
             require_shareable(config.data, num_batches, processes.size)
         initial = initial or load_initial_model(config, folder.path)
-    origin = initial.origin if initial else checked_origin(newest)
+    if newest is not None:
+        origin = checked_origin(newest)
+    elif initial is not None:
+        origin = initial.origin
     prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
-    data = data_of_main(prepare, config, folder, processes)
+    data = prepare() if processes.is_alone else data_of_main(prepare, config, folder, processes)
     return_freed_memory()
-    config = with_fitting_batches(config, data, machine, processes)
+    if config.training.batch_tokens == "auto":
+        config = with_fitting_batches(config, data, machine, processes)
     session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
     session.origin = origin
     # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
+    trains_on = not is_finished(session.progress, config.training)
     if processes.is_main and (trains_on or not folder.config_file.exists()):
         record_run(folder, session)
     return session
+
+
+def _accepted(
+    folder: RunFolder, config: Config, newest: Checkpoint | None, accept_data_change: bool
+) -> Config:
+    """The config with which a run that has begun goes on; the main process logs what has changed.
+
+    Args:
+        newest: its newest checkpoint; None in the other processes.
+    """
+    config = with_recorded_cleaning(config, _recorded_config(folder, newest))
+    if not folder.config_file.exists():
+        return config
+    before = load_stored_config(folder.config_file)
+    config = with_recorded_batches(config, before)
+    if newest is not None:
+        progress = Progress.from_json(newest.training_state().part("progress"))
+        trains_on = not is_finished(progress, config.training)
+        changes = accept_changes(
+            before, config, step=newest.step, accept_data_change=accept_data_change
+        )
+        refuse_passed_limits(before, config, progress)
+        what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
+        for change in changes:
+            logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
+    return config
 
 
 def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
@@ -380,14 +402,19 @@ def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
 
 def record_run(folder: RunFolder, session: TrainingSession) -> None:
     """Write the config and the environment of a run, which the main process does when its model changes."""
-    machine, size = session.experiment.machine, session.experiment.worker.processes.size
-    _describe(folder, session.data, machine, size, session.origin)
+    described = environment(kernel_level()) | {
+        "device": session.experiment.machine.describe(),
+        "processes": session.experiment.worker.processes.size,
+        "data": dict(session.data.fingerprint),
+    }
+    described |= {INIT_FROM: dict(session.origin)} if session.origin else {}
+    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
     # Last: a run has started when it has a config.
     replace_file(folder.config_file, to_yaml(session.config).encode())
 
 
-def _require_learnable_tokenizers(folder: RunFolder, config: Config, *, is_new: bool) -> None:
-    if is_new and config.tokenizer.kind == "sentencepiece" and config.training.init_from is None:
+def _require_learnable_tokenizers(folder: RunFolder, config: Config) -> None:
+    if config.tokenizer.kind == "sentencepiece" and config.training.init_from is None:
         raise ConfigError(
             f"{folder.path}: tokenizer.kind: sentencepiece is not learned: it belongs to an imported model",
             hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
@@ -436,19 +463,3 @@ def _prepared_data(
 
 def _progress_of(checkpoint: Checkpoint) -> Progress:
     return Progress.from_json(checkpoint.training_state().part("progress"))
-
-
-def _describe(
-    folder: RunFolder,
-    data: PreparedData,
-    machine: Machine,
-    num_processes: int,
-    origin: Mapping[str, Any],
-) -> None:
-    described = environment(kernel_level()) | {
-        "device": machine.describe(),
-        "processes": num_processes,
-        "data": dict(data.fingerprint),
-    }
-    described |= {INIT_FROM: dict(origin)} if origin else {}
-    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())

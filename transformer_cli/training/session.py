@@ -1,14 +1,13 @@
 """A training session: one process' part of a run, from the newest checkpoint to the end of the loop."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from torch import Tensor
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import (
@@ -110,11 +109,15 @@ class TrainingSession:
             new_model(config, data.tokenizers, initial), config, machine.device, processes
         )
         optimizer = Optimizer(model, config.training, machine.precision)
-        newest = _newest(checkpoints)
+        newest = checkpoints.newest_valid()
+        for name, reason in checkpoints.skipped.items():
+            logger.warning("skipped %s: %s", name, reason)
         progress, meter = Progress(), Meter(machine.device)
         validation: dict[str, Any] = {}
         if newest is None:
-            _require_space(checkpoints, tensors_to_save(model, optimizer, average), optimizer)
+            parts = tensors_to_save(model, optimizer, average)
+            saved_bytes = sum(tensor.nbytes for part in parts for tensor in part.values())
+            checkpoints.require_space(saved_bytes + state_bytes(optimizer))
             count = sum(p.numel() for p in model.parameters())
             logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
         else:
@@ -155,7 +158,11 @@ class TrainingSession:
         self.callbacks = callbacks
         compiles = self.config.runtime.compile
         explained = compilation_errors_explained() if compiles else nullcontext()
-        is_running = callbacks.running(self.progress.step, self._num_steps())
+        training = self.config.training
+        limits = [] if training.max_steps is None else [training.max_steps]
+        if training.max_epochs is not None:  # estimated from the number of batches of this epoch
+            limits.append(training.max_epochs * self.experiment.updates.num_updates)
+        is_running = callbacks.running(self.progress.step, min(limits))
         with explained, is_running, self.experiment.updates:
             self.progress = run_loop(
                 self.experiment,
@@ -167,24 +174,20 @@ class TrainingSession:
             )
         return self.progress
 
-    def _num_steps(self) -> int:
-        """The last step of the run, estimated from the number of batches of this epoch."""
-        training = self.config.training
-        limits = [] if training.max_steps is None else [training.max_steps]
-        if training.max_epochs is not None:
-            limits.append(training.max_epochs * self.experiment.updates.num_updates)
-        return min(limits)
-
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
-        settings = self.config.validation
-        self.experiment.validated_model.eval()  # each training step switches it back
-        model = self._whole_model()
-        translator = self.translator(model)
+        settings, processes = self.config.validation, self.experiment.worker.processes
+        model = self.experiment.validated_model.eval()  # each training step switches it back
+        if self.config.runtime.sharding == "full":
+            model = whole_copy(model, self.experiment.machine.device)
+        # The callbacks get the translator of this process; of several, all share out the work.
+        translator = shared = self.translator(model)
+        if not processes.is_alone:
+            shared = replace(translator, engine=SharedEngine(translator.engine, processes))
         return_freed_memory()  # decoding cannot use what training has freed in small pieces
         try:
             with _between_batches(model, must_stop_now):
                 report = validate(
-                    self._shared(translator),
+                    shared,
                     self.validation_pairs,
                     scores=settings.scores,
                     num_samples=settings.num_samples,
@@ -198,13 +201,6 @@ class TrainingSession:
         value = report.metric(metric)
         self.validation = {"step": step, "value": value} | report.as_json()
         return Validated(goodness(value, metric), report.loss)
-
-    def _whole_model(self) -> Transformer:
-        """The model that is validated, with all its weights in each process."""
-        model = self.experiment.validated_model
-        if self.config.runtime.sharding == "none":
-            return model
-        return whole_copy(model, self.experiment.machine.device)
 
     def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
         """A translator with a model of this run, as validations use it, or with another beam size."""
@@ -229,13 +225,6 @@ class TrainingSession:
         cleaning = data.cleaning.model_copy(update={"normalize_invisible": False})
         data = data.model_copy(update={"cleaning": cleaning})
         return self.config.model_copy(update={"data": data})
-
-    def _shared(self, translator: Translator) -> Translator:
-        """A translator whose work all processes share out; the callbacks get the one of this process."""
-        processes = self.experiment.worker.processes
-        if processes.is_alone:
-            return translator
-        return replace(translator, engine=SharedEngine(translator.engine, processes))
 
     def _save(self, progress: Progress, meter: Meter) -> None:
         processes = self.experiment.worker.processes
@@ -283,20 +272,6 @@ def _on_device(
     return model, average
 
 
-def _require_space(
-    checkpoints: Checkpoints, parts: Iterable[Mapping[str, Tensor]], optimizer: Optimizer
-) -> None:
-    saved_bytes = sum(tensor.nbytes for part in parts for tensor in part.values())
-    checkpoints.require_space(saved_bytes + state_bytes(optimizer))
-
-
-def _newest(checkpoints: Checkpoints) -> Checkpoint | None:
-    newest = checkpoints.newest_valid()
-    for name, reason in checkpoints.skipped().items():
-        logger.warning("skipped %s: %s", name, reason)
-    return newest
-
-
 def _restore(
     newest: Checkpoint,
     model: Transformer,
@@ -341,20 +316,23 @@ def updates_of(
     pairs, order = training_pairs(data.train, data.tokenizers, config)
     num_batches = progress.num_micro_batches or config.training.accumulate
     size = UpdateSize(num_batches, config.training.update_tokens)
-    share = Share(processes.rank, processes.size)
     position, pin_memory = progress.position, machine.device.type == "cuda"
     if is_streaming(config.data):
-        return StreamedUpdates(
+        updates: Updates = StreamedUpdates(
             config, data.tokenizers, order, size=size, position=position, pin_memory=pin_memory
-        ).shared(share)
-    return Updates(
-        pairs,
-        order,
-        size=size,
-        position=position,
-        sequence_format=SequenceFormat.of(config.data),
-        pin_memory=pin_memory,
-    ).shared(share)
+        )
+    else:
+        updates = Updates(
+            pairs,
+            order,
+            size=size,
+            position=position,
+            sequence_format=SequenceFormat.of(config.data),
+            pin_memory=pin_memory,
+        )
+    if processes.is_alone:
+        return updates
+    return updates.shared(Share(processes.rank, processes.size))
 
 
 def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
