@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,10 +26,8 @@ from transformer_cli.config import (
     SequencesData,
     TrainingConfig,
 )
-from transformer_cli.data.order import UpdateSize, estimated_updates
+from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.data.selection import pairs_to_validate
-from transformer_cli.data.updates import training_pairs
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.process.device import Machine, num_usable_cpus
@@ -81,9 +80,21 @@ class Plan:
     """All pairs of the validation split, of which each validation may use a part; None: not counted."""
 
     @classmethod
-    def of(cls, config: Config, data: PreparedData, num_steps: int) -> "Plan":
-        """The plan for prepared data; an epoch is measured on its first 200,000 pairs."""
-        _, order = training_pairs(data.train, data.tokenizers, config)
+    def of(
+        cls,
+        config: Config,
+        data: PreparedData,
+        order: EpochOrder,
+        num_validation_sentences: int,
+        num_steps: int,
+    ) -> "Plan":
+        """The plan for prepared data; an epoch is measured on its first 200,000 pairs.
+
+        Args:
+            order: of the training pairs.
+            num_validation_sentences: that each validation uses.
+            num_steps: the last step of the run.
+        """
         num_pairs, report = order.num_pairs(), data.report
         visits = num_pairs / max(1, sum(data.train.corpus_sizes))
         target = report.target.train
@@ -101,7 +112,7 @@ class Plan:
             num_target_tokens=round(visits * num_target_tokens * order.growth()),
             updates_per_epoch=estimated_updates(order, UpdateSize.of(config.training)),
             num_steps=num_steps,
-            num_validation_sentences=len(pairs_to_validate(config, data.validation)),
+            num_validation_sentences=num_validation_sentences,
             vocabularies=tuple(vocabularies),
             num_held_out=len(data.validation),
         )
@@ -356,10 +367,16 @@ MIN_UPDATES_FOR_SPEED = 20
 
 
 class Announcer(Callback):
-    """Logs the plan and its warnings before the first step, and once the time that is left."""
+    """Logs the plan and its warnings before the first step, and once the time that is left.
 
-    def __init__(self, config: Config, data: PreparedData, machine: Machine) -> None:
-        self.config, self.data, self.machine = config, data, machine
+    Args:
+        config: of the run.
+        plan_for: makes the plan of a run with so many steps.
+        machine: on which it is trained.
+    """
+
+    def __init__(self, config: Config, plan_for: Callable[[int], Plan], machine: Machine) -> None:
+        self.config, self.plan_for, self.machine = config, plan_for, machine
         self.num_steps = 0
         self.step = 0
         self.num_updates = self.num_tokens = 0
@@ -372,7 +389,7 @@ class Announcer(Callback):
         if num_steps is None:
             return
         self.num_steps = num_steps
-        plan = Plan.of(self.config, self.data, num_steps)
+        plan = self.plan_for(num_steps)
         for line in plan.lines(self.config):
             logger.info("%s", line)
         # At the level of the plan, INFO: a script that hides these messages hides the warnings too.

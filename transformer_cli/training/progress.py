@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
 from transformer_cli.data.updates import AnyPosition, Position, StreamPosition
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.process_group import Processes
 
 
@@ -144,6 +145,32 @@ class Progress:
             plateau_drops=drops,
             plateau_validations=waited,
         )
+
+
+def micro_batches_of_an_update(
+    progress: Progress, training: TrainingConfig, num_processes: int
+) -> int | None:
+    """The number of micro-batches of each update, over all processes; None if `training.update_tokens` decides it.
+
+    A new run makes an update of `training.accumulate` batches of each process. A resumed run keeps the number that
+    it has recorded, with any number of processes: so its updates stay the same.
+
+    Raises:
+        ConfigError: the run goes on, and the processes cannot share out the number that it has recorded.
+    """
+    if training.update_tokens is not None:
+        return None
+    if progress.num_micro_batches is None and progress.step == 0:
+        return training.accumulate * num_processes
+    recorded = progress.num_micro_batches or training.accumulate
+    if recorded % num_processes and not is_finished(progress, training):
+        fitting = [str(n) for n in range(1, recorded + 1) if recorded % n == 0]
+        raise ConfigError(
+            f"batches in each update of this run: {recorded}, which {num_processes} processes cannot share out equally",
+            hint=f"numbers of processes that can go on: {', '.join(fitting[:20])}, with training.accumulate as it was; or start a new run: "
+            "--set name=..., or --from-scratch",
+        )
+    return recorded
 
 
 def checked_validation(values: StateValues, progress: Progress) -> dict[str, Any]:

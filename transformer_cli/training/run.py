@@ -5,7 +5,7 @@ import logging
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from transformer_cli.process.messages import log_to_file
 from transformer_cli.process.signals import SignalRequests, signals_as_requests
 from transformer_cli.process.torchrun import Launch, read_launch
 from transformer_cli.storage import RunLock, replace_file
-from transformer_cli.training.advice import Alarms, Announcer, TimeLimit, Watchdog
+from transformer_cli.training.advice import Alarms, Announcer, Plan, TimeLimit, Watchdog
 from transformer_cli.training.averaging import average_at_end
 from transformer_cli.training.batch_size import (
     require_memory_for_training,
@@ -63,9 +63,8 @@ from transformer_cli.training.joining import (
     joined,
     place_on_device,
     require_same_settings,
-    with_accumulated,
 )
-from transformer_cli.training.process_group import Processes
+from transformer_cli.training.process_group import ALONE, Processes
 from transformer_cli.training.progress import Progress, is_finished, limits_reached
 from transformer_cli.training.session import TrainingSession
 
@@ -139,7 +138,8 @@ def train(
     require_memory_for_training(config, (1, 1), machine.device)
     folder, here = RunFolder(runs_folder / config.name), Path.cwd()
     folder.require_own_files()
-    with _one_training(), joined(launch, machine.device) as processes, _writing(folder, processes):
+    connected = nullcontext(ALONE) if launch.is_alone else joined(launch, machine.device)
+    with _one_training(), connected as processes, _writing(folder, processes):
         session = open_run(
             folder, config, machine, processes,
             from_scratch=from_scratch, accept_data_change=accept_data_change,
@@ -191,7 +191,10 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     for name in config.validation.scores:
         metric_of(name)
     machine = prepare_machine(config.runtime)
-    require_cuda_graphs(config.runtime, machine)
+    if config.runtime.cuda_graphs:
+        require_cuda_graphs(config.runtime, machine)
+    if launch.is_alone and config.runtime.sharding == "none":
+        return machine
     return place_on_device(machine, launch, config.runtime)
 
 
@@ -240,15 +243,16 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
         if config.runtime.stuck_after_seconds is not None:
             own.append(Watchdog(config.runtime.stuck_after_seconds))
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
-        planned = with_accumulated(config, session.progress)
-        records = (
-            [
-                Announcer(planned, session.data, session.experiment.machine),
-                *recorders(config, folder),
-            ]
-            if processes.is_main
-            else []
-        )
+        records: list[Callback] = []
+        if processes.is_main:
+            # The plan counts the micro-batches of all processes.
+            accumulate = session.progress.num_micro_batches or config.training.accumulate
+            of_all = config.training.model_copy(update={"accumulate": accumulate})
+            planned = config.model_copy(update={"training": of_all})
+            order, num_validated = session.experiment.updates.order, len(session.validation_pairs)
+            plan_for = partial(Plan.of, planned, session.data, order, num_validated)
+            announcer = Announcer(planned, plan_for, session.experiment.machine)
+            records = [announcer, *recorders(config, folder)]
         progress = session.run(Callbacks([*own, *callbacks, *records, alarms]))
     received: list[int] = processes.gathered(request.signal_number or 0)
     if any(received) and not is_finished(progress, config.training):

@@ -39,7 +39,6 @@ from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, ne
 from transformer_cli.training.joining import (
     SharedEngine,
     StoppedError,
-    micro_batches_of_an_update,
 )
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.optimizers import (
@@ -56,6 +55,7 @@ from transformer_cli.training.progress import (
     checked_validation,
     goodness,
     is_finished,
+    micro_batches_of_an_update,
 )
 from transformer_cli.training.step import build_objective, worker_of
 
@@ -125,7 +125,7 @@ class TrainingSession:
             if not is_finished(progress, config.training):
                 described = folder.path, progress.step, machine.describe()
                 logger.info("resuming %s at step %d; %s", *described)
-        num_micro = micro_batches_of_an_update(progress, config.training, processes)
+        num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
         progress = replace(progress, num_micro_batches=num_micro)
         if config.runtime.compile:
             compile_layers(model)
