@@ -12,9 +12,8 @@ from transformer_cli.config import TrainingConfig
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import DataError, TrainingStoppedError
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.loop import Experiment
+from transformer_cli.training.loop import Experiment, Progress
 from transformer_cli.training.optimizers import GRADIENT_SCALE, GradientScale, Optimizer
-from transformer_cli.training.progress import Progress
 
 from .tiny_world import World, assert_equal, experiment, run, settings, tensors_of, train
 

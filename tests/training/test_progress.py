@@ -14,7 +14,7 @@ from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.updates import Position
 from transformer_cli.process.errors import DataError
-from transformer_cli.training.progress import (
+from transformer_cli.training.loop import (
     Progress,
     Validated,
     checked_validation,

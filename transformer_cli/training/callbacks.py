@@ -24,6 +24,7 @@ from transformer_cli.evaluation.attention_picture import attention_picture
 from transformer_cli.evaluation.validation import Sample
 from transformer_cli.process.errors import TfmError
 from transformer_cli.process.imports import imported
+from transformer_cli.process.signals import SignalRequests
 from transformer_cli.storage import KnownFolder, append_json_line, cut_json_lines, keep_json_lines
 from transformer_cli.training.step import StepReport
 
@@ -131,6 +132,24 @@ class Callbacks(Callback):
 
     def should_save(self) -> bool:
         return any([should_save() for should_save in self._overridden["should_save"]])
+
+
+@dataclass
+class SignalsObeyed(Callback):
+    """Ends the training after the step, or the batch of a validation, in which a signal came; or saves there."""
+
+    requests: SignalRequests
+
+    def should_stop(self) -> bool:
+        return self.requests.signal_number is not None
+
+    should_stop_now = should_stop
+
+    def should_save(self) -> bool:
+        return self.requests.wants_save
+
+    def on_save(self, step: int, folder: Path) -> None:
+        self.requests.wants_save = False
 
 
 # What is measured between two reports: sums of losses and tokens, and the speed.

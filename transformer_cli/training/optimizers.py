@@ -111,6 +111,10 @@ class Optimizer:
             for key, value in _expected(owners[name], parameter.detach()).items()
         }
 
+    def state_bytes(self) -> int:
+        """The bytes that the state will have after the first update."""
+        return sum(tensor.nbytes for tensor in self.expected_state().values())
+
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Put back what `state` gave.
 

@@ -4,23 +4,46 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import torch
+
+from transformer_cli.acceleration import accelerate
+from transformer_cli.acceleration.accelerate import (
+    compilation_errors_explained,
+    compile_layers,
+)
 from transformer_cli.acceleration.native_kernels import kernel_level
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, tokenizers_of
+from transformer_cli.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    Retention,
+    Snapshot,
+    portable_files,
+    tokenizers_of,
+)
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, IMPORTED, RUNS, RunFolder
+from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import Config, load_stored_config, to_yaml
+from transformer_cli.data.encoded import lengths_seen_in
+from transformer_cli.data.order import UpdateSize
+from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
+from transformer_cli.data.selection import pairs_to_validate
 from transformer_cli.data.sources.corpus import is_streaming
-from transformer_cli.data.streaming import require_shareable
-from transformer_cli.decoding.loading import load_translator
+from transformer_cli.data.streaming import StreamedUpdates, require_shareable
+from transformer_cli.data.updates import Share, Updates, training_pairs
+from transformer_cli.decoding import Translator
+from transformer_cli.decoding.loading import build_translator, load_translator
+from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.synthetic_tasks import summary_lines
+from transformer_cli.model import Transformer
 from transformer_cli.process.device import (
     Machine,
     environment,
@@ -36,17 +59,15 @@ from transformer_cli.process.errors import (
     TryAgainError,
 )
 from transformer_cli.process.messages import log_to_file
-from transformer_cli.process.signals import SignalRequests, signals_as_requests
+from transformer_cli.process.signals import signals_as_requests
 from transformer_cli.process.torchrun import Launch, read_launch
 from transformer_cli.storage import RunLock, replace_file
+from transformer_cli.text import SequenceFormat
+from transformer_cli.text.sentences import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.advice import Alarms, Announcer, Plan, TimeLimit, Watchdog
 from transformer_cli.training.averaging import average_at_end
-from transformer_cli.training.batch_size import (
-    require_memory_for_training,
-    with_fitting_batches,
-    with_recorded_batches,
-)
-from transformer_cli.training.callbacks import Callback, Callbacks, recorders
+from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
+from transformer_cli.training.callbacks import Callback, Callbacks, Meter, SignalsObeyed, recorders
 from transformer_cli.training.config_changes import (
     accept_changes,
     refuse_passed_limits,
@@ -57,16 +78,37 @@ from transformer_cli.training.initial_weights import (
     InitialModel,
     checked_origin,
     load_initial_model,
+    new_model,
+    require_memory_for_training,
 )
 from transformer_cli.training.joining import (
+    SharedEngine,
+    StoppedError,
     data_of_main,
     joined,
     place_on_device,
     require_same_settings,
 )
-from transformer_cli.training.process_group import ALONE, Processes
-from transformer_cli.training.progress import Progress, is_finished, limits_reached
-from transformer_cli.training.session import TrainingSession
+from transformer_cli.training.loop import (
+    Experiment,
+    Progress,
+    Validated,
+    checked_validation,
+    goodness,
+    is_finished,
+    limits_reached,
+    micro_batches_of_an_update,
+    run_loop,
+)
+from transformer_cli.training.optimizers import (
+    GRADIENT_SCALE,
+    MovingAverage,
+    Optimizer,
+    restore_tensors,
+    tensors_to_save,
+)
+from transformer_cli.training.process_group import ALONE, Processes, gathered, shard, whole_copy
+from transformer_cli.training.step import build_objective, worker_of
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +205,7 @@ def train(
 
 
 def _end(
-    session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
+    session: "TrainingSession", folder: RunFolder, limits: Sequence[str], *, was_finished: bool
 ) -> None:
     is_done = is_finished(session.progress, session.config.training)
     if is_done:
@@ -236,10 +278,10 @@ def _one_training() -> Iterator[None]:
         _one_at_a_time.release()
 
 
-def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
+def _train_in(session: "TrainingSession", folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     config, processes = session.config, session.experiment.worker.processes
     with signals_as_requests() as request:
-        own: list[Callback] = [_SignalsObeyed(request)]
+        own: list[Callback] = [SignalsObeyed(request)]
         if config.runtime.stuck_after_seconds is not None:
             own.append(Watchdog(config.runtime.stuck_after_seconds))
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
@@ -274,24 +316,6 @@ def _who_received(received: Sequence[int]) -> str:
     return f", because rank {received.index(number)} received {signal.Signals(number).name}"
 
 
-@dataclass
-class _SignalsObeyed(Callback):
-    """Ends the training after the step, or the batch of a validation, in which a signal came; or saves there."""
-
-    requests: SignalRequests
-
-    def should_stop(self) -> bool:
-        return self.requests.signal_number is not None
-
-    should_stop_now = should_stop
-
-    def should_save(self) -> bool:
-        return self.requests.wants_save
-
-    def on_save(self, step: int, folder: Path) -> None:
-        self.requests.wants_save = False
-
-
 # Opening a run: its newest checkpoint or its initial weights, its data, and its records on disk.
 
 
@@ -303,7 +327,7 @@ def open_run(
     *,
     from_scratch: bool,
     accept_data_change: bool,
-) -> TrainingSession:
+) -> "TrainingSession":
     """The session of a run that starts or goes on; rank 0 writes the files of the run.
 
     Raises:
@@ -336,7 +360,7 @@ def _opened(
     processes: Processes,
     initial: InitialModel | None,
     accept_data_change: bool,
-) -> TrainingSession:
+) -> "TrainingSession":
     newest = Checkpoints(folder.path).newest_valid() if processes.is_main else None
     if newest is not None and IMPORTED in newest.state():
         raise _refusal_to_continue(folder, config)
@@ -404,7 +428,7 @@ def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
     return load_stored_config(newest.folder / CONFIG_FILE)
 
 
-def record_run(folder: RunFolder, session: TrainingSession) -> None:
+def record_run(folder: RunFolder, session: "TrainingSession") -> None:
     """Write the config and the environment of a run, which the main process does when its model changes."""
     described = environment(kernel_level()) | {
         "device": session.experiment.machine.describe(),
@@ -467,3 +491,291 @@ def _prepared_data(
 
 def _progress_of(checkpoint: Checkpoint) -> Progress:
     return Progress.from_json(checkpoint.training_state().part("progress"))
+
+
+# A session: one process' part of a run, from the newest checkpoint to the end of the loop.
+
+
+@dataclass(slots=True)
+class TrainingSession:
+    """Model, optimizer and data put together; it knows how to validate and how to save."""
+
+    config: Config
+    data: PreparedData
+    experiment: Experiment
+    progress: Progress
+    meter: Meter
+    checkpoints: Checkpoints
+    validation_pairs: list[SentencePair]
+    validation: dict[str, Any] = field(default_factory=dict)  # the last one: its step and figures
+    origin: dict[str, Any] = field(default_factory=dict)  # of the initial weights; empty: random
+    seen: SeenLengths = UNKNOWN_LENGTHS
+    """The lengths of the texts that the model has seen, with those of the run of its initial weights."""
+    callbacks: Callbacks = field(default_factory=Callbacks)
+
+    @classmethod
+    def open(
+        cls,
+        folder: RunFolder,
+        config: Config,
+        data: PreparedData,
+        machine: Machine,
+        processes: Processes,
+        *,
+        initial: InitialModel | None = None,
+    ) -> Self:
+        """A new session, from random weights or from `initial`; or the continuation of the newest valid checkpoint.
+
+        Raises:
+            ConfigError: the processes cannot share out the batches of an update.
+            StorageError: there are checkpoints, and none is valid.
+            DataError: the newest checkpoint is not of this model.
+            TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
+        """
+        retention = Retention.of(config.training)
+        checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
+        checkpoints.recognise_folder()
+        vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
+        require_memory_for_training(config, vocab_sizes, machine.device)
+        # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
+        processes.sums(0)
+        model, average = _on_device(
+            new_model(config, data.tokenizers, initial), config, machine.device, processes
+        )
+        optimizer = Optimizer(model, config.training, machine.precision)
+        newest = checkpoints.newest_valid()
+        for name, reason in checkpoints.skipped.items():
+            logger.warning("skipped %s: %s", name, reason)
+        progress, meter = Progress(), Meter(machine.device)
+        validation: dict[str, Any] = {}
+        if newest is None:
+            parts = tensors_to_save(model, optimizer, average)
+            saved_bytes = sum(tensor.nbytes for part in parts for tensor in part.values())
+            checkpoints.require_space(saved_bytes + optimizer.state_bytes())
+            count = sum(p.numel() for p in model.parameters())
+            logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
+        else:
+            progress, validation = _restore(newest, model, optimizer, average, meter)
+            if not is_finished(progress, config.training):
+                described = folder.path, progress.step, machine.describe()
+                logger.info("resuming %s at step %d; %s", *described)
+        num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
+        progress = replace(progress, num_micro_batches=num_micro)
+        if config.runtime.compile:
+            compile_layers(model)
+        objective = build_objective(
+            config.training, vocab_sizes[1], machine.device, is_compiled=config.runtime.compile
+        )
+        experiment = Experiment(
+            model=model,
+            optimizer=optimizer,
+            objective=objective,
+            updates=updates_of(config, data, progress, machine, processes),
+            training=config.training,
+            machine=machine,
+            worker=worker_of(config, model, optimizer, objective, machine, processes),
+            seed=config.seed,
+            average=average,
+        )
+        pairs = validation_pairs(config, data)
+        seen = lengths_seen_in(data.train, config)
+        if newest is not None and SEEN_LENGTHS in newest.state():
+            seen = seen.joined(seen_lengths_of(newest, config))
+        elif initial is not None:
+            seen = seen.joined(initial.trained.seen)
+        return cls(
+            config, data, experiment, progress, meter, checkpoints, pairs, validation, seen=seen
+        )
+
+    def run(self, callbacks: Callbacks) -> Progress:
+        """Train until the run is finished or a callback asks to stop; the state is saved then."""
+        self.callbacks = callbacks
+        compiles = self.config.runtime.compile
+        explained = compilation_errors_explained() if compiles else nullcontext()
+        training = self.config.training
+        limits = [] if training.max_steps is None else [training.max_steps]
+        if training.max_epochs is not None:  # estimated from the number of batches of this epoch
+            limits.append(training.max_epochs * self.experiment.updates.num_updates)
+        is_running = callbacks.running(self.progress.step, min(limits))
+        with explained, is_running, self.experiment.updates:
+            self.progress = run_loop(
+                self.experiment,
+                self.progress,
+                self.meter,
+                validate=self._validate,
+                save=self._save,
+                callbacks=callbacks,
+            )
+        return self.progress
+
+    def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
+        settings, processes = self.config.validation, self.experiment.worker.processes
+        model = self.experiment.validated_model.eval()  # each training step switches it back
+        if self.config.runtime.sharding == "full":
+            model = whole_copy(model, self.experiment.machine.device)
+        # The callbacks get the translator of this process; of several, all share out the work.
+        translator = shared = self.translator(model)
+        if not processes.is_alone:
+            shared = replace(translator, engine=SharedEngine(translator.engine, processes))
+        return_freed_memory()  # decoding cannot use what training has freed in small pieces
+        try:
+            with _between_batches(model, must_stop_now):
+                report = validate(
+                    shared,
+                    self.validation_pairs,
+                    scores=settings.scores,
+                    num_samples=settings.num_samples,
+                )
+        except StoppedError:
+            logger.info("step %d  validation: stopped; the resumed run repeats it", step)
+            return None
+        self.callbacks.on_validation(step, report, translator)
+        return_freed_memory()
+        metric = self.config.training.best_metric
+        value = report.metric(metric)
+        self.validation = {"step": step, "value": value} | report.as_json()
+        return Validated(goodness(value, metric), report.loss)
+
+    def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
+        """A translator with a model of this run, as validations use it, or with another beam size."""
+        decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
+        # A validation compares models: a copied source would hide that a model writes nothing.
+        decoding = decoding.model_copy(update={"keep_text": False})
+        tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
+        experiment = self.experiment
+        return build_translator(
+            model, *tokenizers, self._as_it_began(), experiment.machine, decoding=decoding
+        )
+
+    def _as_it_began(self) -> Config:
+        """The config with which a model of this run reads text while it is trained.
+
+        A run of an earlier version was validated on sources with their invisible characters. With other sources it might
+        stop at another step or keep another checkpoint.
+        """
+        data = self.config.data
+        if data.cleaning.normalize_invisible is not None:
+            return self.config
+        cleaning = data.cleaning.model_copy(update={"normalize_invisible": False})
+        data = data.model_copy(update={"cleaning": cleaning})
+        return self.config.model_copy(update={"data": data})
+
+    def _save(self, progress: Progress, meter: Meter) -> None:
+        processes = self.experiment.worker.processes
+        progress = progress.known_to_all(processes)
+        is_validated = self.validation.get("step") == progress.step
+        one = self.experiment
+        model, optimizer = tensors_to_save(one.model, one.optimizer, one.average)
+        snapshot = Snapshot(
+            step=progress.step,
+            model=gathered(model, processes),
+            optimizer=gathered(optimizer, processes),
+            state={
+                "progress": progress.to_json(),
+                "meter": meter.to_json(),
+                "validation": self.validation,
+                SEEN_LENGTHS: self.seen.to_json(),
+                **({GRADIENT_SCALE: scale.to_json()} if (scale := one.optimizer.scale) else {}),
+                **({INIT_FROM: self.origin} if self.origin else {}),
+            },
+            files=portable_files(
+                self.config, self.data.source_tokenizer, self.data.target_tokenizer
+            ),
+        )
+        score = self.validation["value"] if is_validated else None
+        folder = processes.from_main(lambda: str(self.checkpoints.save(snapshot, score)))
+        self.callbacks.on_save(progress.step, Path(folder))
+
+
+def _on_device(
+    model: Transformer, config: Config, device: torch.device, processes: Processes
+) -> tuple[Transformer, MovingAverage | None]:
+    """A model and its moving average, accelerated, on a device; if they are sharded, the device gets a part of each.
+
+    Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
+    """
+    accelerate(model, device)
+    is_sharded = config.runtime.sharding == "full"
+    if not is_sharded:
+        model.to(device)
+    decay = config.training.ema_decay
+    average = None if decay is None else MovingAverage(model, decay)
+    if is_sharded:
+        for one in (model, *([average.model] if average else [])):
+            shard(one, device, processes)
+    return model, average
+
+
+def _restore(
+    newest: Checkpoint,
+    model: Transformer,
+    optimizer: Optimizer,
+    average: MovingAverage | None,
+    meter: Meter,
+) -> tuple[Progress, dict[str, Any]]:
+    """Put a checkpoint into model, optimizer, average and meter; return the progress, and the last validation."""
+    state = newest.training_state()
+    progress = Progress.from_json(state.part("progress"))
+    meter.restore(state.part("meter"))
+    if optimizer.scale is not None:
+        optimizer.scale.restore(state)
+    restore_tensors(newest, model, optimizer, average)
+    return progress, checked_validation(state.part("validation"), progress)
+
+
+@contextmanager
+def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
+    """Before each batch of sources, ask whether to stop; if so, end the block with StoppedError."""
+
+    def ask(*_: Any) -> None:
+        with torch.inference_mode(mode=False):  # a checkpoint may be written here
+            if must_stop_now():
+                raise StoppedError
+
+    handle = model.encoder.register_forward_pre_hook(ask)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def updates_of(
+    config: Config,
+    data: PreparedData,
+    progress: Progress,
+    machine: Machine,
+    processes: Processes,
+) -> Updates:
+    """The updates of a run from its position on; of several processes, the share of this one."""
+    pairs, order = training_pairs(data.train, data.tokenizers, config)
+    num_batches = progress.num_micro_batches or config.training.accumulate
+    size = UpdateSize(num_batches, config.training.update_tokens)
+    position, pin_memory = progress.position, machine.device.type == "cuda"
+    if is_streaming(config.data):
+        updates: Updates = StreamedUpdates(
+            config, data.tokenizers, order, size=size, position=position, pin_memory=pin_memory
+        )
+    else:
+        updates = Updates(
+            pairs,
+            order,
+            size=size,
+            position=position,
+            sequence_format=SequenceFormat.of(config.data),
+            pin_memory=pin_memory,
+        )
+    if processes.is_alone:
+        return updates
+    return updates.shared(Share(processes.rank, processes.size))
+
+
+def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
+    """The validation pairs that a run uses; if these are not all, the log says so."""
+    pairs = pairs_to_validate(config, data.validation)
+    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
+        logger.info(
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
+            "number, and tfm validate scores all",
+            f"{len(pairs):,}", f"{len(data.validation):,}",
+        )  # fmt: skip
+    return pairs

@@ -16,8 +16,8 @@ from transformer_cli.training.joining import (
     data_of_main,
     require_same_settings,
 )
+from transformer_cli.training.loop import Progress, micro_batches_of_an_update
 from transformer_cli.training.process_group import ALONE, Processes
-from transformer_cli.training.progress import Progress, micro_batches_of_an_update
 
 CONFIG = load_config("multi30k-en-de.yaml", ["data.root=here"])
 
