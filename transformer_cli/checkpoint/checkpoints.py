@@ -59,7 +59,10 @@ class Checkpoints:
         self.run_folder = run_folder
         self.folder = RunFolder(run_folder).checkpoints_folder
         self.retention = retention or Retention()
-        self._data_fingerprint = _digest(data_fingerprint) if data_fingerprint else ""
+        self._data_fingerprint = ""
+        if data_fingerprint:
+            shown = json.dumps(dict(data_fingerprint), sort_keys=True)
+            self._data_fingerprint = hashlib.sha256(shown.encode()).hexdigest()
         self._fs = fs
         self._known: KnownFolder | None = None
         self._run_id: str | None = None
@@ -277,10 +280,6 @@ class Checkpoints:
 
 def _warn_of_damage(reason: str) -> None:
     logger.warning("a damaged checkpoint is not counted among those to keep: %s", reason)
-
-
-def _digest(fingerprint: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(dict(fingerprint), sort_keys=True).encode()).hexdigest()
 
 
 # Replacing the checkpoint of a step: at any moment, the old or the new one is valid.

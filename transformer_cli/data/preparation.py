@@ -165,7 +165,8 @@ def write_report(folder: Path, report: DataReport) -> None:
 
 def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_begun: bool) -> None:
     report = DataReport()
-    kept = None if is_streaming(config.data) else KeptPairs()
+    is_read = isinstance(config.data, FilesData | HubData) and not config.data.streaming
+    kept = KeptPairs() if is_read else None
     held_out = all_held_out_pairs(config, kept)
     report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
     report.held_out = {split: found.table() for split, found in held_out.items()}
@@ -183,7 +184,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     tokenizers = tokenizers or _train_tokenizers(config, text)
     if may_grow and are_extended(config):
         tokenizers = extended_tokenizers(config, text, tokenizers)
-    require_tags(config, tokenizers)
+    if tags := _tags(config):
+        require_tags(tags, tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
@@ -379,13 +381,13 @@ def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> T
     return tagged, with_tags(target, _tags(config)) if config.tokenizer.shared else target
 
 
-def require_tags(config: Config, tokenizers: Tokenizers) -> None:
+def require_tags(tags: Sequence[str], tokenizers: Tokenizers) -> None:
     """Check that the source vocabulary has an entry for each tag.
 
     Raises:
         DataError: an entry is missing; the model of a run that has begun has no row for a further entry.
     """
-    if missing := [tag for tag in _tags(config) if tag not in tokenizers[0].entries]:
+    if missing := [tag for tag in tags if tag not in tokenizers[0].entries]:
         raise DataError(
             f"data.corpora: the vocabulary of this run has no entry for the tag {missing[0]}",
             hint="start a new run with training.init_from: its vocabulary gets the tag",

@@ -206,10 +206,6 @@ class BatchStream(Protocol):
     """Makes the updates in the thread: from a stored corpus, or from one that is streamed."""
 
     @property
-    def order(self) -> EpochOrder:
-        """The order of the stored pairs."""
-
-    @property
     def size(self) -> UpdateSize:
         """How many batches make an update."""
 
@@ -248,6 +244,7 @@ class Updates(Iterator[list[Batch]]):
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches from")
         self._stream: BatchStream = _Collator(pairs, order, size, sequence_format, pin_memory)
+        self.order = order
         self.position: AnyPosition = Position(position[0], position[1])
         """The position after the last returned update; prepared updates do not count."""
         self._prefetcher: Prefetcher[tuple[list[Batch], AnyPosition]] | None = None
@@ -271,11 +268,6 @@ class Updates(Iterator[list[Batch]]):
         if order.sampled_lengths is not None:
             return estimated_updates(order, size, epoch)
         return sum(1 for _ in update_batches(order, size, epoch))
-
-    @property
-    def order(self) -> EpochOrder:
-        """The batches of every epoch."""
-        return self._stream.order
 
     def __next__(self) -> list[Batch]:
         if self._prefetcher is None:

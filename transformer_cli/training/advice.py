@@ -341,10 +341,10 @@ def _one_or_two_digits(number: float) -> int:
 
 def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
     """One text for each setting that slows this machine down: what happens, and what to set instead."""
-    found, num_cpus = list[str](), num_usable_cpus()
+    found = list[str]()
     if machine.device.type != "cpu":
         return found
-    if (runtime.threads or 0) > num_cpus:
+    if runtime.threads is not None and runtime.threads > (num_cpus := num_usable_cpus()):
         found.append(
             f"runtime.threads is {runtime.threads}, and this process may use {num_cpus} CPU{'s' * (num_cpus > 1)}: threads that wait for a "
             f"CPU make each update slower; set runtime.threads to at most {num_cpus}, or leave it out"

@@ -301,7 +301,8 @@ class Recorder(Callback):
         try:
             # Steps after the checkpoint are trained again, and recorded again.
             for file in (self.folder.metrics_file, self.folder.learning_file):
-                cut_json_lines(file, after_step=first_step)
+                if file.exists():
+                    cut_json_lines(file, after_step=first_step)
         except TfmError as error:
             self.is_recording = False  # otherwise steps would be recorded twice
             self._warn(error)

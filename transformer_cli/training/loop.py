@@ -61,11 +61,6 @@ class Experiment:
     seed: int
     average: MovingAverage | None = None
 
-    @property
-    def validated_model(self) -> Transformer:
-        """The model that is validated and that translates: the moving average of the weights, if there is one."""
-        return self.model if self.average is None else self.average.model
-
 
 def run_loop(
     experiment: Experiment,
@@ -107,7 +102,7 @@ def run_loop(
             return state.progress
         step = state.progress.step + 1
         model.train()
-        optimizer.learning_rate = learning_rate(
+        optimizer.learning_rate = rate = learning_rate(
             step, training, d_model=model.config.d_model, num_drops=state.progress.plateau_drops
         )
         seed_everything(experiment.seed, "step", step)
@@ -121,11 +116,12 @@ def run_loop(
         )
         if experiment.average is not None:
             experiment.average.update(step, report.is_finite)
-        state.after_step(experiment.updates.position)
+        state.progress = state.progress.after_step(experiment.updates.position)
+        state.is_saved = False
         meter.add(report)
         callbacks.on_step(step, report)
         if step % training.log_every == 0 or reaches_limit(state.progress, training):
-            callbacks.on_report(_training_report(experiment, state.progress, meter, report))
+            callbacks.on_report(_training_report(experiment, state.progress, meter, report, rate))
             meter.start_interval()
         # Reading the count makes the CPU wait for a GPU, so with a GPU it is read rarely.
         is_free_to_read = experiment.machine.device.type == "cpu"
@@ -146,10 +142,6 @@ class _State:
     processes: Processes
     is_saved: bool = True
     is_stopped: bool = False  # a callback stopped the run during a validation
-
-    def after_step(self, position: AnyPosition) -> None:
-        self.progress = self.progress.after_step(position)
-        self.is_saved = False
 
     def save_if(self, is_due: bool) -> None:
         if is_due and not self.is_saved:
@@ -190,7 +182,7 @@ class _State:
 
 
 def _training_report(
-    experiment: Experiment, progress: "Progress", meter: Meter, last: StepReport
+    experiment: Experiment, progress: "Progress", meter: Meter, last: StepReport, rate: float
 ) -> TrainingReport:
     means = meter.means()
     source_speed, target_speed = meter.tokens_per_second()
@@ -200,7 +192,7 @@ def _training_report(
         epoch=progress.position.epoch,
         objective=means["objective"],
         loss=means["negative_log_likelihood"],
-        learning_rate=experiment.optimizer.learning_rate,
+        learning_rate=rate,
         gradient_norm=last.gradient_norm.item(),
         target_tokens_per_second=target_speed,
         source_tokens_per_second=source_speed,

@@ -91,8 +91,6 @@ class Processes:
 
     def from_main(self, work: Callable[[], Any]) -> Any:
         """The result of `work` in rank 0, sent as JSON; the other processes wait for it and do not call `work`."""
-        if self.is_alone:
-            return work()
         value = work() if self.is_main else None
         return self.gathered(value)[0]
 
@@ -350,8 +348,6 @@ def gathered(tensors: Mapping[str, Tensor], processes: Processes) -> dict[str, T
 
     The other processes get names with empty tensors.
     """
-    if processes.is_alone:
-        return dict(tensors)
     return {name: _gathered(tensor, processes) for name, tensor in tensors.items()}
 
 

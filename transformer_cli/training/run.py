@@ -537,8 +537,9 @@ class TrainingSession:
         checkpoints.recognise_folder()
         vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
         require_memory_for_training(config, vocab_sizes, machine.device)
-        # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
-        processes.sums(0)
+        if not processes.is_alone:
+            # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
+            processes.sums(0)
         model, average = _on_device(
             new_model(config, data.tokenizers, initial), config, machine.device, processes
         )
@@ -610,7 +611,10 @@ class TrainingSession:
 
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         settings, processes = self.config.validation, self.experiment.worker.processes
-        model = self.experiment.validated_model.eval()  # each training step switches it back
+        average = self.experiment.average  # if there is one, it is validated and translates
+        model = (
+            average.model if average else self.experiment.model
+        ).eval()  # each step switches it back
         if self.config.runtime.sharding == "full":
             model = whole_copy(model, self.experiment.machine.device)
         # The callbacks get the translator of this process; of several, all share out the work.
@@ -662,14 +666,16 @@ class TrainingSession:
 
     def _save(self, progress: Progress, meter: Meter) -> None:
         processes = self.experiment.worker.processes
-        progress = progress.known_to_all(processes)
         is_validated = self.validation.get("step") == progress.step
         one = self.experiment
         model, optimizer = tensors_to_save(one.model, one.optimizer, one.average)
+        if not processes.is_alone:
+            progress = progress.known_to_all(processes)
+            model, optimizer = gathered(model, processes), gathered(optimizer, processes)
         snapshot = Snapshot(
             step=progress.step,
-            model=gathered(model, processes),
-            optimizer=gathered(optimizer, processes),
+            model=model,
+            optimizer=optimizer,
             state={
                 "progress": progress.to_json(),
                 "meter": meter.to_json(),
@@ -683,8 +689,11 @@ class TrainingSession:
             ),
         )
         score = self.validation["value"] if is_validated else None
-        folder = processes.from_main(lambda: str(self.checkpoints.save(snapshot, score)))
-        self.callbacks.on_save(progress.step, Path(folder))
+        if processes.is_alone:
+            folder = self.checkpoints.save(snapshot, score)
+        else:
+            folder = Path(processes.from_main(lambda: str(self.checkpoints.save(snapshot, score))))
+        self.callbacks.on_save(progress.step, folder)
 
 
 def _on_device(

@@ -60,11 +60,8 @@ def train_step(
 
     Source: Vaswani et al. 2017, section 5.
     """
-    scale = optimizer.scale  # in float16 alone
-    num_source_tokens, num_target_tokens = worker.processes.sums(
-        sum(batch.num_source_tokens for batch in micro_batches),
-        sum(batch.num_target_tokens for batch in micro_batches),
-    )
+    scale = optimizer.scale
+    num_source_tokens, num_target_tokens = worker.num_tokens(micro_batches)
 
     def sum_gradients(batches: Iterable[Batch]) -> list[LossSums]:
         optimizer.zero_grad()
@@ -74,7 +71,9 @@ def train_step(
                 sums = objective(model, batch)
             # Divide by the tokens of the whole update: a mean of means would overweight short batches.
             loss = sums.objective / max(num_target_tokens, 1)
-            (loss if scale is None else scale.scaled(loss)).backward()
+            if scale is not None:  # in float16
+                loss = scale.scaled(loss)
+            loss.backward()
             losses.append(LossSums(*(one.detach() for one in sums)))
         return losses
 
@@ -213,6 +212,14 @@ class Worker:
     """False if the processes exchange weights during an update: then all must run the same number of batches."""
     max_cells: int | None = None
     """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
+
+    def num_tokens(self, micro_batches: Sequence[Batch]) -> list[int]:
+        """The source tokens and the target tokens of an update, in all processes."""
+        counts = [
+            sum(batch.num_source_tokens for batch in micro_batches),
+            sum(batch.num_target_tokens for batch in micro_batches),
+        ]
+        return counts if self.processes.is_alone else self.processes.sums(*counts)
 
     def summed(
         self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], num_target_tokens: int
