@@ -264,7 +264,8 @@ class Checkpoints:
             _warn_of_damage(listing.skipped[name])
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
-            steps = self.retention.superfluous(found.scored(self.retention.metric) for found in own)
+            scored = [found.scored(self.retention.metric) for found in own]
+            steps = self.retention.superfluous(scored)
             kept = [found for found in own if found.step not in steps]
             damaged = [found for found in kept if not self._is_trusted(found, listing)]
             if not damaged:

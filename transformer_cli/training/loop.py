@@ -397,20 +397,11 @@ def goodness(value: float, metric: str) -> float:
 def reaches_limit(progress: Progress, training: TrainingConfig) -> bool:
     """Whether all steps or epochs are done."""
     limits = {"training.max_steps", "training.max_epochs"}
-    return not limits.isdisjoint(_limits_reached(progress, training))
+    return not limits.isdisjoint(limits_reached(progress, training))
 
 
-def is_out_of_patience(progress: Progress, training: TrainingConfig) -> bool:
-    """Whether `patience` validations in a row brought no new best score."""
-    return "training.patience" in _limits_reached(progress, training)
-
-
-def limits_reached(progress: Progress, training: TrainingConfig) -> list[str]:
-    """The settings that ended the run, as a user writes them."""
-    return [f"{name}={value}" for name, value in _limits_reached(progress, training).items()]
-
-
-def _limits_reached(progress: Progress, training: TrainingConfig) -> dict[str, int]:
+def limits_reached(progress: Progress, training: TrainingConfig) -> dict[str, int]:
+    """The settings that end the run now, with their values."""
     counts = {
         "training.max_steps": (progress.step, training.max_steps),
         "training.max_epochs": (progress.position.epoch, training.max_epochs),
@@ -422,7 +413,7 @@ def _limits_reached(progress: Progress, training: TrainingConfig) -> dict[str, i
 def is_finished(progress: Progress, training: TrainingConfig) -> bool:
     """Whether the run is out of patience, or has done all its steps and the last validation."""
     is_at_end = reaches_limit(progress, training) and not is_validation_due(progress, training)
-    return is_at_end or is_out_of_patience(progress, training)
+    return is_at_end or "training.patience" in limits_reached(progress, training)
 
 
 def is_validation_due(progress: Progress, training: TrainingConfig) -> bool:

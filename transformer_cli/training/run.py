@@ -189,7 +189,8 @@ def train(
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
             _train_in(session, folder, [*callbacks, *([time_limit] if time_limit else [])])
-        limits = limits_reached(session.progress, config.training)
+        reached = limits_reached(session.progress, config.training)
+        limits = [f"{name}={value}" for name, value in reached.items()]
         is_ended = is_finished(session.progress, config.training)
         if time_limit is not None and time_limit.should_stop() and not is_ended:
             limits.append(f"training.max_minutes={max_minutes:g}")
@@ -339,8 +340,9 @@ def open_run(
         require_same_settings(config, processes, from_scratch=from_scratch)
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
-    if from_scratch or not folder.is_begun():
-        _require_learnable_tokenizers(folder, config)
+    is_imported = config.tokenizer.kind == "sentencepiece" and config.training.init_from is None
+    if is_imported and (from_scratch or not folder.is_begun()):
+        raise _refusal_to_learn(folder)
     if processes.is_main:
         Checkpoints(folder.path).sweep()
         if from_scratch:
@@ -372,7 +374,8 @@ def _opened(
         if is_streaming(config.data):  # before the corpus is read
             num_batches = config.training.accumulate * processes.size
             require_shareable(config.data, num_batches, processes.size)
-        initial = initial or load_initial_model(config, folder.path)
+        if initial is None and config.training.init_from is not None:
+            initial = load_initial_model(config, folder.path)
     if newest is not None:
         origin = checked_origin(newest)
     elif initial is not None:
@@ -441,12 +444,11 @@ def record_run(folder: RunFolder, session: "TrainingSession") -> None:
     replace_file(folder.config_file, to_yaml(session.config).encode())
 
 
-def _require_learnable_tokenizers(folder: RunFolder, config: Config) -> None:
-    if config.tokenizer.kind == "sentencepiece" and config.training.init_from is None:
-        raise ConfigError(
-            f"{folder.path}: tokenizer.kind: sentencepiece is not learned: it belongs to an imported model",
-            hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
-        )
+def _refusal_to_learn(folder: RunFolder) -> ConfigError:
+    return ConfigError(
+        f"{folder.path}: tokenizer.kind: sentencepiece is not learned: it belongs to an imported model",
+        hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
+    )
 
 
 def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
