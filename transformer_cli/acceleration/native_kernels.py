@@ -129,20 +129,25 @@ def load_kernels(path: Path) -> Kernels | None:
 @functools.cache
 def _loaded(path: Path) -> Kernels | str:
     """The kernels of a library, or why there are none."""
+    found = _read(path)
+    if isinstance(found, str):
+        logger.debug("no compiled kernels: %s", found)
+    else:
+        logger.debug("compiled kernels: %s", found.level)
+    return found
+
+
+def _read(path: Path) -> Kernels | str:
+    if not path.exists():
+        return "no C compiler was found when the package was installed"
     try:
-        if not path.exists():
-            why = "no C compiler was found when the package was installed"
-        elif (library := ctypes.CDLL(str(path))).tfm_version() != _VERSION:
-            why = f"{path.name} is of another version; install again"
-        elif (level := _LEVELS.get(library.tfm_level())) is None:
-            why = "this processor has no AVX2"
-        else:
-            logger.debug("compiled kernels: %s", level)
-            return kernels_of(library, level)
+        library = ctypes.CDLL(str(path))
+        if library.tfm_version() != _VERSION:
+            return f"{path.name} is of another version; install again"
+        level = _LEVELS.get(library.tfm_level())
+        return "this processor has no AVX2" if level is None else kernels_of(library, level)
     except (OSError, AttributeError) as error:  # built for another system, or damaged
-        why = f"{path.name} cannot be used: {type(error).__name__}"
-    logger.debug("no compiled kernels: %s", why)
-    return why
+        return f"{path.name} cannot be used: {type(error).__name__}"
 
 
 def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:
