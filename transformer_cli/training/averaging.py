@@ -27,7 +27,7 @@ from transformer_cli.storage import DamagedError, point_link, remove
 from transformer_cli.training.loop import goodness
 
 if TYPE_CHECKING:
-    from transformer_cli.training.run import TrainingSession
+    from transformer_cli.training.session import TrainingSession
 
 logger = logging.getLogger(__name__)
 

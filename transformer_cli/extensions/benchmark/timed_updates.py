@@ -28,7 +28,7 @@ from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.loop import run_loop
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.run import TrainingSession
+from transformer_cli.training.session import TrainingSession
 from transformer_cli.training.step import StepReport
 
 PHASES = ("waiting for data", "forward", "output and loss", "backward", "optimizer", "other")
