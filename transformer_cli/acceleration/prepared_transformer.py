@@ -227,15 +227,15 @@ class PreparedFeedForward:
     def __init__(self, module: FeedForward, prepare: Prepare) -> None:
         self._is_gated = module.gate is not None
         first = [module.up] if module.gate is None else [module.gate, module.up]
-        self._has_relu = module.activation is F.relu and not self._is_gated  # part of the product
-        self._activation = module.activation
-        self._first, self._down = prepare(first, has_relu=self._has_relu), prepare([module.down])
+        has_relu = module.activation is F.relu and not self._is_gated
+        self._activation = unchanged if has_relu else module.activation
+        self._first, self._down = prepare(first, has_relu=has_relu), prepare([module.down])
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, D) to the same shape."""
         inner = self._first(x)
         if not self._is_gated:
-            return self._down(inner if self._has_relu else self._activation(inner))
+            return self._down(self._activation(inner))
         gate, up = inner.chunk(2, dim=-1)
         return self._down(self._activation(gate) * up)
 
@@ -317,6 +317,11 @@ _PLACEMENTS = {pre: _pre, post: _post, residual_of_normed: _residual_of_normed}
 def _added(found: Tensor, x: Tensor) -> Tensor:
     """The sum, in the place of what a sub-layer found if its dtype allows that."""
     return found.add_(x) if found.dtype == x.dtype else x + found
+
+
+def unchanged(x: Tensor) -> Tensor:
+    """In place of an activation that is part of a product."""
+    return x
 
 
 def prepare_norm(norm: Any, kernels: Kernels | None) -> Function:
@@ -530,9 +535,7 @@ class ListedDecoding:
         self._sources = [layer.cross_attention.keys_and_values(rows) for layer in layers]
         self._of_sources = _of_sources(num_sources, length, source_mask)
         self._source_lists = Lists(*self._of_sources, torch.arange(num_sources, dtype=torch.int32))
-        # Of each layer, the keys and values of all rows and steps, in the order in which they came, and room behind them.
-        self._keys: list[Tensor | None] = [None for _ in layers]  # (room, G, K)
-        self._values: list[Tensor | None] = [None for _ in layers]
+        self._targets = [_TargetPositions() for _ in layers]
         self._length = self._num_positions = 0
         self._positions = torch.zeros(num_sources, _ROOM_IN_LISTS, dtype=torch.int32)  # of each row
         self._target_lists: Lists
@@ -550,9 +553,7 @@ class ListedDecoding:
 
     def read_target(self, number: int, heads: Heads) -> Tensor:
         """Of layer `number`: store keys and values, then attend_to_lists to those of each hypothesis."""
-        first = self._num_positions - len(heads.keys)
-        keys = self._keys[number] = _stored(self._keys[number], heads.keys, first)
-        values = self._values[number] = _stored(self._values[number], heads.values, first)
+        keys, values = self._targets[number].append(heads.keys, heads.values)
         return attend_to_lists(self._kernels, heads.queries, keys, values, self._target_lists)
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
@@ -565,6 +566,22 @@ class ListedDecoding:
         if not keeps_sources:
             of_rows = self._source_lists.of_rows[rows]
             self._source_lists = Lists(*self._of_sources, of_rows)
+
+
+class _TargetPositions:
+    """The keys and values of one layer of the decoder for all rows and steps, in the order in which they were appended."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._keys: Tensor | None = None  # (room, G, K)
+        self._values: Tensor | None = None
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append (R, G, K) each; returns all so far, and room behind them."""
+        first, self._size = self._size, self._size + keys.size(0)
+        self._keys = _stored(self._keys, keys, first)
+        self._values = _stored(self._values, values, first)
+        return self._keys, self._values
 
 
 def _stored(buffer: Tensor | None, newest: Tensor, first: int) -> Tensor:
