@@ -80,6 +80,10 @@ class EncodedPairs(NamedTuple):
         """The source ids and the target ids of the pairs at these indices."""
         return self.source.padded(indices, pad_id), self.target.padded(indices, pad_id)
 
+    def longest(self) -> NDArray[np.int64]:
+        """The number of ids of the longer side of each pair."""
+        return np.maximum(self.source.lengths, self.target.lengths)
+
 
 class EncodedCorpus:
     """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
@@ -247,7 +251,7 @@ def encode_short_pairs(
     if not is_kept.all():
         rows = rows.take(number_column(np.flatnonzero(is_kept), pa.int64()))
     encoded = encode_pairs(rows, *tokenizers, sequence_format)
-    is_short = np.maximum(encoded.source.lengths, encoded.target.lengths) <= max_length
+    is_short = encoded.longest() <= max_length
     is_kept[is_kept] = is_short
     return encoded.select(is_short), is_kept
 
@@ -412,17 +416,17 @@ def encoded_text(
     Raises:
         TryAgainError: a process that encodes was killed.
     """
-    sequence_format, max_length = SequenceFormat.of(config.data), config.model.max_length
+    encoder = PairEncoder(
+        dict(tokenizer_files(tokenizers)),
+        SequenceFormat.of(config.data),
+        config.model.max_length,
+    )
     num_batches = -(-num_pairs // PAIRS_AT_ONCE)
     num_workers = min(number_of_workers(config, num_pairs), num_batches)
     if num_workers > 1:
-        encoder = PairEncoder(dict(tokenizer_files(tokenizers)), sequence_format, max_length)
         batches = _encoded_by_workers(text, num_batches, encoder, num_workers)
     else:
-        batches = (
-            encode_short_pairs(rows, tokenizers, sequence_format, max_length)
-            for rows in read_rows(text)
-        )
+        batches = (encoder.encode(rows, tokenizers) for rows in read_rows(text))
     num_seen = 0
     for encoded, is_kept in batches:
         if not is_kept.all():
