@@ -111,7 +111,7 @@ def damaged_newest(run: Path, reason: str) -> None:
     newest = checkpoints.newest_valid()
     assert newest is not None
     assert newest.step == 10
-    (skipped,) = checkpoints.skipped().values()
+    (skipped,) = checkpoints.skipped.values()
     assert reason in skipped
     assert "step-00000020" in skipped
 

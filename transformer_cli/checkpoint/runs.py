@@ -285,7 +285,7 @@ def _is_imported(newest: Checkpoint) -> bool:
 
 
 def _is_finished(newest: Checkpoint, training: TrainingConfig) -> bool:
-    """The rule of training/progress.py, which cannot be imported without PyTorch."""
+    """The rule of training/loop.py, which cannot be imported without PyTorch."""
     try:
         progress = StateValues(newest.state(), str(newest.folder)).part("progress")
         step, without_best = progress.count("step"), progress.count("validations_without_best")
