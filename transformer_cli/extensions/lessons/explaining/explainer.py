@@ -26,8 +26,7 @@ from transformer_cli.decoding.details import (
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.text_pipeline import LINE_BREAKS
-from transformer_cli.decoding.translation import PreparedLine
+from transformer_cli.decoding.translation import LINE_BREAKS, PreparedLine
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
     best_of_each_step,
