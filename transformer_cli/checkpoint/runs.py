@@ -54,7 +54,20 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
         MissingInputError: there is no such run, or it has no checkpoint yet.
         StorageError: there are checkpoints, but none of any run is valid.
     """
-    return _newest(runs_folder) if run is None else _named(run, runs_folder)
+    if run is None:
+        return _newest(runs_folder)
+    if not run.strip():
+        raise MissingInputError(
+            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
+        )
+    places = [runs_folder / run, Path(run)]
+    for place in places:
+        if _is_run(place):
+            return place
+        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
+        if (isfile(place) or place.name == CHECKPOINTS) and _is_run(place.parent):
+            return place.parent
+    raise _not_found(run, places, runs_folder)
 
 
 def _newest(runs_folder: Path) -> Path:
@@ -78,27 +91,17 @@ def _newest(runs_folder: Path) -> Path:
     )
 
 
-def _named(run: str, runs_folder: Path) -> Path:
-    if not run.strip():
-        raise MissingInputError(
-            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
-        )
-    places = [runs_folder / run, Path(run)]
-    for place in places:
-        if _is_run(place):
-            return place
-        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
-        if (isfile(place) or place.name == CHECKPOINTS) and _is_run(place.parent):
-            return place.parent
+def _not_found(run: str, places: list[Path], runs_folder: Path) -> MissingInputError:
+    """What is in the places where a run of this name would be, and what to do."""
     if any(map(isfile, places)):
-        raise MissingInputError(
+        return MissingInputError(
             f"{run}: a file, where a run is expected",
             hint="give the name of a run, or the folder of a run or of a checkpoint; "
             f"{_hint_on_names(run, _run_names(runs_folder))}",
         )
     for place in filter(isdir, places):
         if whole := list_checkpoints(place).whole:
-            raise MissingInputError(
+            return MissingInputError(
                 f"{place}: a folder of checkpoints, where a run or one checkpoint is expected",
                 hint=f"give one of them, such as {whole[0].folder}",
             )
@@ -111,11 +114,11 @@ def _named(run: str, runs_folder: Path) -> Path:
                 if is_running(place)
                 else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
             )
-            raise MissingInputError(
+            return MissingInputError(
                 f"{run}: this run has no checkpoint yet", hint=f"{first}{what_next}"
             )
     found = [place for place in places if isdir(place)]
-    raise MissingInputError(
+    return MissingInputError(
         f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
         if found
         else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
@@ -126,7 +129,7 @@ def _named(run: str, runs_folder: Path) -> Path:
 def _is_run(folder: Path) -> bool:
     """Whether a folder is a run or a single checkpoint."""
     # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
-    return isdir(RunFolder(folder).checkpoints_folder) or isfile(folder / MANIFEST_NAME)
+    return isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME)
 
 
 def _hint_on_names(run: str, names: list[str]) -> str:
@@ -222,7 +225,7 @@ def overview(folder: Path) -> RunOverview:
         status=_status(folder, listing, newest, training, problem),
         step=None if newest is None else newest.step,
         metric=None if newest is None else newest.manifest.metric,
-        best=None if best is None else best.score,
+        best=None if best is None else best.manifest.score,
         best_step=None if best is None else best.step,
         num_checkpoints=len(listing.whole),
         size_bytes=folder_size(folder),

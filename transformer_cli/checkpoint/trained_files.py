@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Literal, TypeVar, get_args
 
 from transformer_cli.checkpoint.run_folder import (
+    CHECKPOINTS,
     CONFIG_FILE,
     CONVERTED,
     IMPORTED,
@@ -45,7 +45,7 @@ from transformer_cli.storage.manifest import ListedFile, encode_json
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
-from transformer_cli.text.tokenizer import load_tokenizers, tokenizer_files
+from transformer_cli.text.tokenizer import tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
     """
     if which not in get_args(Which):
         raise ValueError(f"which: {which!r}; it is one of {', '.join(map(repr, get_args(Which)))}")
-    checkpoints_folder = RunFolder(folder).checkpoints_folder
+    checkpoints_folder = folder / CHECKPOINTS
     if not checkpoints_folder.is_dir():
         if not folder.is_dir():
             raise MissingInputError(
@@ -144,9 +144,9 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
 
 def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
     """See `TrainedFiles.seen`."""
-    state = StateValues(checkpoint.state(), str(checkpoint.folder / STATE_FILE))
-    if SEEN_LENGTHS in state.values:
-        recorded = state.part(SEEN_LENGTHS)
+    state = checkpoint.state()
+    if SEEN_LENGTHS in state:
+        recorded = StateValues(state, str(checkpoint.folder / STATE_FILE)).part(SEEN_LENGTHS)
         is_known = {name: recorded.values.get(name) is not None for name in SeenLengths._fields}
         return SeenLengths(
             recorded.count("longest") if is_known["longest"] else None,
@@ -154,9 +154,9 @@ def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
         )
     languages = [language for direction in config.data.directions for language in direction]
     ratio = _SMALLEST_RATIO if all(map(has_spaces, languages)) else None
-    if IMPORTED in state.values:
+    if IMPORTED in state:
         return SeenLengths(None, ratio)
-    validation = state.values.get("validation")
+    validation = state.get("validation")
     figures = validation if isinstance(validation, dict) else {}
     num_sentences, num_tokens = map(figures.get, ("num_sentences", "num_target_tokens"))
     if not isinstance(num_sentences, int) or not isinstance(num_tokens, int) or num_sentences < 1:
@@ -192,7 +192,9 @@ def read_files(folder: Path) -> TrainedFiles:
 
 def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
-    return load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
+    names = tokenizer_names({file.name for file in checkpoint.manifest.files})
+    loaded = [_tokenizer(checkpoint, name) for name in names]
+    return loaded[0], loaded[-1]
 
 
 def _load_config(checkpoint: Checkpoint) -> Config:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -333,19 +333,13 @@ def tokenizer_files(tokenizers: Tokenizers) -> dict[str, str]:
     return {SOURCE: source.to_json(), TARGET: target.to_json()}
 
 
-def load_tokenizers(
-    has_file: Callable[[str], bool], load: Callable[[str], Tokenizer]
-) -> Tokenizers:
-    """The tokenizers of a folder.
+def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
+    """Which files of a folder hold the tokenizers: one if the vocabulary is shared, else those of source and target.
 
     Args:
-        has_file: whether the folder has a file of this name.
-        load: reads the tokenizer in the file of this name.
+        names: of the files in the folder.
     """
-    if has_file(SHARED):
-        shared = load(SHARED)
-        return shared, shared
-    return load(SOURCE), load(TARGET)
+    return (SHARED,) if SHARED in names else (SOURCE, TARGET)
 
 
 # Caches of the ids of words and of pieces.
@@ -682,10 +676,6 @@ class SequenceFormat:
         """
         of_corpus = self.corpus_tags[corpus] if self.corpus_tags else None
         return [*([of_corpus] if of_corpus else []), *self.tags[direction : direction + 1]]
-
-    def fixed_length(self, source_length: int) -> int | None:
-        """The number of tokens of a translation if the format has no [EOS], else None."""
-        return None if self.has_end else source_length + self.length_change
 
     def decoder_inputs(
         self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int

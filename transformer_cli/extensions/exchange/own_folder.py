@@ -22,7 +22,7 @@ from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers
+from transformer_cli.text.tokenizer import SHARED, Tokenizers, tokenizer_names
 
 RECORD = "tfm-export.json"
 """Beside the folder: says which run an export was made from, and how it was checked. A folder with this file may be replaced."""
@@ -192,7 +192,8 @@ def own_tokenizers(own: ModelFolder) -> Tokenizers:
         except DataError as error:
             raise DataError(f"{own.path / name}: {error.message}", hint=error.hint) from error
 
-    return load_tokenizers(lambda name: own.has(name), load)
+    loaded = [load(name) for name in tokenizer_names([SHARED] if own.has(SHARED) else [])]
+    return loaded[0], loaded[-1]
 
 
 class _Places(BaseModel):
