@@ -1,5 +1,6 @@
 """The command line `tfm`: which commands there are. The file of a command is imported only when it is used."""
 
+import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
@@ -277,5 +278,6 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
-    completion.join_words_of_bash()
+    if os.environ.get("_TFM_COMPLETE") == "complete_bash":
+        completion.join_words_of_bash()
     run_to_exit(app)

@@ -7,17 +7,18 @@ elsewhere never runs.
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.process.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.process.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
-from transformer_cli.text.words import SPECIALS, TAG, UNK, SplitPatterns, is_corpus_tag
+from transformer_cli.text.words import CORPUS_TAG, SPECIALS, TAG, UNK, SplitPatterns
 
 # Layouts of tokenizers.
 
@@ -59,6 +60,11 @@ class Layout:
     tags: tuple[str, ...] = ()
     """The tags of the target languages, such as <2it>: special tokens that no text contains."""
 
+    cuts_at_spaces: ClassVar[bool] = False
+    """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
+    is_sentencepiece: ClassVar[bool] = False
+    """Whether it is the layout of an imported SentencePiece model."""
+
     @property
     def specials(self) -> tuple[str, ...]:
         """The special tokens, which are the first entries of the vocabulary."""
@@ -68,16 +74,6 @@ class Layout:
     def is_byte_level(self) -> bool:
         """Whether each token stands for bytes."""
         return self.kind != "WordLevel" and not self.has_byte_fallback
-
-    @property
-    def cuts_at_spaces(self) -> bool:
-        """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
-        return False
-
-    @property
-    def is_sentencepiece(self) -> bool:
-        """Whether it is the layout of an imported SentencePiece model."""
-        return False
 
     def empty_model(self) -> dict[str, Any]:
         """The model before learning; `vocab` and `merges` are what it learns."""
@@ -100,10 +96,6 @@ class Layout:
             "merges": [],
         }
 
-    def engine_model(self, model: dict[str, Any]) -> dict[str, Any]:
-        """The `model` entry with which the library splits text."""
-        return model
-
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model.
 
@@ -120,13 +112,28 @@ class Layout:
             "invert": False,
         }
         to_bytes = {"type": "Sequence", "pretokenizers": [split, _BYTE_LEVEL]}
+        without_first, with_spaces, without_spaces = (
+            {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+            for pattern, content in (
+                (patterns.first_is_mark, ""),
+                (patterns.insert_space, " "),
+                (patterns.remove_space, ""),
+            )
+        )
         normalizers = [
             *([{"type": "NFC"}] if self.composes else []),
             {"type": "Prepend", "prepend": " "},
-            _replace(patterns.first_is_mark, ""),
-            _replace(patterns.insert_space, " "),
+            without_first,
+            with_spaces,
         ]
-        decoders = [*self._joining(), _replace(patterns.remove_space, "")]
+        # What makes one text of the tokens.
+        joining: list[dict[str, Any]] = [{"type": "Fuse"}]
+        if self.is_byte_level:
+            # The ByteLevel decoder ignores these settings, but the file format requires them.
+            joining = [{**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}]
+        elif self.has_byte_fallback:
+            joining = [{"type": "ByteFallback"}, {"type": "Fuse"}]
+        decoders = [*joining, without_spaces]
         return {
             "version": "1.0",
             "truncation": None,
@@ -156,7 +163,7 @@ class Layout:
 
     def is_tag_of_corpus(self, name: str) -> bool:
         """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return is_corpus_tag(name)
+        return CORPUS_TAG.fullmatch(name) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
@@ -178,14 +185,6 @@ class Layout:
         """A word as people write it, from one in the spelling of the vocabulary; without the space before it."""
         return word.strip()
 
-    def _joining(self) -> list[dict[str, Any]]:
-        """The decoders that make one text of the tokens."""
-        if self.is_byte_level:
-            # The ByteLevel decoder ignores these settings, but the file format requires them.
-            return [{**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}]
-        fuse = {"type": "Fuse"}
-        return [{"type": "ByteFallback"}, fuse] if self.has_byte_fallback else [fuse]
-
 
 def layouts_of(kind: str, tags: tuple[str, ...] = ()) -> list[Layout]:
     """All layouts of a kind that a file may have, the first one for messages."""
@@ -194,10 +193,6 @@ def layouts_of(kind: str, tags: tuple[str, ...] = ()) -> list[Layout]:
     spaced = replace(fallback, has_spaced_words=True)
     layouts = list(dict.fromkeys([plain, fallback, spaced]))
     return [*layouts, *(replace(layout, composes=False) for layout in layouts)]
-
-
-def _replace(pattern: str, content: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
 
 
 _SPACE = " "
@@ -213,10 +208,7 @@ class WhitespaceLayout(Layout):
 
     kind: str = "WordLevel"
     composes: bool = False
-
-    @property
-    def cuts_at_spaces(self) -> bool:
-        return True
+    cuts_at_spaces = True
 
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model."""
@@ -274,29 +266,18 @@ class SentencePieceLayout(Layout):
     composes: bool = False
     charsmap: str = ""
     """The normalisation table in base64; empty: text stays as it is."""
+    cuts_at_spaces = True
+    is_sentencepiece = True
 
     @property
     def is_byte_level(self) -> bool:
         """A token stands for characters."""
         return False
 
-    @property
-    def cuts_at_spaces(self) -> bool:
-        return True
-
-    @property
-    def is_sentencepiece(self) -> bool:
-        return True
-
     def empty_model(self) -> dict[str, Any]:
         """The model without pieces."""
         vocabulary = [[hidden(UNK), 0.0]]
         return {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": vocabulary, UNLISTED: []}  # fmt: skip
-
-    def engine_model(self, model: dict[str, Any]) -> dict[str, Any]:
-        """The `model` entry with which the library splits text: the unlisted pieces follow the listed ones."""
-        rest = {name: value for name, value in model.items() if name != UNLISTED}
-        return rest | {"vocab": [*model["vocab"], *model[UNLISTED]]}
 
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model."""
@@ -323,7 +304,7 @@ class SentencePieceLayout(Layout):
 
     def is_tag_of_corpus(self, name: str) -> bool:
         """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return is_hidden(name) and is_corpus_tag(name[1:])
+        return is_hidden(name) and CORPUS_TAG.fullmatch(name[1:]) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry stands; special tokens stand for none."""
@@ -431,6 +412,7 @@ class ListedIds:
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000
 MAX_PIECE_CHARACTERS = 1_000_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
 LEARNED = frozenset({"vocab", "merges", UNLISTED})
 
 
@@ -460,9 +442,11 @@ def tokenizer_errors_explained(what: str) -> Iterator[None]:
 def build(parts: TokenizerParts, *, keeps_marks_with_words: bool = False) -> HuggingFaceTokenizer:
     """A tokenizer of the `tokenizers` library; the model was checked by `read`, or is made here."""
     fixed = parts.layout.components(keeps_marks_with_words=keeps_marks_with_words)
-    tokenizer = HuggingFaceTokenizer.from_str(
-        json.dumps({**fixed, "model": parts.layout.engine_model(parts.model)})
-    )
+    model = parts.model
+    if UNLISTED in model:  # these pieces follow the listed ones
+        rest = {name: value for name, value in model.items() if name != UNLISTED}
+        model = rest | {"vocab": [*model["vocab"], *model[UNLISTED]]}
+    tokenizer = HuggingFaceTokenizer.from_str(json.dumps({**fixed, "model": model}))
     tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
     return tokenizer
 
@@ -537,13 +521,13 @@ def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) ->
     for name in sorted({*expected, *found}):
         if name not in found:
             raise _refusal(f"{where}{name} is missing")
-        if name not in expected or not _is_same_json(expected[name], found[name]):
+        # Compared as text, because 1 == True in Python but not in JSON.
+        if name not in expected or (
+            expected[name] is not found[name]
+            and json.dumps(expected[name], sort_keys=True)
+            != json.dumps(found[name], sort_keys=True)
+        ):
             raise _refusal(f"{where}{_short(name)} is not what tfm writes: {_short(found[name])}")
-
-
-def _is_same_json(left: Any, right: Any) -> bool:
-    # Compared as text, because 1 == True in Python but not in JSON.
-    return left is right or json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 def _check_vocabulary(vocabulary: Any, layout: Layout) -> None:
@@ -579,7 +563,7 @@ def _check_pieces(pieces: list[str], layout: Layout) -> None:
     if len(pieces) > MAX_ENTRIES:
         raise _refusal(f"{len(pieces):,} entries are more than the {MAX_ENTRIES:,} allowed")
     for piece in pieces:
-        if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or not _is_unicode(piece):
+        if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or _SURROGATE.search(piece):
             raise _refusal(f"{_short(piece)} cannot be a piece of text")
 
 
@@ -598,10 +582,6 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _short(value: Any) -> str:
