@@ -129,25 +129,24 @@ def load_kernels(path: Path) -> Kernels | None:
 @functools.cache
 def _loaded(path: Path) -> Kernels | str:
     """The kernels of a library, or why there are none."""
-    found = _read(path)
+    found: Kernels | str
+    try:
+        library = ctypes.CDLL(str(path)) if path.exists() else None
+        if library is None:
+            found = "no C compiler was found when the package was installed"
+        elif library.tfm_version() != _VERSION:
+            found = f"{path.name} is of another version; install again"
+        elif (level := _LEVELS.get(library.tfm_level())) is None:
+            found = "this processor has no AVX2"
+        else:
+            found = kernels_of(library, level)
+    except (OSError, AttributeError) as error:  # built for another system, or damaged
+        found = f"{path.name} cannot be used: {type(error).__name__}"
     if isinstance(found, str):
         logger.debug("no compiled kernels: %s", found)
     else:
         logger.debug("compiled kernels: %s", found.level)
     return found
-
-
-def _read(path: Path) -> Kernels | str:
-    if not path.exists():
-        return "no C compiler was found when the package was installed"
-    try:
-        library = ctypes.CDLL(str(path))
-        if library.tfm_version() != _VERSION:
-            return f"{path.name} is of another version; install again"
-        level = _LEVELS.get(library.tfm_level())
-        return "this processor has no AVX2" if level is None else kernels_of(library, level)
-    except (OSError, AttributeError) as error:  # built for another system, or damaged
-        return f"{path.name} cannot be used: {type(error).__name__}"
 
 
 def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:

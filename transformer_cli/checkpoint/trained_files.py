@@ -24,8 +24,7 @@ from transformer_cli.checkpoint.run_folder import (
     ranked,
 )
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
-from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.process.errors import (
     ConfigError,
     DataError,
@@ -187,7 +186,9 @@ def read_files(folder: Path) -> TrainedFiles:
         ConfigError: the config in the checkpoint is invalid.
     """
     checkpoint = open_checkpoint(folder)
-    return TrainedFiles(_load_config(checkpoint), *tokenizers_of(checkpoint), checkpoint)
+    text = _text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES)
+    config = stored_config(text, str(folder / CONFIG_FILE))
+    return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
 
 
 def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
@@ -195,14 +196,6 @@ def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
     names = tokenizer_names({file.name for file in checkpoint.manifest.files})
     loaded = [_tokenizer(checkpoint, name) for name in names]
     return loaded[0], loaded[-1]
-
-
-def _load_config(checkpoint: Checkpoint) -> Config:
-    origin = str(checkpoint.folder / CONFIG_FILE)
-    settings = parse_yaml(_text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES), origin)
-    if not isinstance(settings, dict):
-        raise DataError(f"{origin}: not a mapping of sections")
-    return check_settings(stored_settings(settings), origin)
 
 
 def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:

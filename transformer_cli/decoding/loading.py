@@ -191,14 +191,13 @@ def _check_precision(config: Config, *, is_possible: bool) -> None:
 
 def _announce(loaded: _Loaded) -> None:
     """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
-    trained = loaded.trained
-    logger.info("%s, step %d (%s)", trained.folder, trained.step, loaded.described)
-    training = trained.config.training
+    checkpoint, training = loaded.trained.checkpoint, loaded.trained.config.training
+    logger.info("%s, step %d (%s)", checkpoint.folder, checkpoint.step, loaded.described)
     planned = training.max_steps if training.init_from is None else None
-    if planned is not None and trained.step * _MANY_STEPS < planned:
+    if planned is not None and checkpoint.step * _MANY_STEPS < planned:
         logger.warning(
             "this is step %d of %d planned steps, so the translations may make no sense",
-            trained.step,
+            checkpoint.step,
             planned,
         )
 

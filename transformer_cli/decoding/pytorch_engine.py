@@ -132,19 +132,25 @@ class PyTorchEngine:
         groups = [(options, plain)]
         if len(plain) < len(requests):
             groups += beam_groups(requests, options)
+        lengths = [len(request.ids) for request in requests]
         found: list[list[Hypothesis]] = [[] for _ in requests]
         with self._inference():
             for of_group, indices in groups:
                 batches = length_batches(
                     indices,
-                    lambda index: len(requests[index].ids),
+                    lengths.__getitem__,
                     max_tokens=options.batch_tokens,
                     max_items=self.max_sentences(of_group),
                 )
                 for batch in batches:
-                    hypotheses = self._hypotheses([requests[index] for index in batch], of_group)
-                    for index, of_sentence in zip(batch, hypotheses, strict=True):
-                        found[index] = of_sentence
+                    of_batch = [requests[index] for index in batch]
+                    lists = hypothesis_lists(self._search(of_batch, of_group))
+                    for index, request, hypotheses in zip(batch, of_batch, lists, strict=True):
+                        if request.terms and not hypotheses:
+                            # The model wants to end before all terms stand there, so they may stand behind this end.
+                            past_end = self._search([request], of_group, goes_past_end=True)
+                            [hypotheses] = hypothesis_lists(past_end)
+                        found[index] = hypotheses
         return found
 
     def negative_log_likelihood(
@@ -211,29 +217,24 @@ class PyTorchEngine:
         with torch.inference_mode(), self.machine.autocast():
             yield
 
-    def _hypotheses(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> Iterator[list[Hypothesis]]:
-        """The hypotheses of each request; all of the requests have terms, or none.
-
-        A request with terms may get no hypothesis, because the model wants to end before all terms stand there. It is
-        searched again, and its terms may then stand behind the end that the model wants.
-        """
-        found = hypothesis_lists(self._search(requests, options))
-        for request, of_sentence in zip(requests, found, strict=True):
-            if request.terms and not of_sentence:
-                yield from hypothesis_lists(self._search([request], options, goes_past_end=True))
-            else:
-                yield of_sentence
-
     def _search(
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
     ) -> Hypotheses:
-        """The hypotheses of one batch; `goes_past_end` is explained at `TermStates`."""
+        """The hypotheses of one batch; all of its requests have terms, or none. `goes_past_end` is explained at `TermStates`."""
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
-        limits = [self._length_limits(request, options) for request in requests]
+        if self.sequence_format.has_end:
+            most = self._most_tokens
+            limits = [
+                length_limits(
+                    len(request.ids), options, prefix_length=len(request.prefix), most=most
+                )
+                for request in requests
+            ]
+        else:  # the length of a translation is fixed, and there is no [EOS] to ban
+            change = self.sequence_format.length_change
+            limits = [LengthLimits(0, len(request.ids) + change) for request in requests]
         max_lengths = self._on_device([limit.largest for limit in limits])
         states, of_hooks = None, options
         if any(request.terms for request in requests):
@@ -370,17 +371,6 @@ class PyTorchEngine:
         configs = [model.config for model in self.models]
         most = [config.max_length for config in configs if config.positions == "learned"]
         return min(most, default=None)
-
-    def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
-        """The number of tokens of a translation; without [EOS], it is fixed."""
-        if not self.sequence_format.has_end:  # there is no [EOS] to ban
-            return LengthLimits(0, len(request.ids) + self.sequence_format.length_change)
-        return length_limits(
-            len(request.ids),
-            options,
-            prefix_length=len(request.prefix),
-            most=self._most_tokens,
-        )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""

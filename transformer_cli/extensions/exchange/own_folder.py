@@ -16,8 +16,7 @@ from torch import Tensor
 from transformer_cli.checkpoint import TrainedModel, portable_files
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.config import Config
-from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES, ModelFolder
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.tensors import tensors_content
@@ -173,14 +172,10 @@ def own_config(own: ModelFolder) -> Config:
 
     Raises:
         MissingInputError: there is no such file.
-        DataError: it is no YAML mapping.
-        ConfigError: a setting is invalid.
+        ConfigError: it is no YAML mapping, or a setting is invalid.
     """
-    origin = str(own.path / CONFIG_FILE)
-    settings = parse_yaml(own.text(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES), origin)
-    if not isinstance(settings, dict):
-        raise DataError(f"{origin}: not a mapping of sections")
-    return check_settings(stored_settings(settings), origin)
+    text = own.text(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES)
+    return stored_config(text, str(own.path / CONFIG_FILE))
 
 
 def own_tokenizers(own: ModelFolder) -> Tokenizers:
