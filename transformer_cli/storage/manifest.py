@@ -164,8 +164,7 @@ class SealedFolder:
         if name not in self._files:
             raise DamagedError(f"{self.path}: has no {name}")
         listed = self._files[name]
-        with _open_regular(self._folder, self.path, name) as file:
-            _check_size(file, self.path, listed)
+        with _open_regular(self._folder, self.path, name, size=listed.size) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
                 raise DamagedError(
                     f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
@@ -210,8 +209,8 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
             for name in sorted(found - expected):
                 raise DamagedError(f"{path}: holds {name!r}, which its manifest does not list")
             for listed in manifest.files:
-                with _open_regular(folder, path, listed.name) as file:
-                    _check_size(file, path, listed)
+                with _open_regular(folder, path, listed.name, size=listed.size):
+                    pass
             yield SealedFolder(path, folder, manifest)
         finally:
             if folder is not None:
@@ -223,7 +222,10 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
 
 
 @contextmanager
-def _open_regular(folder: int | None, path: Path, name: str) -> Iterator[FileIO]:
+def _open_regular(
+    folder: int | None, path: Path, name: str, *, size: int | None = None
+) -> Iterator[FileIO]:
+    """Open a file of a folder for reading, if it is a regular one, and of this size if it is listed with one."""
     try:
         place = path / name if folder is None else name
         descriptor = filesystem.open_file(place, filesystem.READ, folder=folder)
@@ -235,14 +237,11 @@ def _open_regular(folder: int | None, path: Path, name: str) -> Iterator[FileIO]
                 f"{path / name}: a symbolic link; only regular files are read"
             ) from error
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise DamagedError(f"{path / name}: not a regular file")
     with open(descriptor, "rb", buffering=0) as file:
+        if size is not None and status.st_size != size:
+            raise DamagedError(f"{path / name}: {status.st_size:,} bytes instead of {size:,}")
         yield file
-
-
-def _check_size(file: FileIO, path: Path, listed: ListedFile) -> None:
-    size = os.fstat(file.fileno()).st_size
-    if size != listed.size:
-        raise DamagedError(f"{path / listed.name}: {size:,} bytes instead of {listed.size:,}")
