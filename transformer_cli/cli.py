@@ -17,7 +17,7 @@ from transformer_cli.commands.command_line import (
     SentenceCommand,
     with_debug,
 )
-from transformer_cli.process.exits import run_to_exit
+from transformer_cli.process.exits import errors_as_exit_codes
 from transformer_cli.process.imports import imported
 from transformer_cli.process.torchrun import require_single_process
 
@@ -280,4 +280,5 @@ def main() -> None:
     """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
     if os.environ.get("_TFM_COMPLETE") == "complete_bash":
         completion.join_words_of_bash()
-    run_to_exit(app)
+    with errors_as_exit_codes():
+        app(prog_name="tfm")

@@ -192,12 +192,13 @@ def _check_precision(config: Config, *, is_possible: bool) -> None:
 def _announce(loaded: _Loaded) -> None:
     """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
     checkpoint, training = loaded.trained.checkpoint, loaded.trained.config.training
-    logger.info("%s, step %d (%s)", checkpoint.folder, checkpoint.step, loaded.described)
+    step = checkpoint.manifest.step
+    logger.info("%s, step %d (%s)", checkpoint.folder, step, loaded.described)
     planned = training.max_steps if training.init_from is None else None
-    if planned is not None and checkpoint.step * _MANY_STEPS < planned:
+    if planned is not None and step * _MANY_STEPS < planned:
         logger.warning(
             "this is step %d of %d planned steps, so the translations may make no sense",
-            checkpoint.step,
+            step,
             planned,
         )
 
