@@ -54,20 +54,7 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
         MissingInputError: there is no such run, or it has no checkpoint yet.
         StorageError: there are checkpoints, but none of any run is valid.
     """
-    if run is None:
-        return _newest(runs_folder)
-    if not run.strip():
-        raise MissingInputError(
-            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
-        )
-    places = [runs_folder / run, Path(run)]
-    for place in places:
-        if _is_run(place):
-            return place
-        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
-        if (isfile(place) or place.name == CHECKPOINTS) and _is_run(place.parent):
-            return place.parent
-    raise _not_found(run, places, runs_folder)
+    return _newest(runs_folder) if run is None else _named(run, runs_folder)
 
 
 def _newest(runs_folder: Path) -> Path:
@@ -91,17 +78,27 @@ def _newest(runs_folder: Path) -> Path:
     )
 
 
-def _not_found(run: str, places: list[Path], runs_folder: Path) -> MissingInputError:
-    """What is in the places where a run of this name would be, and what to do."""
+def _named(run: str, runs_folder: Path) -> Path:
+    if not run.strip():
+        raise MissingInputError(
+            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
+        )
+    places = [runs_folder / run, Path(run)]
+    for place in places:
+        if _is_run(place):
+            return place
+        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
+        if (isfile(place) or place.name == CHECKPOINTS) and _is_run(place.parent):
+            return place.parent
     if any(map(isfile, places)):
-        return MissingInputError(
+        raise MissingInputError(
             f"{run}: a file, where a run is expected",
             hint="give the name of a run, or the folder of a run or of a checkpoint; "
             f"{_hint_on_names(run, _run_names(runs_folder))}",
         )
     for place in filter(isdir, places):
         if whole := list_checkpoints(place).whole:
-            return MissingInputError(
+            raise MissingInputError(
                 f"{place}: a folder of checkpoints, where a run or one checkpoint is expected",
                 hint=f"give one of them, such as {whole[0].folder}",
             )
@@ -114,11 +111,11 @@ def _not_found(run: str, places: list[Path], runs_folder: Path) -> MissingInputE
                 if is_running(place)
                 else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
             )
-            return MissingInputError(
+            raise MissingInputError(
                 f"{run}: this run has no checkpoint yet", hint=f"{first}{what_next}"
             )
     found = [place for place in places if isdir(place)]
-    return MissingInputError(
+    raise MissingInputError(
         f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
         if found
         else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",

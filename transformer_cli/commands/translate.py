@@ -212,6 +212,11 @@ class TranslateOptions:
     """Whether the output so far of an interrupted translation is kept, and continued."""
     as_json: bool = False
 
+    @property
+    def any_details(self) -> bool:
+        """Whether the translations need their details."""
+        return self.alignment or self.details or self.attention
+
 
 def translate_command(
     sentences: SentencesArgument = None,

@@ -204,7 +204,7 @@ def translate_window(
         [line.text for line in window],
         prefixes=[line.prefix for line in window],
         num_before=window[0].number if window else 0,
-        with_details=with_details or _needs_details(options),
+        with_details=with_details or options.any_details,
     )
     return list(translations)
 
@@ -412,10 +412,6 @@ def read_dictionary(path: Path) -> dict[str, str]:
     return entries
 
 
-def _needs_details(options: TranslateOptions) -> bool:
-    return options.alignment or options.details or options.attention
-
-
 def _check_options(options: TranslateOptions) -> None:
     """Refuse options that do not fit together, before a model is loaded.
 
@@ -427,7 +423,7 @@ def _check_options(options: TranslateOptions) -> None:
             raise UsageError(
                 f"{option} works only with --json", hint=f"add --json, or leave out {option}"
             )
-    if options.protects_spans and _needs_details(options):
+    if options.any_details and options.protects_spans:
         raise UsageError(
             "--protect cannot be used with --alignment, --details and --attention",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",

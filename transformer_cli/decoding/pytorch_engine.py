@@ -220,7 +220,7 @@ class PyTorchEngine:
     def _search(
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
     ) -> Hypotheses:
-        """The hypotheses of one batch; all of its requests have terms, or none. `goes_past_end` is explained at `TermStates`."""
+        """The hypotheses of one batch; `goes_past_end` is explained at `TermStates`."""
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
@@ -382,39 +382,6 @@ class PyTorchEngine:
         return to_device(torch.as_tensor(numbers), self.machine.device)
 
 
-def load_pytorch_engine(
-    files: TrainedFiles, config: Config, *, alone: bool
-) -> tuple[TrainedModel, PyTorchEngine]:
-    """The model of a checkpoint, and the engine that translates with it.
-
-    Args:
-        files: of the checkpoint.
-        config: with the settings of decoding and of the machine.
-        alone: whether the engine translates; if not, it is one of an ensemble, or only explains translations.
-    """
-    trained = load_weights(files)
-    machine = prepare_machine(config.runtime)
-    if machine.device.type != "cpu":  # the twins for CPUs are only for training
-        accelerate(trained.model, machine.device)
-    engine = engine_of(trained.model, trained.target_tokenizer, config, machine)
-    return trained, engine.prepared() if alone else engine
-
-
-def engine_of(
-    model: Transformer, target_tokenizer: Tokenizer, config: Config, machine: Machine
-) -> PyTorchEngine:
-    """The engine of a model in memory, which is moved to the device of the machine."""
-    return PyTorchEngine(
-        model.to(machine.device),
-        SpecialIds.of(target_tokenizer),
-        SequenceFormat.of(config.data),
-        machine,
-        byte_pieces=target_tokenizer.byte_pieces,
-        continuing_ids=lambda: target_tokenizer.continuing_ids,
-        word_edges=lambda: target_tokenizer.word_edges,
-    )
-
-
 # Garg et al. measured decoders of six layers; in shallower ones, the last layer aligned best in our measurements
 # (docs/experiments.md).
 _DEEP_LAYERS = 6
@@ -488,3 +455,36 @@ def logits_and_attention(
         if number == chosen:
             attention = layer.weights.mean(1)
     return model.output(model.decoder.norm(x)), attention
+
+
+def load_pytorch_engine(
+    files: TrainedFiles, config: Config, *, alone: bool
+) -> tuple[TrainedModel, PyTorchEngine]:
+    """The model of a checkpoint, and the engine that translates with it.
+
+    Args:
+        files: of the checkpoint.
+        config: with the settings of decoding and of the machine.
+        alone: whether the engine translates; if not, it is one of an ensemble, or only explains translations.
+    """
+    trained = load_weights(files)
+    machine = prepare_machine(config.runtime)
+    if machine.device.type != "cpu":  # the twins for CPUs are only for training
+        accelerate(trained.model, machine.device)
+    engine = engine_of(trained.model, trained.target_tokenizer, config, machine)
+    return trained, engine.prepared() if alone else engine
+
+
+def engine_of(
+    model: Transformer, target_tokenizer: Tokenizer, config: Config, machine: Machine
+) -> PyTorchEngine:
+    """The engine of a model in memory, which is moved to the device of the machine."""
+    return PyTorchEngine(
+        model.to(machine.device),
+        SpecialIds.of(target_tokenizer),
+        SequenceFormat.of(config.data),
+        machine,
+        byte_pieces=target_tokenizer.byte_pieces,
+        continuing_ids=lambda: target_tokenizer.continuing_ids,
+        word_edges=lambda: target_tokenizer.word_edges,
+    )

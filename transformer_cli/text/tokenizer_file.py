@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
@@ -60,11 +60,6 @@ class Layout:
     tags: tuple[str, ...] = ()
     """The tags of the target languages, such as <2it>: special tokens that no text contains."""
 
-    cuts_at_spaces: ClassVar[bool] = False
-    """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
-    is_sentencepiece: ClassVar[bool] = False
-    """Whether it is the layout of an imported SentencePiece model."""
-
     @property
     def specials(self) -> tuple[str, ...]:
         """The special tokens, which are the first entries of the vocabulary."""
@@ -74,6 +69,16 @@ class Layout:
     def is_byte_level(self) -> bool:
         """Whether each token stands for bytes."""
         return self.kind != "WordLevel" and not self.has_byte_fallback
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
+        return False
+
+    @property
+    def is_sentencepiece(self) -> bool:
+        """Whether it is the layout of an imported SentencePiece model."""
+        return False
 
     def empty_model(self) -> dict[str, Any]:
         """The model before learning; `vocab` and `merges` are what it learns."""
@@ -208,7 +213,10 @@ class WhitespaceLayout(Layout):
 
     kind: str = "WordLevel"
     composes: bool = False
-    cuts_at_spaces = True
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        return True
 
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model."""
@@ -266,13 +274,19 @@ class SentencePieceLayout(Layout):
     composes: bool = False
     charsmap: str = ""
     """The normalisation table in base64; empty: text stays as it is."""
-    cuts_at_spaces = True
-    is_sentencepiece = True
 
     @property
     def is_byte_level(self) -> bool:
         """A token stands for characters."""
         return False
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        return True
+
+    @property
+    def is_sentencepiece(self) -> bool:
+        return True
 
     def empty_model(self) -> dict[str, Any]:
         """The model without pieces."""
