@@ -1,5 +1,6 @@
 """The command line `tfm`: which commands there are. The file of a command is imported only when it is used."""
 
+import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
@@ -16,7 +17,7 @@ from transformer_cli.commands.command_line import (
     SentenceCommand,
     with_debug,
 )
-from transformer_cli.process.exits import run_to_exit
+from transformer_cli.process.exits import errors_as_exit_codes
 from transformer_cli.process.imports import imported
 from transformer_cli.process.torchrun import require_single_process
 
@@ -277,5 +278,7 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
-    completion.join_words_of_bash()
-    run_to_exit(app)
+    if os.environ.get("_TFM_COMPLETE") == "complete_bash":
+        completion.join_words_of_bash()
+    with errors_as_exit_codes():
+        app(prog_name="tfm")

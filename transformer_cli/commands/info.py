@@ -105,7 +105,7 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
         facts["newest_step"] = newest.step
     if (best := checkpoints.best()) is not None:
         facts["best_step"] = best.step
-        facts[f"best_{best.manifest.metric}"] = round(best.score or 0.0, 4)
+        facts[f"best_{best.manifest.metric}"] = round(best.manifest.score or 0.0, 4)
         if scores := _validation_scores(best):
             facts["validation"] = scores
     for path in (run_folder.metrics_file, run_folder.log_file, run_folder.tensorboard_folder):

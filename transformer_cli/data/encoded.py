@@ -39,8 +39,8 @@ from transformer_cli.text.token_ids import IdLists, Padded, gather_padded
 from transformer_cli.text.tokenizer import (
     MAX_CHARACTERS_PER_TOKEN,
     Tokenizers,
-    load_tokenizers,
     tokenizer_files,
+    tokenizer_names,
 )
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
@@ -468,9 +468,8 @@ class _Worker:
 
     def __init__(self, text: Path, encoder: PairEncoder) -> None:
         files = encoder.tokenizers
-        self._tokenizers = load_tokenizers(
-            files.__contains__, lambda name: Tokenizer.from_json(files[name])
-        )
+        loaded = [Tokenizer.from_json(files[name]) for name in tokenizer_names(files)]
+        self._tokenizers = loaded[0], loaded[-1]
         self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
 
     def encoded(self, number: int) -> EncodedBatch:

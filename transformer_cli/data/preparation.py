@@ -49,7 +49,7 @@ from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
-from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.tokenizer import Tokenizers, tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
 
@@ -263,10 +263,9 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
 
 
 def _tokenizers_in(folder: Path) -> Tokenizers:
-    return load_tokenizers(
-        lambda name: (folder / name).exists(),
-        lambda name: Tokenizer.from_json((folder / name).read_text(encoding="utf-8")),
-    )
+    names = tokenizer_names({file.name for file in folder.iterdir()})
+    loaded = [Tokenizer.from_json((folder / name).read_text(encoding="utf-8")) for name in names]
+    return loaded[0], loaded[-1]
 
 
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: bool) -> bool:

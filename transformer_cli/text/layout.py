@@ -41,7 +41,11 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
     """
     visible = line if visible is None else visible
     beginning = _BEGINNING.match(line)
-    cells = _cells(visible, beginning.end() if beginning else 0)
+    start = beginning.end() if beginning else 0
+    if _COLUMN_GAP.search(visible, start) or _WIDE_GAP.search(visible, start):
+        cells = list(_cells(visible, start))
+    else:
+        cells = [_stripped(visible, start, len(visible))]
     return [cell for cell in cells if _has_letter(visible, cell)]
 
 

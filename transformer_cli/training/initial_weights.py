@@ -32,7 +32,7 @@ from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.process.torchrun import read_launch
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer import Tokenizers
-from transformer_cli.text.words import SPECIALS, is_corpus_tag
+from transformer_cli.text.words import CORPUS_TAG, SPECIALS
 from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.optimizers import Optimizer
 
@@ -145,7 +145,7 @@ def compositions(known: Tokenizer, extended: Tokenizer) -> list[list[int]]:
     """For each added entry, the ids of the old entries of which it consists; empty for an unknown word or a tag."""
     ids = {entry: index for index, entry in enumerate(known.entries)}
     added = extended.entries[known.vocab_size :]
-    pieces = ([] if is_corpus_tag(entry) else known.pieces(entry) for entry in added)
+    pieces = ([] if CORPUS_TAG.fullmatch(entry) else known.pieces(entry) for entry in added)
     return [[ids[one] for one in of_entry if ids[one] != known.unk_id] for of_entry in pieces]
 
 
