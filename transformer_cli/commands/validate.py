@@ -301,6 +301,7 @@ def _write_texts(
     from transformer_cli.storage import staged_folder
 
     num_joined = 0
+    is_replaced = (folder / RECORD).exists()
     with staged_folder(folder) as unfinished:
         for report in reports:
             source, target = report.direction
@@ -319,7 +320,7 @@ def _write_texts(
         (unfinished / RECORD).write_text(f"{record}\n", encoding="utf-8", newline="\n")
     if num_joined:
         logger.warning("sentences with a line end in them, written with a space: %d", num_joined)
-    logger.info("texts: %s", folder)
+    logger.info("texts: %s%s", folder, ", which replaces the earlier ones" if is_replaced else "")
 
 
 def _shown(
