@@ -301,3 +301,14 @@ def test_the_main_part_and_its_headers_are_those_that_the_package_names() -> Non
         "word/header9.xml": header.replace("top", "side"),
     }  # fmt: skip
     assert texts(packed(parts)) == ["The house", "At the top"]
+
+
+def test_a_control_character_in_a_part_is_left_out_and_the_part_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data = docx(run("The house\x0b is big"))
+    assert texts(data) == ["The house is big"]
+    assert "line 2 of word/document.xml: the character U+000B" in caplog.text
+    written = unpacked(done(read_docx(data), UPPER).data)["word/document.xml"]
+    assert "THE HOUSE IS BIG" in written
+    etree.fromstring(written.encode())

@@ -69,7 +69,7 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     parts: dict[str, Document] = {}
     others = related(body, _WITH_TEXT) or filter(_USUAL_OTHERS.fullmatch, names)
     for name in (body, *sorted(others)):
-        parts[name] = _read_part(read_part(archive, name, options.limits), options)
+        parts[name] = _read_part(name, read_part(archive, name, options.limits), options)
     return ZipDocument(data, parts)
 
 
@@ -82,8 +82,8 @@ def _targets(relationships: Element, kinds: frozenset[str], folder: str) -> Iter
             yield posixpath.normpath(path).lstrip("/")
 
 
-def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
-    xml = read_xml(data, options)
+def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocument:
+    xml = read_xml(data, options, part=name)
     paragraphs = (element for element in xml.root.walk() if is_word(element, "p"))
     slots = []
     for number, paragraph in enumerate(options.watch.over(paragraphs), 1):
