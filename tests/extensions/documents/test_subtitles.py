@@ -277,3 +277,19 @@ def test_the_times_of_words_stay_in_order() -> None:
 def test_the_dash_at_the_end_of_a_cue_is_the_first_that_only_white_space_follows(text: str) -> None:
     found = re.search(r"\s*(?:\s[-\u2013\u2014]|--|\u2014)\s*\Z", text)
     assert subtitles_module._start_of_last_dash(text) == (found and found.start())
+
+
+@pytest.mark.parametrize(
+    ("text", "reversed_"),
+    [
+        ("[DOOR OPENS]", "[OPENS DOOR]"),
+        ("(soft music)", "(MUSIC SOFT)"),
+        ("[DOOR OPENS] Who is there?", "[OPENS DOOR] THERE? IS WHO"),
+        ("Hello [the dog laughs] my friend.", "HELLO [LAUGHS DOG THE] FRIEND. MY"),
+        ("(he laughs) Good morning.", "(LAUGHS HE) MORNING. GOOD"),
+        ("<i>[DOOR OPENS]</i>", "<i>[OPENS DOOR]</i>"),
+    ],
+)
+def test_the_brackets_of_sounds_stay_around_them(text: str, reversed_: str) -> None:
+    film = f"1\n00:00:01,000 --> 00:00:04,000\n{text}\n"
+    assert cues(done(read_srt(film.encode()), REVERSED).data)[0].content == reversed_
