@@ -352,11 +352,12 @@ def _shown(
 
 def _facts(loaded: LoadedRun, held_out: str) -> dict[str, str]:
     """What was measured, and with which settings; settings that nobody changes often are told only if changed."""
+    from transformer_cli.checkpoint.run_folder import name_of_run
     from transformer_cli.config import DecodingConfig
 
     decoding = loaded.config.decoding
     facts = {
-        "run": " + ".join(member.config.name for member in loaded.members),
+        "run": " + ".join(name_of_run(member.folder) for member in loaded.members),
         "step": ", ".join(str(member.step) for member in loaded.members),
         "split": held_out,
         "beam_size": str(decoding.beam_size),
