@@ -14,7 +14,9 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     CarefulCommand,
     CarefulGroup,
+    CarefulTop,
     SentenceCommand,
+    unknown_command,
     with_debug,
 )
 from transformer_cli.process.exits import errors_as_exit_codes
@@ -237,6 +239,16 @@ class LazyGroup(TyperGroup):
         super().__init__(**options)
         self.commands = Commands()  # type: ignore[assignment]  # Typer asks for a mapping that it could change
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first argument names, and the arguments behind it.
+
+        Raises:
+            UsageError: there is no such command.
+        """
+        if not ctx.resilient_parsing and args[0] not in self.commands:
+            raise unknown_command(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands into the help."""
         table: Mapping[str, Entry] = self.commands.table  # type: ignore[attr-defined]
@@ -244,12 +256,16 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, entry.help) for name, entry in table.items()])
 
 
+class TopGroup(LazyGroup, CarefulTop):
+    """The group of all commands, which refuses an unknown option as they do."""
+
+
 class LazySubgroup(LazyGroup, CarefulGroup):
     """A command that has commands below it, which are imported when they are asked for."""
 
 
 app = typer.Typer(
-    cls=LazyGroup,
+    cls=TopGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -105,6 +105,14 @@ class RunFolder:
         return self.path / f"{CONVERTED}{library}"
 
 
+def name_of_run(folder: Path, runs_folder: Path = RUNS) -> str:
+    """What a person types to name a run, or a checkpoint of one: its name if it lies in `runs_folder`, else the path of its folder."""
+    run = RunFolder.of_checkpoint(folder)
+    path = folder if run is None else run.path
+    is_in_folder = path.absolute().parent == runs_folder.absolute()
+    return path.name if is_in_folder else str(path)
+
+
 def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:
     is_junction = getattr(
         path, "is_junction", None

@@ -82,13 +82,13 @@ def _facts_of_config(
 
 def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
     from transformer_cli.checkpoint import Checkpoints, load_trained, open_checkpoint
-    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.checkpoint.run_folder import RunFolder, name_of_run
     from transformer_cli.config import load_stored_config
     from transformer_cli.training.initial_weights import checked_origin
 
     trained = load_trained(folder)
     facts: dict[str, Any] = {
-        "run": str(folder),
+        "run": name_of_run(folder),
         "checkpoint": str(trained.folder),
         "step": trained.step,
         "parameters": _count(trained.model),

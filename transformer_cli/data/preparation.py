@@ -153,7 +153,7 @@ def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
     lines = "".join(f"\n    {line}" for line in changed)
     return ConfigError(
         f"{folder.parent}: this run is finished, so nothing is trained on the changed data:{lines}",
-        hint="raise training.max_steps (--set training.max_steps=N) to go on with the changed data, "
+        hint="to go on with the changed data, give both: --accept-data-change --set training.max_steps=N, with more steps than before; "
         "or train a new run: another name, or --from-scratch",
     )
 

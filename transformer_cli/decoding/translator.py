@@ -282,9 +282,9 @@ class Translator:
     def _with_terms_in_place(
         self, texts: Sequence[PreparedLine], hypotheses: Mapping[Request, list[Hypothesis]]
     ) -> Mapping[Request, list[Hypothesis]]:
-        """Hypotheses in which terms of the glossary do not stand beside the model's own words; only for the best one."""
+        """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
         options = self.decoding
-        is_search = options.num_best == 1 and not (options.sampling or options.diversity or options.mbr)  # fmt: skip
+        is_search = not (options.sampling or options.diversity or options.mbr)
         engine = self.engine
         if not is_search or not isinstance(engine, ExplainingEngine):
             return {}
