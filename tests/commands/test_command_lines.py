@@ -1,5 +1,6 @@
 """Command lines of people who know other programs: each mistake is answered with what is meant here."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -181,3 +182,75 @@ def test_the_name_of_a_run_as_a_sentence_is_warned_of(answer: Answer) -> None:
     assert code == 0
     assert "phrases is a run, but its name is translated; did you mean --run phrases?" in told
     assert told.count("did you mean") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["tranlsate", "Hi"], "did you mean tfm translate?"),
+        (["Train"], "did you mean tfm train?"),
+        (["evaluate"], "did you mean tfm validate?"),
+        (["help"], "did you mean tfm --help?"),
+        (["qwertz"], "tfm --help lists the commands"),
+        (["data", "chek", "a.en", "a.it"], "did you mean tfm data check?"),
+        (["runs", "copmare", "a", "b"], "did you mean tfm runs compare?"),
+        (["runs", "qwertz"], "tfm runs --help lists the commands"),
+        (["--versoin"], "did you mean --version?"),
+        (
+            ["--beam-size", "3", "translate"],
+            "options stand behind the command: tfm translate --beam-size",
+        ),
+        (["--foo"], "tfm --help lists the options"),
+    ],
+)
+def test_an_unknown_command_is_told_the_nearest_one(
+    answer: Answer, arguments: list[str], hint: str
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert "there is no such" in told
+    assert f"hint: {hint}\n" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--beam-size", "-1"], "the least value is 1: --beam-size 1"),
+        (["--beam-size=-1"], "the least value is 1: --beam-size 1"),
+        (["--n-best", "-20"], "the least value is 1: --n-best 1"),
+        (["--beam-size", "65"], "the greatest value is 64: --beam-size 64"),
+        (["--beam-size", "3", "-5 degrees"], "write -- before such sentences, behind all options: tfm translate -- '-5 degrees'"),
+    ],
+)  # fmt: skip
+def test_a_number_beyond_a_limit_is_told_the_limit(
+    answer: Answer, arguments: list[str], hint: str
+) -> None:
+    code, told = answer("translate", "--run", RUN, *arguments, "Hi")
+    assert code == 2
+    assert f"hint: {hint}\n" in told
+
+
+def test_a_run_has_one_name_in_all_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def shown(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["tfm", *arguments])
+        with pytest.raises(SystemExit):
+            cli.main()
+        return capsys.readouterr().out
+
+    for folder in ("docs", "runs/other"):
+        Path(folder).mkdir(parents=True)
+    for place in ("docs/run", "runs/phrases"):
+        Path(place).symlink_to(RUN)
+    for each in Path(RUN).iterdir():
+        Path("runs/other", each.name).symlink_to(each)
+    few = ["--set", "validation.max_sentences=2", "--set", "validation.scores=[chrf]"]
+    for name in ("docs/run", "phrases"):
+        for command in (["info", "--run", name], ["validate", "--run", name, *few]):
+            assert json.loads(shown(*command, "--json"))["run"] == name
+        assert f"tfm translate --run {name} " in shown("card", "--run", name)
+    compared = shown("runs", "compare", "docs/run", "other", "--json")
+    assert json.loads(compared)["runs"] == ["docs/run", "other"]

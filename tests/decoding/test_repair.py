@@ -10,7 +10,7 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE
 from transformer_cli.decoding.engine import search_confidence
-from transformer_cli.decoding.quality import Promise, Quality
+from transformer_cli.decoding.quality import Quality, QualityPromise
 
 from .stub_translators import StubEngine, stub_translator
 
@@ -146,7 +146,7 @@ def test_a_lost_number_comes_back_by_protection() -> None:
 
 
 def calibrated(of: Translator, *, least_confidence: float, most_pieces: float) -> Translator:
-    quality = Quality({}, {}, 0.0, 0.0, least_confidence, most_pieces, None, Promise("chrf", 60, 0.05, 0.95), {})  # fmt: skip
+    quality = Quality({}, {}, 0.0, 0.0, least_confidence, most_pieces, None, QualityPromise("chrf", 60, 0.05, 0.95), {})  # fmt: skip
     return replace(of, pipeline=replace(of.pipeline, qualities={"en-it": quality}))
 
 

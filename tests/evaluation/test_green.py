@@ -13,8 +13,8 @@ from transformer_cli.decoding.engine import Explanation
 from transformer_cli.decoding.quality import (
     CALIBRATION_FILE,
     FEATURES,
-    Promise,
     Quality,
+    QualityPromise,
     features_of,
     quality_json,
     read_quality,
@@ -23,7 +23,7 @@ from transformer_cli.decoding.translation import PartDetails, Translation
 from transformer_cli.evaluation.green import calibrated, chosen_threshold, fit_monotone
 from transformer_cli.process.errors import DataError
 
-PROMISE = Promise("chrf", 60.0, 0.1, 0.9)
+PROMISE = QualityPromise("chrf", 60.0, 0.1, 0.9)
 
 
 def translation_of(
@@ -91,7 +91,7 @@ def test_the_promise_is_broken_as_seldom_as_promised() -> None:
 def test_more_translations_are_green_than_of_the_strictest_threshold_only() -> None:
     estimates = [number / 1000 for number in range(1000)]
     is_bad = [estimate < 0.4 for estimate in estimates]
-    threshold = chosen_threshold(estimates, is_bad, Promise("chrf", 60, 0.05, 0.95))
+    threshold = chosen_threshold(estimates, is_bad, QualityPromise("chrf", 60, 0.05, 0.95))
     assert threshold is not None
     assert 0.35 <= threshold <= 0.42
 

@@ -79,7 +79,7 @@ def calibrate_command(
     from transformer_cli.decoding.loading import load_run
     from transformer_cli.decoding.quality import (
         CALIBRATION_FILE,
-        Promise,
+        QualityPromise,
         quality_json,
         read_quality,
     )
@@ -122,7 +122,7 @@ def calibrate_command(
         "settings": conditions_of(translator),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    promise = Promise(metric, below, share, certainty)
+    promise = QualityPromise(metric, below, share, certainty)
     found = calibrated(translations, scores, promise, conditions=conditions)
     if found is None:
         raise DataError(

@@ -277,9 +277,12 @@ def translate_command(
         raise UsageError("give either sentences or --input, not both")
     if prefix and prefixes:
         raise UsageError("give either --prefix or --prefixes, not both")
+    settings = list(overrides or [])
+    if beam_size is not None:
+        settings.append(f"decoding.beam_size={beam_size}")
     options = TranslateOptions(
         run=run,
-        overrides=_with_beam(overrides, beam_size),
+        overrides=settings,
         to=to,
         from_=from_,
         num_best=n_best,
@@ -316,7 +319,3 @@ def translate_command(
     from transformer_cli.commands.translate_lines import translate_lines
 
     translate_lines(sentences or input_file, output_file, options)
-
-
-def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
-    return [*(overrides or []), *([] if beam_size is None else [f"decoding.beam_size={beam_size}"])]

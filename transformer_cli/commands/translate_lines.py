@@ -45,7 +45,7 @@ from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import escaped_in_json, for_output
+from transformer_cli.process.escaping import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
@@ -65,12 +65,6 @@ class InputLine(NamedTuple):
     """The text with which its translation begins."""
     end: str = "\n"
     """Its line feed, after a carriage return if it has one."""
-
-    @classmethod
-    def of(cls, number: int, line: str, prefix: str) -> "InputLine":
-        """A line as it was read, without its line feed."""
-        text = line.removesuffix("\r")
-        return cls(number, text, prefix, f"{line[len(text) :]}\n")
 
 
 def translate_lines(
@@ -123,10 +117,12 @@ def translate_lines(
                 write(data)
             advance(len(window))
             for translation in translations:
-                unknown_words.add(translation)
+                if translation.num_words:  # of a model of subwords, none
+                    unknown_words.add(translation)
                 if glossary_use is not None:
                     glossary_use.add(translation)
-    unknown_words.report()
+    if unknown_words.num_unknown:
+        unknown_words.report()
     if glossary_use is not None:
         glossary_use.report()
 
@@ -159,7 +155,7 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
 
 
 def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
-    """Refuse to mark translations of a run without a calibration for its checkpoint and its settings.
+    """Refuse to mark translations of a run without a calibration for its checkpoint.
 
     Raises:
         UsageError: there is none, or no threshold keeps its promise.
@@ -212,7 +208,11 @@ def input_lines(
         of_window: Iterable[str] = repeat(options.prefix or "")
         if prefixes is not None:
             of_window = prefixes[numbers.start : numbers.stop]
-        yield list(map(InputLine.of, numbers, window, of_window))
+        lines = []
+        for number, line, prefix in zip(numbers, window, of_window, strict=False):
+            text = line.removesuffix("\r")
+            lines.append(InputLine(number, text, prefix, end=f"{line[len(text) :]}\n"))
+        yield lines
     if prefixes is not None and num_before < len(prefixes):
         raise DataError(
             f"{path}: {len(prefixes)} lines, but the input has {num_before}", hint=_PREFIXES_HINT
@@ -255,8 +255,8 @@ def output_bytes(
         output: the file into which they go; None: standard output, which may be a terminal.
     """
     lines = [line for one in translations for line in output_lines(one, pipeline, options)]
-    if output is None:
-        lines = [for_output(line, sys.stdout) for line in lines]
+    if output is None and sys.stdout.isatty():
+        lines = list(map(escaped, lines))
     is_text_only = not (options.num_best or options.alignment or options.as_json or options.mark)
     ends = (line.end for line in window) if is_text_only else repeat("\n")
     return "".join(map(str.__add__, lines, ends)).encode()
@@ -506,7 +506,8 @@ def _check_files(
     given: Sequence[str] | Path | None, output: Path | None, options: TranslateOptions
 ) -> None:
     """Refuse files that cannot be read or written, before a model is loaded."""
-    check_output(output)
+    if output is not None:
+        check_output(output)
     _check_given(given, output)
     if options.resume:
         _check_resumable(given, output)
@@ -529,12 +530,14 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
                 sentence,
                 sentence,
             )
-        for sentence in filter(_is_run, given):
-            logger.warning(
-                "%s is a run, but its name is translated; did you mean --run %s?",
-                sentence,
-                sentence,
-            )
+        for sentence in given:
+            # `Path.is_dir` raises an error for a name that is too long to be one.
+            if Path(sentence).name == sentence and os.path.isdir(RUNS / sentence / CHECKPOINTS):
+                logger.warning(
+                    "%s is a run, but its name is translated; did you mean --run %s?",
+                    sentence,
+                    sentence,
+                )
         return
     read = os.fstat(0) if given is None else check_input(given)
     if given is not None:
@@ -548,16 +551,12 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
     )
 
 
-def _is_run(sentence: str) -> bool:
-    # `Path.is_dir` raises an error for a name that is too long to be one.
-    return Path(sentence).name == sentence and os.path.isdir(RUNS / sentence / CHECKPOINTS)
-
-
 @contextmanager
 def _opened_windows(given: Sequence[str] | Path | None) -> Iterator[Iterable[list[str]]]:
     """The input in batches of lines; the caller translates a batch before it asks for the next one."""
     if given is not None and not isinstance(given, Path):
-        yield [[_as_text(sentence) for sentence in given]]
+        # Lone surrogates, which Python makes of bytes that are not UTF-8, become U+FFFD.
+        yield [[os.fsencode(each).decode("utf-8", errors="replace") for each in given]]
     else:
         with opened_lines(given) as batches:
             yield batches
@@ -569,11 +568,6 @@ def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) ->
         raise UsageError("--resume is for a file of lines", hint="name the file with --input")
     if output is None or not is_new_or_regular(output):
         raise UsageError("--resume is for an output file", hint="name it with --output")
-
-
-def _as_text(argument: str) -> str:
-    """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
-    return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 @contextmanager

@@ -22,7 +22,7 @@ _LEAST_LOG_PROB = -10.0  # nats
 _HINT = "make it again: tfm calibrate"
 
 
-class Promise(NamedTuple):
+class QualityPromise(NamedTuple):
     """What is promised of the translations that are marked green."""
 
     metric: str
@@ -58,7 +58,7 @@ class Quality:
     """99 % of the calibration sentences have at most so many tokens for each of their words."""
     threshold: float | None
     """A translation with at least this probability is green; None: no threshold keeps the promise."""
-    promise: Promise
+    promise: QualityPromise
     conditions: Mapping[str, Any]
     """The checkpoint, the decoding settings and the text of the calibration."""
 
@@ -150,7 +150,7 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         least_confidence=float(facts["least_confidence"]),
         most_pieces=float(facts["most_pieces"]),
         threshold=None if threshold is None else float(threshold),
-        promise=Promise(**facts["promise"]),
+        promise=QualityPromise(**facts["promise"]),
         conditions=dict(facts["conditions"]),
     )
 

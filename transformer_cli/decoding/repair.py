@@ -19,9 +19,12 @@ from transformer_cli.decoding.doubts import (
     is_unreadable,
 )
 from transformer_cli.decoding.engine import Hypothesis, Request, search_confidence
+from transformer_cli.decoding.kept_text import divided
+from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.quality import pieces_per_word
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translation import PreparedLine
+from transformer_cli.decoding.translation import PreparedLine, Translation
+from transformer_cli.text.layout import SpanKind, find_spans
 
 Search = Callable[[Sequence[Request], DecodingConfig], list[list[Hypothesis]]]
 Found = Mapping[Request, Sequence[Hypothesis]]
@@ -162,7 +165,7 @@ class Repair:
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = self._pipeline.divided(line, [number], anywhere=is_strong)
+            halves = divided(self._pipeline, line, [number], anywhere=is_strong)
             if len(halves.parts) == len(line.parts):  # nothing to divide
                 continue
             new = [each for each in halves.parts if each not in hypotheses]
@@ -235,3 +238,24 @@ def _cost(doubts: Iterable[str]) -> float:
 
 def _is_strong(doubts: Iterable[str]) -> bool:
     return any(COSTS[doubt] >= COSTS[OTHER_SCRIPT] for doubt in doubts)
+
+
+def loses_spans(line: str, translation: Translation) -> bool:
+    """Whether a translation has other numbers than its line, or does not hold its URLs, placeholders and tags."""
+    if NUMBERS in translation.doubts:
+        return True
+    # Numbers have a check of their own, because some of them may become words.
+    spans = [span for span in find_spans(line) if span.kind is not SpanKind.NUMBER]
+    return bool(spans) and not Promise.of(line, spans).is_kept_by(translation.text)
+
+
+def confidences_of(
+    line: PreparedLine, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig
+) -> tuple[float, ...]:
+    """`Translation.confidences` of a line, from the hypotheses of its parts."""
+    of_parts = (
+        search_confidence(of_part[0], options)
+        for number, of_part in enumerate(found)
+        if of_part and number not in line.kept
+    )
+    return tuple(confidence for confidence in of_parts if confidence is not None)

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding.quality import (
     FEATURES,
-    Promise,
     Quality,
+    QualityPromise,
     features_of,
     pieces_per_word,
 )
@@ -46,7 +46,7 @@ class Calibrated(NamedTuple):
 def calibrated(
     translations: Sequence[Translation],
     scores: Sequence[float],
-    promise: Promise,
+    promise: QualityPromise,
     *,
     conditions: Mapping[str, Any],
     seed: int = 1,
@@ -158,7 +158,7 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
 
 
 def chosen_threshold(
-    estimates: Sequence[float], is_bad: Sequence[bool], promise: Promise
+    estimates: Sequence[float], is_bad: Sequence[bool], promise: QualityPromise
 ) -> float | None:
     """The lowest threshold whose green translations keep the promise; None if none does.
 

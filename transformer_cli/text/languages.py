@@ -316,6 +316,14 @@ def name_of(code: str) -> str:
     return _names_in_locale("en").get(primary_language(code), code) if name == code else name
 
 
+def has_name(code: str) -> bool:
+    """Whether a code is one of ISO 639-1, 639-2 or 639-3 that Unicode names, such as hy, hye and arm."""
+    from babel.core import get_global
+
+    primary = primary_language(code)
+    return primary in _names_in_locale("en") or primary in get_global("language_aliases")
+
+
 def _chinese_name(name: str) -> str:
     """The name of a language with the sign for spoken language, such as 英语, in place of the one for writing, 英文."""
     return f"{name[:-1]}语" if name.endswith("文") else name

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -71,7 +72,8 @@ def _read_table(
                 continue
             cell = row[number]
             place = f"line {lines.number_at(cell.start)}, column {number + 1}"
-            segment = options.watch.counted(tagged_segment(cell.value, place))
+            segment = replace(tagged_segment(cell.value, place), is_label=False)
+            options.watch.counted(segment)
             slots.append(Slot(cell.start, cell.end, segment, partial(_written, cell, delimiter)))
     return SplicedDocument(content, tuple(slots))
 
