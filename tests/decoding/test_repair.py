@@ -174,3 +174,11 @@ def test_the_confidence_is_the_mean_probability_whatever_the_length_penalty(
     assert found == pytest.approx(2.718281828 ** (log_prob / length))
     with_coverage = options.model_copy(update={"coverage_penalty": 0.2})
     assert search_confidence(hypothesis, with_coverage) is None
+
+
+def test_nothing_is_no_repair() -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [(LOOP, -1.0)] if options.num_best == 1 else [("", -1.0), (LOOP, -1.0)]
+
+    [found] = translator_that(say, keep_text=False).translate(["the hotel"])
+    assert found.text == LOOP

@@ -1,5 +1,6 @@
 """Repairs of doubtful translations (`decoding.repair`): a text whose translation repeats itself, copies the source or has other numbers is searched again in other ways."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -151,6 +152,8 @@ class Repair:
                 hypotheses[part] = [candidates[values.index(max(values))]]
 
     def _value(self, source: str, hypothesis: Hypothesis) -> float:
+        if not self._pipeline.target_tokenizer.decode(hypothesis.ids).strip():
+            return -math.inf  # nothing to doubt, but no translation either
         # The score says already how sure the model is.
         doubts = (each for each in self._doubts(source, [hypothesis]) if each != UNSURE)
         return hypothesis.score - _cost(doubts)
@@ -208,7 +211,8 @@ class Repair:
         if not found:
             return ()
         ids, pipeline = found[0].ids, self._pipeline
-        is_finished = ids[-1:] == (pipeline.target_tokenizer.eos_id,)
+        is_limited = self._options.max_length or self._options.max_length_ratio
+        is_finished = bool(is_limited) or ids[-1:] == (pipeline.target_tokenizer.eos_id,)
         text = pipeline.target_tokenizer.decode(ids)
         doubts = doubts_about(source, text, pipeline.languages, is_finished=is_finished)
         quality = pipeline.quality
