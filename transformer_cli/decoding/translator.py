@@ -218,7 +218,7 @@ class Translator:
         return [better.get(place, translation) for place, translation in enumerate(translations)]
 
     def _with_spans(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
-        """The translation of each chunk, in the form of the chunk; some have protected spans: further rounds follow until every span has come back.
+        """The translations of chunks, some of which have protected spans: further rounds follow until every span has come back.
 
         In each round, what all sentences ask for is translated in one call, so that batches are full.
         """
