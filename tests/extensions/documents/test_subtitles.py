@@ -315,3 +315,9 @@ def test_lines_in_tags_of_their_own_stay_lines(lines: tuple[str, str], written: 
     film = "1\n00:00:01,000 --> 00:00:05,000\n" + "\n".join(lines) + "\n"
     assert cues(done(read_srt(film.encode()), REVERSED).data)[0].content == written
     assert done(read_srt(film.encode()), Identity()).data.decode() == film
+
+
+def test_the_reading_of_a_ruby_stays_beside_its_base() -> None:
+    film = "WEBVTT\n\n00:05.000 --> 00:06.000\nThe <ruby>big<rt>reading</rt></ruby> dog.\n"
+    found = done(read_vtt(film.encode()), REVERSED).data.decode()
+    assert found.endswith("\nDOG. <ruby>BIG<rt>reading</rt></ruby> THE\n")
