@@ -287,6 +287,7 @@ def test_the_dash_at_the_end_of_a_cue_is_the_first_that_only_white_space_follows
         ("[DOOR OPENS] Who is there?", "[OPENS DOOR] THERE? IS WHO"),
         ("Hello [the dog laughs] my friend.", "HELLO [LAUGHS DOG THE] FRIEND. MY"),
         ("(he laughs) Good morning.", "(LAUGHS HE) MORNING. GOOD"),
+        ("ANNA [whispering]: The dog is here.", "ANNA [WHISPERING]: HERE. IS DOG THE"),
         ("<i>[DOOR OPENS]</i>", "<i>[OPENS DOOR]</i>"),
     ],
 )
