@@ -254,3 +254,23 @@ def test_a_run_has_one_name_in_all_commands(
         assert f"tfm translate --run {name} " in shown("card", "--run", name)
     compared = shown("runs", "compare", "docs/run", "other", "--json")
     assert json.loads(compared)["runs"] == ["docs/run", "other"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["score", "a.txt"], "score: missing argument 'references'", "such as tfm score out.txt "),
+        (["train"], "train: missing option '--config' / '-c'", "such as tfm train --config "),
+        (["train", "--config"], "train: option '--config' requires an argument", "such as tfm train "),
+        (["data", "import"], "data import: missing argument 'files'", "such as tfm data import "),
+        (["doctor", "x"], "doctor: got unexpected extra argument(s) (x)", "such as tfm doctor"),
+        (["info", "--json=3"], "info: option '--json' does not take a value", "such as tfm info "),
+        (["--version=3"], "tfm: option '--version' does not take a value", "tfm --help lists the options"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_too_much_is_answered_with_an_example(
+    answer: Answer, arguments: list[str], message: str, hint: str
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert told.startswith(f"tfm: {message}\n  hint: {hint}")

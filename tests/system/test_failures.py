@@ -166,7 +166,7 @@ NO_FORWARD = [("at", "translation", 1, "raise", "RuntimeError", "the model was a
 FAILURES = {
     "an unknown command": Failure(2, ["trian"], "did you mean tfm train?"),
     "an unknown option": Failure(2, [*TRAIN, "--epochs", "3"], "--epochs: there is no such option.*training.max_epochs=3"),
-    "a missing argument": Failure(2, ["train"], "Missing option '--config'"),
+    "a missing argument": Failure(2, ["train"], "train: missing option .--config."),
     "a bad choice": Failure(2, ["validate", "--split", "dev"], "--split: 'dev' is not one of 'validation', 'test'"),
     "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "--beam-size: should be greater than or equal to 1, found '0'"),
     "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),

@@ -138,9 +138,23 @@ def _parsed(
         return parse(ctx, args)
     except Exception as error:
         option, problem = getattr(error, "param", None), getattr(error, "message", "")
-        if option is None or not problem:  # no wrong value: an option is missing
-            raise
-        raise _wrong_value(command, ctx, given, option, problem) from error
+        if option is not None and problem:
+            raise _wrong_value(command, ctx, given, option, problem) from error
+        if incomplete := _incomplete(command, ctx, error):
+            raise incomplete from error
+        raise
+
+
+def _incomplete(command: Any, ctx: Any, error: Exception) -> UsageError | None:
+    """The error for a command line in which a name or value is missing, or one stands too many; None for any other one."""
+    problem = getattr(error, "format_message", lambda: "")().rstrip(".")
+    is_group_alone = hasattr(command, "commands") and getattr(error, "option_name", None) is None
+    if not problem or is_group_alone:  # a group alone shows its help
+        return None
+    where = ctx.command_path.partition(" ")[2] or ctx.command_path
+    example = (command.epilog or "").partition("Example: ")[2]
+    hint = f"such as {example}" if example else f"{ctx.command_path} --help lists the options"
+    return UsageError(f"{where}: {problem[0].lower()}{problem[1:]}", hint=hint)
 
 
 _LIMIT = re.compile(r"(?P<side>greater|less) than or equal to (?P<value>[\d.]+)")
@@ -170,6 +184,8 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     except Exception as error:
         if hasattr(error, "possibilities"):  # only an unknown option has them
             raise _unknown_option(command, ctx, args, error) from error
+        if incomplete := _incomplete(command, ctx, error):
+            raise incomplete from error
         raise
     _check_overrides(values)
     for option in command.get_params(ctx):

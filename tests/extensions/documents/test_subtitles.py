@@ -287,6 +287,7 @@ def test_the_dash_at_the_end_of_a_cue_is_the_first_that_only_white_space_follows
         ("[DOOR OPENS] Who is there?", "[OPENS DOOR] THERE? IS WHO"),
         ("Hello [the dog laughs] my friend.", "HELLO [LAUGHS DOG THE] FRIEND. MY"),
         ("(he laughs) Good morning.", "(LAUGHS HE) MORNING. GOOD"),
+        ("ANNA [whispering]: The dog is here.", "ANNA [WHISPERING]: HERE. IS DOG THE"),
         ("<i>[DOOR OPENS]</i>", "<i>[OPENS DOOR]</i>"),
     ],
 )
@@ -315,3 +316,9 @@ def test_lines_in_tags_of_their_own_stay_lines(lines: tuple[str, str], written: 
     film = "1\n00:00:01,000 --> 00:00:05,000\n" + "\n".join(lines) + "\n"
     assert cues(done(read_srt(film.encode()), REVERSED).data)[0].content == written
     assert done(read_srt(film.encode()), Identity()).data.decode() == film
+
+
+def test_the_reading_of_a_ruby_stays_beside_its_base() -> None:
+    film = "WEBVTT\n\n00:05.000 --> 00:06.000\nThe <ruby>big<rt>reading</rt></ruby> dog.\n"
+    found = done(read_vtt(film.encode()), REVERSED).data.decode()
+    assert found.endswith("\nDOG. <ruby>BIG<rt>reading</rt></ruby> THE\n")

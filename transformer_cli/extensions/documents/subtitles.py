@@ -327,7 +327,8 @@ def _is_pause(word: Word) -> bool:
 
 logger = logging.getLogger(__name__)
 
-_TAG = re.compile(r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
+# With the reading of a ruby, which is no part of the sentence.
+_TAG = re.compile(r"<rt>[^<>\r\n]*</rt>(?:</ruby>)?|<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
 # A sound or music, which is a line of its own.
 _SOUND = re.compile(
     r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*",
@@ -609,8 +610,9 @@ def _parts(text: str, start: int, end: int, is_srt: bool) -> Iterator[InlinePart
             yield InlinePart(shown, place, stop)
         if match:
             place = match.end()
-            name = re.match(r"</?([A-Za-z]+)", match[0])
-            role = Role.CLOSE if match[0].startswith("</") else Role.OPEN
+            is_reading = match[0].endswith("</rt>") and match[0].startswith("<rt>")
+            name = None if is_reading else re.search(r"</?([A-Za-z]+)[^<>]*>\Z", match[0])
+            role = Role.CLOSE if name and name[0].startswith("</") else Role.OPEN
             piece = Markup(role if name else Role.POINT, match.start(), match[0])
             yield InlinePart(piece, match.start(), place, name[1].lower() if name else "")
 

@@ -364,6 +364,8 @@ _SEPARATOR = re.compile(r"(?<!\s)\s+[\u00b7\u2022\u203a\u00bb\u2192|](?=\s)")
 _SEPARATOR_WITHOUT_BAR = re.compile(r"(?<!\s)\s+[\u00b7\u2022\u203a\u00bb\u2192](?=\s)")
 # A sound among the words of subtitles; in round brackets only at the beginning of a sentence.
 _SOUND = re.compile(r"\[[^\[\]]+\]|(?:\A|(?<=[.!?\u2026]\s))\([^()]+\)")
+# A mark behind a sound belongs to it: ANNA [whispering]: Come.
+_BEGINNING_OF_PART = re.compile(r"\s*(?:[:;,.!?\u2026\u3002\uff1a]+\s+)?")
 _BRACKETS = {"(": ")", "[": "]"}
 _END_OF_SENTENCE = ".!?\u2026:;,\u3002\uff01\uff1f"
 _WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
@@ -388,7 +390,11 @@ def units_of(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Itera
     gap, place = sentence.gap, 0
     for start, end in [*sorted(cuts), (len(text), len(text))]:
         part = visible[place:start]
-        first, last = (len(part) - len(part.lstrip()), len(part.rstrip())) if part.strip() else (0, 0)  # fmt: skip
+        first, last = 0, 0
+        if part.strip():
+            beginning = _BEGINNING_OF_PART.match(part)
+            first = beginning.end() if beginning else 0
+            last = max(first, len(part.rstrip()))
         yield from _unwrapped(text, visible, gap + part[:first], place + first, place + last)
         gap, place = text[place + last : end], max(place, end)
     if gap:
