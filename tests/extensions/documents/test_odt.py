@@ -115,7 +115,7 @@ def test_an_element_of_spaces_divides_words() -> None:
     segments = [plain_text(each.pieces) for each in read_odt(odt(paragraph)).segments]
     assert segments[0] == "One. Two. Three"
     assert (
-        '<text:p><text:s text:c="2"/>ONE.<text:s/> TWO. <text:s/>THREE<text:s/></text:p>'
+        '<text:p><text:s text:c="2"/>ONE.<text:s/>TWO. <text:s/>THREE<text:s/></text:p>'
         in result(paragraph)
     )
 

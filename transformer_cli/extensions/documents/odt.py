@@ -1,7 +1,11 @@
 """ODT, the documents of LibreOffice Writer: paragraphs, headings, tables, notes, headers and footers."""
 
+import re
+
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
+    Markup,
+    Piece,
     Role,
     Segment,
     Slot,
@@ -136,6 +140,7 @@ def _kind_of(element: Element) -> Inline:
     return Inline.RANGE if element.local in _RANGES else Inline.POINT
 
 
+_SPACES = re.compile(r"<(?:[\w.-]+:)?s(?=[\s/>])")
 _ENDS = {"start": Role.OPEN, "end": Role.CLOSE}
 
 
@@ -156,4 +161,14 @@ def _pair_of(element: Element) -> tuple[Role, str] | None:
 
 
 def _as_xml(found: TranslatedSegment) -> str:
-    return rendered(found.pieces, escaped_xml)
+    """The pieces as XML; the space that stands for <text:s/> in the text is not written beside it."""
+    pieces: list[Piece] = []
+    for piece in found.pieces:
+        if isinstance(piece, str) and pieces and _is_spaces(pieces[-1]):
+            piece = piece.removeprefix(" ")
+        pieces.append(piece)
+    return rendered(pieces, escaped_xml)
+
+
+def _is_spaces(piece: Piece) -> bool:
+    return isinstance(piece, Markup) and _SPACES.match(piece.raw) is not None
