@@ -17,6 +17,12 @@ from transformer_cli.checkpoint.run_folder import CONFIG_FILE, IMPORTED, RUNS, R
 from transformer_cli.config import Config, load_stored_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
 from transformer_cli.data.sources.corpus import is_streaming
+from transformer_cli.data.sources.given import (
+    Given,
+    config_of_given,
+    named_splits,
+    write_given,
+)
 from transformer_cli.data.streaming import require_shareable
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation.metrics import metric_of
@@ -95,6 +101,8 @@ class TrainedRun:
 def train(
     config: Config,
     *,
+    data: Given | None = None,
+    languages: tuple[str, str] | None = None,
     callbacks: Callback | Iterable[Callback] = (),
     from_scratch: bool = False,
     accept_data_change: bool = False,
@@ -111,6 +119,11 @@ def train(
 
     Args:
         config: from `load_config`.
+        data: data sets of the library `datasets`, in place of the corpus of the config: a `DatasetDict` with the split
+            train, and perhaps validation and test; or one `Dataset` or `IterableDataset`, from which validation
+            and test pairs are drawn. Columns: `translation`, or those of the languages, or `source` and `target`, or
+            two. The pairs are written to runs/NAME/given, so the run can go on without them.
+        languages: of source and target in `data`, such as ("de", "en"); None: those of the config.
         callbacks: your own code, called while it trains.
         from_scratch: rename an earlier run's files, and start at step 0.
         accept_data_change: continue although the corpus or its cleaning has changed.
@@ -131,6 +144,9 @@ def train(
             f"config: {config!r} is no Config; load_config makes one of a file or a name"
         )
     callbacks, launch = _checked(callbacks), read_launch()
+    splits = None if data is None else named_splits(data)
+    if languages is not None and splits is None:
+        raise TypeError("languages: those of `data`, which is not given")
     time_limit = TimeLimit(config.training.max_minutes, is_decisive=launch.rank == 0)
     machine = _checked_machine(config, launch)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
@@ -138,6 +154,14 @@ def train(
     folder, here = RunFolder(runs_folder / config.name), Path.cwd()
     folder.require_own_files()
     with _one_training(), joined(launch, machine.device) as processes, _writing(folder, processes):
+        if splits is not None:
+            config = config_of_given(config, splits, folder.given_folder, languages)
+            if processes.is_main:
+                languages = config.data.source_language, config.data.target_language
+                is_begun = Checkpoints(folder.path).newest_valid() is not None
+                may_change = from_scratch or accept_data_change or not is_begun
+                write_given(splits, languages, folder.given_folder, may_change=may_change)
+            processes.any_of(False)  # the others read the files when they are there
         session = open_run(
             folder, config, machine, processes,
             from_scratch=from_scratch, accept_data_change=accept_data_change,
