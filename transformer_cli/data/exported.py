@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from itertools import compress, groupby, islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from transformer_cli.data.pairs import PAIRS_AT_ONCE, ReadingReport, SentencePai
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection import (
     CleaningReport,
+    DigestSet,
     all_held_out_pairs,
     clean,
     held_out_digests,
@@ -87,37 +89,44 @@ def require_exportable(config: Config, folder: Path) -> None:
 
 def _write_splits(prepared: PreparedData, folder: Path) -> dict[str, int]:
     config, tables = prepared.config, _Tables(prepared.config, folder)
-    tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
-    sequences, limit = SequenceFormat.of(config.data), config.model.max_length
     splits: list[SplitName] = ["train", "validation", "test"]
     for split in splits:
         if not has_split(config.data, split):
             continue
-        judged = _judged(config, split)
-        while chunk := list(islice(judged, PAIRS_AT_ONCE)):
-            kept = [one for one in chunk if one.reason is None]
-            rows = rows_of([one.pair for one in kept])
-            if split == "train":
-                encoded, is_short = encode_short_pairs(rows, tokenizers, sequences, limit)
-            else:
-                encoded, is_short = (
-                    encode_pairs(rows, *tokenizers, sequences),
-                    np.ones(len(kept), bool),
-                )
-            tables.add(split, list(compress(kept, is_short)), encoded)
-            too_long = [
-                one._replace(reason="model.max_length") for one in compress(kept, ~is_short)
-            ]
-            tables.add_dropped(split, [one for one in chunk if one.reason is not None] + too_long)
+        with closing(DigestSet(folder)) as seen:
+            _write_split(split, _judged(config, split, seen), prepared, tables)
     return tables.close()
 
 
-def _judged(config: Config, split: SplitName) -> Iterator[_Judged]:
+def _write_split(
+    split: SplitName, judged: Iterator[_Judged], prepared: PreparedData, tables: "_Tables"
+) -> None:
+    tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
+    sequences = SequenceFormat.of(prepared.config.data)
+    limit = prepared.config.model.max_length
+    while chunk := list(islice(judged, PAIRS_AT_ONCE)):
+        kept = [one for one in chunk if one.reason is None]
+        rows = rows_of([one.pair for one in kept])
+        if split == "train":
+            encoded, is_short = encode_short_pairs(rows, tokenizers, sequences, limit)
+        else:
+            encoded, is_short = (
+                encode_pairs(rows, *tokenizers, sequences),
+                np.ones(len(kept), bool),
+            )
+        tables.add(split, list(compress(kept, is_short)), encoded)
+        too_long = [one._replace(reason="model.max_length") for one in compress(kept, ~is_short)]
+        tables.add_dropped(split, [one for one in chunk if one.reason is not None] + too_long)
+
+
+def _judged(config: Config, split: SplitName, seen: DigestSet) -> Iterator[_Judged]:
     """The pairs of a split, cleaned by the same function as for the training, each with its row and the verdict."""
     placed = _placed_pairs(config, split)
     if split == "train":
         digests = held_out_digests(config, all_held_out_pairs(config))
-        yield from _cleaned(placed, partial(clean, rules=config.cleaning, held_out=digests))
+        yield from _cleaned(
+            placed, partial(clean, rules=config.cleaning, held_out=digests, seen=seen)
+        )
         return
     for drawn, group in groupby(placed, key=lambda one: is_drawn(config, one.pair)):
         rules = rules_for_held_out(config, drawn=drawn)
