@@ -1,4 +1,4 @@
-"""The README: its commands parse, its test command is the one that CI runs, its tree is complete."""
+"""The README is short, its commands parse, its test command is the one that CI runs; the tree of CONTRIBUTING.md is complete."""
 
 import itertools
 import re
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.pages
 PACKAGE = Path(transformer_cli.__file__).parent
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
@@ -127,9 +128,25 @@ def test_the_test_command_is_the_one_that_ci_runs() -> None:
     assert commands[0] in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 
+def test_the_readme_is_a_door_and_no_manual() -> None:
+    assert len(README.encode()) <= 12_000
+
+
+def test_the_two_commands_stand_in_the_chinese_readme_too() -> None:
+    """Each installs, and then trains and translates, or tests."""
+    ours = [
+        line for line in command_lines(ROOT / "README.md") if line.startswith("python3 -m venv")
+    ]
+    theirs = command_lines(ROOT / "docs" / "zh" / "README.md")
+    assert len(ours) == 2
+    assert [line for line in ours if line not in theirs] == []
+
+
 def tree() -> dict[str, str]:
-    """The entries of the README's tree, folders with a slash at the end, and what is said of each."""
-    blocks = [text for _, _, text in FENCED.findall(README) if text.startswith("transformer_cli/")]
+    """The entries of the tree in CONTRIBUTING.md, folders with a slash at the end, and what is said of each."""
+    blocks = [
+        text for _, _, text in FENCED.findall(CONTRIBUTING) if text.startswith("transformer_cli/")
+    ]
     assert len(blocks) == 1
     told: dict[str, str] = {}
     for line in blocks[0].splitlines()[1:]:

@@ -78,8 +78,13 @@ def test_the_length_penalties_are_those_of_the_search() -> None:
     assert f"less than {ten / five:.2f} times" in answer(23)
 
 
-def test_the_perplexities_are_the_exponentials_of_the_losses() -> None:
-    assert f"smoothed loss is 2.37, whose exponential is {math.exp(2.37):.1f}" in answer(17)
+def test_the_perplexities_are_those_that_the_page_prints() -> None:
+    page = (PAGE.parent / "the_transformer.md").read_text(encoding="utf-8")
+    printed = r"smoothed (\S+)\nwithout  \S+, perplexity (\S+)\nwrong perplexity, from the smoothed loss: (\S+)"
+    [(smoothed, perplexity, wrong)] = re.findall(printed, page)
+    told = f"smoothed loss is {smoothed}, whose exponential is {wrong}, while the perplexity is {perplexity}"
+    assert told in answer(17)
+    assert math.isclose(math.exp(float(smoothed)), float(wrong), rel_tol=0.01)
 
 
 def test_the_figures_of_bleu_are_those_of_sacrebleu() -> None:

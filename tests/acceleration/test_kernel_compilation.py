@@ -50,8 +50,8 @@ def sources_in(folder: Path, hook_file: ModuleType) -> Path:
 def install(root: Path, hook_file: ModuleType) -> tuple[dict[str, Any], list[str]]:
     """What the hook says of the wheel, and its warnings."""
     talk, build_data = Talk(), {"artifacts": list[str]()}
-    hook = hook_file.CompiledKernels(str(root), {}, None, None, str(root), "wheel", app=talk)
-    hook.initialize("standard", build_data)
+    hook = hook_file.BuildHook(str(root), {}, None, None, str(root), "wheel", app=talk)
+    hook.add_kernels(build_data)
     return build_data, talk.warnings
 
 

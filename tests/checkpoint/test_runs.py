@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint import find_run
-from transformer_cli.checkpoint.runs import folder_size
+from transformer_cli.checkpoint import find_run, find_run_or_demonstration
+from transformer_cli.checkpoint.runs import demonstration_run, folder_size
 from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage.lock import RunLock
 
@@ -62,10 +62,44 @@ def test_where_there_is_no_run_training_is_the_hint(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(MissingInputError, match="no run under") as caught:
             find_run(None, folder)
-        assert caught.value.hint == "train one first: tfm train --config en-it.yaml"
+        assert caught.value.hint is not None
+        assert caught.value.hint.startswith("train one first: tfm train --config en-it.yaml; or")
+        assert caught.value.hint.endswith("--run demonstration")
     (tmp_path / "a" / "checkpoints").mkdir(parents=True)
     with pytest.raises(MissingInputError, match="none of a has a checkpoint under"):
         find_run(None, tmp_path)
+
+
+def test_where_there_is_no_run_the_demonstration_model_answers_what_a_person_types(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        found = find_run_or_demonstration(None, folder)
+        assert found == demonstration_run() == find_run("demonstration", folder)
+        assert (found / "checkpoints").is_dir()
+    assert "no run under" in caplog.text
+    assert "the small demonstration model" in caplog.text
+
+
+def test_a_run_of_ones_own_goes_before_the_demonstration_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved(tmp_path / "a", 10)
+    assert find_run_or_demonstration(None, tmp_path) == tmp_path / "a"
+    assert find_run_or_demonstration("a", tmp_path) == tmp_path / "a"
+    saved(tmp_path / "demonstration", 10)
+    assert find_run("demonstration", tmp_path) == tmp_path / "demonstration"
+    assert caplog.text == ""
+
+
+def test_the_demonstration_model_does_not_hide_a_run_without_a_usable_checkpoint(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(MissingInputError, match="none of a has a checkpoint under"):
+        find_run_or_demonstration(None, tmp_path)
+    with pytest.raises(MissingInputError, match="b: no such run"):
+        find_run_or_demonstration("b", tmp_path)
 
 
 def test_checkpoints_of_which_none_is_whole_are_no_missing_input(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from transformer_cli.process.errors import DataError, MissingInputError, UsageEr
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words, translator
+from ..launcher import TfmHere
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -60,6 +61,23 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
         with pytest.raises(MissingInputError, match="no run under"):
             translate_lines(Path(given), Path(output), TranslateOptions())
     assert Path("in.txt").read_text() == "Hello\n"
+
+
+@pytest.mark.long
+def test_without_a_run_the_demonstration_model_translates_what_is_typed_and_no_file(
+    tfm_here: TfmHere,
+) -> None:
+    typed = tfm_here("translate", "Where is the station?", "Good morning.")
+    assert typed.text == "Dov'è la stazione?\nBuongiorno.\n"
+    assert typed.talk.count("the small demonstration model that comes with tfm answers") == 1
+    assert "tfm train --config en-it.yaml" in typed.talk
+    (tfm_here.folder / "in.txt").write_text("Good morning.\n")
+    refused = tfm_here("translate", "--input", "in.txt")
+    assert (refused.exit_code, refused.text) == (66, "")
+    assert "--run demonstration" in refused.talk
+    named = tfm_here("translate", "--run", "demonstration", "--input", "in.txt")
+    assert named.text == "Buongiorno.\n"
+    assert "no run under" not in named.talk
 
 
 @pytest.fixture
@@ -124,7 +142,9 @@ def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_f
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
     both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)
     loaded = SimpleNamespace(translator=both)
-    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
+    monkeypatch.setattr(
+        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
+    )
     for to in ("it", "en"):
         translate_lines(WORDS, None, TranslateOptions(to=to))
         expected = [found.text for found in both.translate(WORDS, to=to)]
@@ -199,7 +219,9 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
 ) -> None:
     of_two, of_four = (translator(tokenizer_of_words(), beam_size=size) for size in (2, 4))
     loaded = SimpleNamespace(translator=of_two, overridden=frozenset())
-    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
+    monkeypatch.setattr(
+        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
+    )
     options = TranslateOptions(num_best=4)
     translate_lines(["uno due"], None, options)
     texts = [line.split("\t")[2] for line in capfd.readouterr().out.splitlines()]
@@ -221,7 +243,9 @@ def test_samples_need_no_beam_and_groups_are_never_made_larger(
     tokenizer = tokenizer_of_words()
     sampling = translator(tokenizer, beam_size=2, sampling={"temperature": 20.0})
     loaded = SimpleNamespace(translator=sampling, overridden=frozenset({"decoding.beam_size"}))
-    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
+    monkeypatch.setattr(
+        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
+    )
     options = TranslateOptions(num_best=5)
     translate_lines(["uno due"], None, options)
     assert 1 <= len(capfd.readouterr().out.splitlines()) <= 5
@@ -237,7 +261,9 @@ def test_several_translations_without_a_way_to_show_them_are_told_of(
 ) -> None:
     several = translator(tokenizer_of_words(), beam_size=3, num_best=3)
     loaded = SimpleNamespace(translator=several, overridden=frozenset())
-    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
+    monkeypatch.setattr(
+        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
+    )
     translate_lines(["uno due"], None, TranslateOptions(num_best=2))
     assert not caplog.messages
     translate_lines(["uno due"], None, TranslateOptions())

@@ -14,7 +14,7 @@ from ..launcher import Launcher, Tfm
 
 ROOT = Path(__file__).parents[2]
 LETTER = (ROOT / "examples" / "letter.txt").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "real_text.md").read_text(encoding="utf-8")
 URLS = ["https://example.org/map?id=7", "https://example.com/~lucia"]
 NAMES = ("Anna", "Marco", "Maria")
 SHORT = {"training.max_steps": 150, "training.validate_every": 1000, "training.save_every": 150}
@@ -79,8 +79,8 @@ def test_a_letter_comes_back_with_every_line_url_and_price() -> None:
     assert [len(line) for line in prices] == [len(line) for line in lines if line[-1:].isdigit()]
 
 
-def test_the_readme_shows_the_letter_and_a_translation_with_the_same_lines() -> None:
-    blocks = [block.partition("\n")[2] for block in README.split("```")[1::2]]
+def test_a_page_shows_the_letter_and_a_translation_with_the_same_lines() -> None:
+    blocks = [block.partition("\n")[2] for block in PAGE.split("```")[1::2]]
     assert LETTER in blocks
     following = blocks[blocks.index(LETTER) + 1]
     check(LETTER.splitlines(), following.splitlines())

@@ -252,3 +252,19 @@ def test_int8_translates_with_one_model_and_is_told(
     found = [one.score for one in translator.translate(WORDS)]
     exact = load_run(runs, ["runtime.precision=float32"]).translator
     assert found != [one.score for one in exact.translate(WORDS)]
+
+
+@pytest.mark.long
+def test_without_a_name_the_newest_run_is_loaded_or_the_demonstration_model_with_a_warning(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    newest = load_translator()
+    assert [one.text for one in newest.translate(WORDS)] == [
+        one.text for one in load_translator(run).translate(WORDS)
+    ]
+    assert caplog.text == ""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    [translation] = load_translator().translate(["Where is the station?"])
+    assert translation.text == "Dov'è la stazione?"
+    assert "the small demonstration model that comes with tfm answers" in caplog.text

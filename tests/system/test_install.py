@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-PARTS = ("transformer_cli", "configs", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+PARTS = (
+    "transformer_cli",
+    "configs",
+    "docs/run",
+    "hatch_build.py",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +75,6 @@ def test_tfm_finds_its_configs_from_any_folder(
         "--split", "test", folder=elsewhere,
     )  # fmt: skip
     assert "SOURCE  " in preview, "the built-in corpus came along too"
+    sentence = "Where is the station?"
+    translated = run(environment / "bin/tfm", "translate", sentence, folder=elsewhere)
+    assert translated == "Dov'è la stazione?\n", "a small model came along, too"

@@ -173,10 +173,8 @@ def commands(command: Any, name: str = "tfm", parent: Any = None) -> Iterator[En
 def _parameter(command: str, number: int, parameter: Any, context: Any) -> Iterator[Entry]:
     is_option = parameter.param_type_name == "option"
     names = [*parameter.opts, *parameter.secondary_opts] if is_option else [parameter.metavar or parameter.name]  # fmt: skip
-    if (
-        parameter.name == "help"
-    ):  # its names come from a set, whose order changes from process to process
-        names.sort(key=len, reverse=True)
+    if {*names} == {"-h", "--help"}:  # click keeps these two in a set, so their order is random
+        names = ["--help", "-h"]
     value = {
         "names": names,
         "shown": list(parameter.get_help_record(context) or ()),

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from transformer_cli.checkpoint.run_folder import list_checkpoints as list_checkpoints
     from transformer_cli.checkpoint.run_folder import open_checkpoint as open_checkpoint
     from transformer_cli.checkpoint.runs import find_run as find_run
+    from transformer_cli.checkpoint.runs import (
+        find_run_or_demonstration as find_run_or_demonstration,
+    )
     from transformer_cli.checkpoint.trained_files import TrainedFiles as TrainedFiles
     from transformer_cli.checkpoint.trained_files import first_usable as first_usable
     from transformer_cli.checkpoint.trained_files import portable_config as portable_config
@@ -28,6 +31,7 @@ _MODULES = {
     "portable_files": "trained_files",
     "Retention": "run_folder",
     "find_run": "runs",
+    "find_run_or_demonstration": "runs",
     "Checkpoint": "run_folder",
     "Snapshot": "run_folder",
     "open_checkpoint": "run_folder",

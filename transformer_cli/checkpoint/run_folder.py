@@ -55,6 +55,8 @@ class RunFolder:
         """Event files: one folder for the training, one for the validations."""
         self.data_folder = path / "data"
         """The corpus as token ids, and the tokenizers."""
+        self.given_folder = path / "given"
+        """The pairs that a program has given to `train`, as files."""
 
     def records(self) -> tuple[Path, ...]:
         """What belongs to the checkpoints of a run, and is renamed with them when it starts from scratch."""
@@ -74,7 +76,8 @@ class RunFolder:
         files = (self.path / LOCK_FILE, self.config_file, self.environment_file, self.metrics_file)
         for file in (*files, self.learning_file, self.log_file):
             _require_kind(file, is_right=file.is_file(), kind="a file")
-        for folder in (self.checkpoints_folder, board, board / "train", board / "validation"):
+        boards = board, board / "train", board / "validation"
+        for folder in (self.checkpoints_folder, self.given_folder, *boards):
             _require_kind(folder, is_right=folder.is_dir(), kind="a folder")
         if self.checkpoints_folder.is_dir() and not os.access(
             self.checkpoints_folder, os.W_OK | os.X_OK
@@ -85,9 +88,10 @@ class RunFolder:
             )
 
     def remove_if_only_logged(self) -> None:
-        """Remove the folder if it holds nothing but the log and the lock file, which the caller has locked."""
+        """Remove the folder if it holds nothing but given pairs, the log, and the lock file, which the caller has locked."""
+        own = {LOCK_FILE, self.log_file.name, self.given_folder.name}
         with suppress(OSError, StorageError):  # it stays, and does no harm
-            if {one.name for one in self.path.iterdir()} <= {LOCK_FILE, self.log_file.name}:
+            if {one.name for one in self.path.iterdir()} <= own:
                 remove([self.path])
 
     def is_begun(self) -> bool:

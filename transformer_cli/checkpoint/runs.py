@@ -37,6 +37,8 @@ from transformer_cli.storage.lock import is_running
 
 MAX_SHOWN = 8
 """The most names or reasons in one message."""
+DEMONSTRATION = "demonstration"
+"""The name by which `--run` finds the small model that comes with tfm, if no run and no path has this name."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
 
 logger = logging.getLogger(__name__)
@@ -47,7 +49,8 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
 
     Args:
         run: the name of a run, or the path of the folder of a run or a checkpoint, or of a file in it; None:
-            the run that saved last, according to `saved_at` in the manifests.
+            the run that saved last, according to `saved_at` in the manifests. "demonstration" is the small model
+            that comes with tfm, where no run and no path has this name.
         runs_folder: the folder of all runs.
 
     Raises:
@@ -57,13 +60,42 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
     return _newest(runs_folder) if run is None else _named(run, runs_folder)
 
 
+def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) -> Path:
+    """The folder of `find_run`; or, if no run is named and there is none, that of the small model that comes with tfm.
+
+    It is for what a person types: somebody who has just installed tfm sees a translation. Where files are
+    translated, served or scored, a model that nobody has named would be a mistake that nobody sees.
+
+    Raises:
+        MissingInputError, StorageError: as `find_run`; also where a training has begun, but has no checkpoint yet.
+    """
+    if run is not None or _run_names(runs_folder):
+        return find_run(run, runs_folder)
+    logger.warning(
+        "no run under %s/: the small demonstration model that comes with tfm answers (English to Italian, everyday "
+        "sentences); to train a model of your own: tfm train --config en-it.yaml",
+        runs_folder,
+    )
+    return demonstration_run()
+
+
+def demonstration_run() -> Path:
+    """The folder of the small model that comes with tfm: English to Italian, trained on the built-in corpus."""
+    package = Path(__file__).resolve().parents[1]
+    folder = package / DEMONSTRATION  # in an installed package
+    return folder if folder.is_dir() else package.parent / "docs" / "run"  # in a clone
+
+
 def _newest(runs_folder: Path) -> Path:
     listings = {name: list_run(runs_folder / name) for name in _run_names(runs_folder)}
     usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
     if usable:
         return runs_folder / max(usable)[1]
     if not listings:
-        raise MissingInputError(f"no run under {runs_folder}/", hint=_TRAIN)
+        raise MissingInputError(
+            f"no run under {runs_folder}/",
+            hint=f"{_TRAIN}; or take the small English-Italian model that comes with tfm: --run {DEMONSTRATION}",
+        )
     damage = [reason for found in listings.values() for reason in found.skipped.values()]
     if not damage:
         shown = ", ".join([*listings][:MAX_SHOWN])
@@ -84,7 +116,7 @@ def _named(run: str, runs_folder: Path) -> Path:
             "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
         )
     places = [runs_folder / run, Path(run)]
-    for place in places:
+    for place in [*places, demonstration_run()] if run == DEMONSTRATION else places:
         if _is_run(place):
             return place
         # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.

@@ -52,6 +52,15 @@ def data_command(
         Literal["train", "validation", "test"],
         typer.Option("--split", help="Which part of the corpus: train, validation or test."),
     ] = "train",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="A new folder for the prepared pairs: texts, ids, rows of the corpus, and why pairs were dropped; for "
+            "datasets.load_from_disk, and as Parquet.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Preview a corpus, check it, clean it or get one. Shows sentence pairs, what cleaning drops, and tokenizer statistics."""
@@ -62,16 +71,29 @@ def data_command(
             "Missing option '--config' / '-c'",
             hint="such as tfm data --config en-it.yaml; or one of the commands check, clean, import, get",
         )
-    show_data(config, overrides or [], split=split, as_json=as_json)
+    show_data(config, overrides or [], split=split, output=output, as_json=as_json)
 
 
 def show_data(
-    config_path: str, overrides: Sequence[str], *, split: SplitName, as_json: bool
+    config_path: str,
+    overrides: Sequence[str],
+    *,
+    split: SplitName,
+    output: Path | None = None,
+    as_json: bool,
 ) -> None:
-    """Prepare the corpus as `tfm train` does, and print the report; `tfm train` then uses the prepared data."""
+    """Prepare the corpus as `tfm train` does, and print the report; `tfm train` then uses the prepared data.
+
+    Args:
+        output: a new folder into which the prepared pairs are written; None: nowhere.
+    """
     from transformer_cli.config import load_config
 
     config = _as_begun(load_config(config_path, overrides))
+    if output is not None:
+        from transformer_cli.data.exported import export_prepared, require_exportable
+
+        require_exportable(config, output)
     prepared = _prepared(config)
     pairs = _pairs_to_show(prepared, split)
     report = prepared.report.to_json()
@@ -82,6 +104,11 @@ def show_data(
         lines += _lines(pair, prepared)
     lines += _tag_lines(config)
     facts = {"report": report, "split": split, "pairs": shown}
+    if output is not None:
+        counts = export_prepared(prepared, output)
+        facts["exported"] = counts
+        told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        logger.info("%s: written, with these pairs: %s", output, told)
     show(facts, [*lines, "", *fitting(prepared.report.lines())], as_json=as_json)
 
 

@@ -50,7 +50,8 @@ def next_command(
     """Show the probabilities of the next token. Greedy search takes the largest."""
     from transformer_cli.decoding.loading import load_run
 
-    translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
+    loaded = load_run(run, overrides or [], command="next", or_demonstration=True)
+    translator = loaded.translator.towards(to, from_)
     probabilities = next_token_probabilities(translator, source, prefix)
     best = probabilities.topk(min(top, len(probabilities)))
     tokens = translator.pipeline.target_tokenizer.tokens(best.indices.tolist())

@@ -321,8 +321,8 @@ def _read(
 
 def _cleaned_split(config: Config, read: HeldOutPairs) -> HeldOutSplit:
     found = HeldOutSplit([], read.reading, read.drawn_reading, CleaningReport())
-    for is_drawn, group in groupby(read.pairs, key=lambda pair: _is_drawn(config, pair)):
-        rules = config.cleaning if is_drawn else _normalized_only(config.cleaning)
+    for drawn, group in groupby(read.pairs, key=lambda pair: is_drawn(config, pair)):
+        rules = rules_for_held_out(config, drawn=drawn)
         found.pairs.extend(clean(group, rules, found.cleaning))
     return found
 
@@ -378,7 +378,7 @@ def _num_different_drawn(config: Config) -> int:
         for split in get_args(SplitName)
         if has_split(config.data, split)
         for pair in read_pairs(config.data, split, seed=config.seed)
-        if _is_drawn(config, pair)
+        if is_drawn(config, pair)
     )
     different: set[bytes] = set()
     for pair in pairs:
@@ -397,7 +397,7 @@ def pairs_to_validate(config: Config, pairs: Sequence[SentencePair]) -> list[Sen
     """
     if config.validation.max_sentences is not None:
         return first_of_each_direction(pairs, config.validation.max_sentences)
-    drawn = [i for i, pair in enumerate(pairs) if _is_drawn(config, pair)]
+    drawn = [i for i, pair in enumerate(pairs) if is_drawn(config, pair)]
     if len(drawn) <= MAX_DRAWN_TO_VALIDATE:
         return list(pairs)
     # Sorted by direction, because pairs of two directions alternate: every second pair would be of one direction.
@@ -437,12 +437,17 @@ def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
     return {pair_digest(compared(pair, config.cleaning)) for pair in pairs}
 
 
-def _is_drawn(config: Config, pair: SentencePair) -> bool:
+def is_drawn(config: Config, pair: SentencePair) -> bool:
+    """Whether a hash decides the split of a pair, because its corpus has none."""
     data = config.data
     return isinstance(data, FilesData | HubData) and data.corpora[pair.corpus].split is None
 
 
-def _normalized_only(rules: CleaningConfig) -> CleaningConfig:
+def rules_for_held_out(config: Config, *, drawn: bool) -> CleaningConfig:
+    """The rules for validation and test pairs: those of training pairs if they are drawn from the same corpus; else only those that change text."""
+    rules = config.cleaning
+    if drawn:
+        return rules
     return CleaningConfig(
         normalize_unicode=rules.normalize_unicode,
         remove_control_characters=rules.remove_control_characters,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.checkpoint.runs import find_run
+from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
 from transformer_cli.checkpoint.trained_files import TrainedFiles, first_usable, read_files
 from transformer_cli.config import (
     Config,
@@ -81,7 +81,7 @@ class LoadedRun:
 
 
 def load_translator(
-    run: str | PathLike[str] | Sequence[str | PathLike[str]],
+    run: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     *,
     which: Literal["best", "last"] = "best",
     decoding: DecodingConfig | None = None,
@@ -91,7 +91,8 @@ def load_translator(
 
     Args:
         run: the name of a run under `runs/`, the path of a run folder, or the path of a checkpoint folder,
-            which may be a copy in another place. A list of these is an ensemble.
+            which may be a copy in another place. A list of these is an ensemble. None: the run that saved last,
+            or, if there is no run, the small demonstration model that comes with tfm, with a warning.
         which: the checkpoint with the best validation score, or the last checkpoint.
         decoding: the beam and the limits; None: those of the (first) run's config.
         runtime: device, precision and threads; None: those of the (first) run's config.
@@ -106,7 +107,7 @@ def load_translator(
         [translation] = translator.translate(["Good morning."])
         print(translation.text, translation.score)
     """
-    runs = [run] if isinstance(run, str | PathLike) else run
+    runs = [run] if run is None or isinstance(run, str | PathLike) else run
 
     def load(folder: Path) -> _Loaded:
         files = read_files(folder)
@@ -116,11 +117,16 @@ def load_translator(
         _check_precision(config, is_possible=len(runs) == 1)
         return _loaded(files, config, alone=len(runs) == 1)
 
-    return _combined([first_usable(find_run(fspath(one)), load, which=which) for one in runs])
+    folders = [find_run_or_demonstration(None if one is None else fspath(one)) for one in runs]
+    return _combined([first_usable(folder, load, which=which) for folder in folders])
 
 
 def load_run(
-    run: str | Sequence[str] | None, overrides: Sequence[str], *, command: Command = "translate"
+    run: str | Sequence[str] | None,
+    overrides: Sequence[str],
+    *,
+    command: Command = "translate",
+    or_demonstration: bool = False,
 ) -> LoadedRun:
     """The run that a command works with, with its best checkpoint; logs which one it is.
 
@@ -129,6 +135,7 @@ def load_run(
             that saved last.
         overrides: settings as in `--set`, such as decoding.beam_size=8.
         command: the command that asks; each override must have an effect on it.
+        or_demonstration: whether the demonstration model answers if no run is named and there is none.
 
     Raises:
         MissingInputError: there is no such run.
@@ -157,7 +164,8 @@ def load_run(
         configs.append(config)
         return loaded
 
-    members = [first_usable(find_run(one), load) for one in runs]
+    find = find_run_or_demonstration if or_demonstration else find_run
+    members = [first_usable(find(one), load) for one in runs]
     for member in members:
         _announce(member)
     trained, *others = [member.trained for member in members]

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
+from transformer_cli.data.sources.given import (
+    Given,
+    config_of_given,
+    named_splits,
+    write_given,
+)
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.synthetic_tasks import summary_lines
@@ -73,6 +80,8 @@ class TrainedRun:
 def train(
     config: Config,
     *,
+    data: Given | None = None,
+    languages: tuple[str, str] | None = None,
     callbacks: Callback | Iterable[Callback] = (),
     from_scratch: bool = False,
     accept_data_change: bool = False,
@@ -89,6 +98,11 @@ def train(
 
     Args:
         config: from `load_config`.
+        data: data sets of the library `datasets`, in place of the corpus of the config: a `DatasetDict` with the split
+            train, and perhaps validation and test; or one `Dataset` or `IterableDataset`, from which validation
+            and test pairs are drawn. Columns: `translation`, or those of the languages, or `source` and `target`, or
+            two. The pairs are written to runs/NAME/given, so the run can go on without them.
+        languages: of source and target in `data`, such as ("de", "en"); None: those of the config.
         callbacks: your own code, called while it trains.
         from_scratch: rename an earlier run's files, and start at step 0.
         accept_data_change: continue although the corpus or its cleaning has changed.
@@ -109,6 +123,9 @@ def train(
             f"config: {config!r} is no Config; load_config makes one of a file or a name"
         )
     callbacks, launch = _checked(callbacks), read_launch()
+    splits = None if data is None else named_splits(data)
+    if languages is not None and splits is None:
+        raise TypeError("languages: those of `data`, which is not given")
     # Rank 0 decides for all processes, and says why the training ended.
     max_minutes = config.training.max_minutes if launch.rank == 0 else None
     time_limit = None if max_minutes is None else TimeLimit(max_minutes)
@@ -119,6 +136,14 @@ def train(
     folder.require_own_files()
     connected = nullcontext(ALONE) if launch.is_alone else joined(launch, machine.device)
     with _one_training(), connected as processes, _writing(folder, processes):
+        if splits is not None:
+            config = config_of_given(config, splits, folder.given_folder, languages)
+            if processes.is_main:
+                languages = config.data.source_language, config.data.target_language
+                is_begun = Checkpoints(folder.path).newest_valid() is not None
+                may_change = from_scratch or accept_data_change or not is_begun
+                write_given(splits, languages, folder.given_folder, may_change=may_change)
+            processes.any_of(False)  # the others read the files when they are there
         session = open_run(
             folder, config, machine, processes,
             from_scratch=from_scratch, accept_data_change=accept_data_change,

@@ -92,7 +92,7 @@ def read_pairs(
         if split == "train" and kept is not None and index in kept.readings:
             yield from kept.take(index, report)
         elif _is_read_for(data, index, split):
-            for drawn, pair in _corpus_pairs(data, index, report):
+            for drawn, pair in corpus_pairs(data, index, report):
                 if drawn == split:
                     yield pair
 
@@ -177,7 +177,7 @@ def read_held_out(
         if not wanted:
             continue
         reading = found[wanted[0]].reading if corpus.split else ReadingReport()
-        pairs = _corpus_pairs(data, index, reading)
+        pairs = corpus_pairs(data, index, reading)
         if corpus.split is None and kept is not None:
             pairs = kept.passing(index, pairs, reading)
         for split, pair in pairs:
@@ -245,7 +245,7 @@ def local_files(data: DataConfig) -> dict[str, Path]:
     return files
 
 
-def _corpus_pairs(
+def corpus_pairs(
     data: FilesData | HubData, index: int, report: ReadingReport
 ) -> Iterator[tuple[SplitName, SentencePair]]:
     """All pairs of a corpus with their splits; `report` counts the rows of each split when they have been read."""

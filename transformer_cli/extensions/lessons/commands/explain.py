@@ -152,7 +152,7 @@ def _show_sentence(
         check_output(path)
     if is_blank(sentence):
         raise UsageError("the sentence is blank", hint='tfm explain "a sentence"')
-    loaded = load_run(run, overrides, command="explain")
+    loaded = load_run(run, overrides, command="explain", or_demonstration=True)
     explainer = Explainer.of(
         loaded.translator.towards(to, from_), num_alternatives=num_alternatives
     )
