@@ -20,6 +20,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "rotary, gated, grouped": {"positions": "rotary", "activation": "swiglu", "num_kv_heads": 2},
     "normed queries": {"qk_norm": True, "norm": "rmsnorm", "attention_bias": False},
     "one head of keys": {"num_kv_heads": 1, "positions": "learned", "head_dim": 6},
+    "SSRU": {"decoder_layer": "ssru"},
     "no biases": {"feed_forward_bias": False, "attention_bias": False, "output_bias": False},
 }
 # Rows of each step: from one for each of three sentences to any order, with repeated and dropped rows.
@@ -100,8 +101,9 @@ def test_rows_that_move_within_their_sentence_need_not_be_said_twice() -> None:
     assert torch.equal(first, second)
 
 
-def test_in_bfloat16_only_products_are_rounded() -> None:
-    model = model_of({})
+@pytest.mark.parametrize("decoder_layer", ["attention", "ssru"])
+def test_in_bfloat16_only_products_are_rounded(decoder_layer: str) -> None:
+    model = model_of({"decoder_layer": decoder_layer})
     prepared = PreparedTransformer(model, torch.bfloat16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         expected = scores_of(model, BEAM)
@@ -110,8 +112,9 @@ def test_in_bfloat16_only_products_are_rounded() -> None:
         torch.testing.assert_close(ours, theirs, atol=0.1, rtol=0.0)
 
 
-def test_quantised_scores_are_close_and_do_not_depend_on_other_rows() -> None:
-    model = model_of({"d_model": 64, "d_ff": 128})
+@pytest.mark.parametrize("decoder_layer", ["attention", "ssru"])
+def test_quantised_scores_are_close_and_do_not_depend_on_other_rows(decoder_layer: str) -> None:
+    model = model_of({"d_model": 64, "d_ff": 128, "decoder_layer": decoder_layer})
     exact = PreparedTransformer(model, torch.float32)
     quantised = PreparedTransformer(model, torch.float32, is_quantised=True)
     ids = torch.randint(4, 11, (6, 5))

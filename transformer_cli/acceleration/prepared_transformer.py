@@ -39,6 +39,7 @@ from transformer_cli.model.layers import (
     residual_of_normed,
 )
 from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.ssru import SSRU
 from transformer_cli.model.transformer import Transformer
 
 # Layers prepared for translation on a CPU: their products, norms and residual connections.
@@ -66,7 +67,7 @@ def prepare_linear(
     """One function for several layers that read the same input.
 
     Args:
-        layers: with a bias each, or without any.
+        layers: with or without a bias.
         dtype: of inputs, weights and results: float32 or bfloat16.
         scales: for each layer, a factor of weights and bias; empty: 1.
         has_relu: whether negative results become zero.
@@ -116,9 +117,12 @@ def _joined(layers: Sequence[nn.Linear], scales: Sequence[float]) -> tuple[Tenso
     """The weights of all layers, (outputs, D), and their biases, (outputs,), if they have any."""
     factors = scales or [1.0] * len(layers)
     weights = [one.weight.detach() * factor for one, factor in zip(layers, factors, strict=True)]
-    if layers[0].bias is None:
+    if all(one.bias is None for one in layers):
         return torch.cat(weights), None
-    biases = [one.bias.detach() * factor for one, factor in zip(layers, factors, strict=True)]
+    biases = [
+        one.weight.new_zeros(one.out_features) if one.bias is None else one.bias.detach() * factor
+        for one, factor in zip(layers, factors, strict=True)
+    ]
     return torch.cat(weights), torch.cat(biases)
 
 
@@ -265,16 +269,50 @@ class PreparedEncoderLayer:
         return rows.view_as(x)
 
 
+@dataclass(slots=True)
+class CellState:
+    """What an SSRU keeps between two steps."""
+
+    of_rows: Tensor | None = None
+    """(R, D) float32; None before the first step, and for layers with self-attention."""
+
+    def select(self, rows: Tensor) -> None:
+        """New row i is old row `rows[i]`."""
+        self.of_rows = None if self.of_rows is None else self.of_rows[rows]
+
+
+class PreparedSsru:
+    """An SSRU: one step for R rows."""
+
+    def __init__(self, ssru: SSRU, prepare: Prepare) -> None:
+        self._project = prepare([ssru.input, ssru.forget_gate])
+
+    def step(self, x: Tensor, state: CellState) -> Tensor:
+        """(R, D) to the same shape; the cell states of the R rows move on."""
+        candidates, gates = self._project(x).chunk(2, dim=-1)
+        forget = at_least_float32(gates).sigmoid()
+        states = (1.0 - forget) * candidates
+        if state.of_rows is not None:
+            states.addcmul_(forget, state.of_rows)
+        state.of_rows = states
+        return states.relu().to(candidates.dtype)
+
+
 class PreparedDecoderLayer:
-    """Self-attention, attention to the source, then the feed-forward network."""
+    """Self-attention or an SSRU, attention to the source, then the feed-forward network."""
 
     def __init__(self, layer: Any, prepare: Prepare, kernels: Kernels | None) -> None:
         assert isinstance(layer, DecoderLayer)
         self._residual = _PLACEMENTS[layer.residual]
-        self._self_attention_norm = prepare_norm(layer.self_attention_norm, kernels)
+        self._target_norm = prepare_norm(layer.ssru_norm or layer.self_attention_norm, kernels)
         self._cross_attention_norm = prepare_norm(layer.cross_attention_norm, kernels)
         self._feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
-        self.self_attention = PreparedAttention(layer.self_attention, prepare, reads_itself=True)
+        self.ssru = None if layer.ssru is None else PreparedSsru(layer.ssru, prepare)
+        self.self_attention = (
+            None
+            if layer.self_attention is None
+            else PreparedAttention(layer.self_attention, prepare, reads_itself=True)
+        )
         self.cross_attention = PreparedAttention(layer.cross_attention, prepare, reads_itself=False)
         self._feed_forward = PreparedFeedForward(layer.feed_forward, prepare)
 
@@ -284,17 +322,21 @@ class PreparedDecoderLayer:
         read_target: ReadItself,
         read_source: ReadSource,
         rotation: Rotation | None,
+        state: CellState,
     ) -> Tensor:
         """(R, D) to the same shape: one new target position."""
         of_target, of_source = self.self_attention, self.cross_attention
 
         def attend_to_target(x: Tensor) -> Tensor:
+            if self.ssru is not None:
+                return self.ssru.step(x, state)
+            assert of_target is not None
             return of_target.output(read_target(of_target.heads(x, rotation, 1)))
 
         def attend_to_source(x: Tensor) -> Tensor:
             return of_source.output(read_source(of_source.queries(x)))
 
-        x = self._residual(x, attend_to_target, self._self_attention_norm)
+        x = self._residual(x, attend_to_target, self._target_norm)
         x = self._residual(x, attend_to_source, self._cross_attention_norm)
         return self._residual(x, self._feed_forward, self._feed_forward_norm)
 
@@ -396,6 +438,7 @@ class PreparedDecoderState:
             if self._kernels is None
             else ListedDecoding(self._kernels, layers, memory, source_mask)
         )
+        self._states = [CellState() for _ in layers]
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
@@ -407,7 +450,8 @@ class PreparedDecoderState:
             reading.append(len(x))
             for number, layer in enumerate(prepared.decoder):
                 read_target = partial(reading.read_target, number)
-                x = layer.advance(x, read_target, partial(reading.read_source, number), rotation)
+                read_source = partial(reading.read_source, number)
+                x = layer.advance(x, read_target, read_source, rotation, self._states[number])
             self._length += 1
             logits = at_least_float32(prepared.output(prepared.decoder_norm(x)))
             if self._kernels is not None:
@@ -416,6 +460,8 @@ class PreparedDecoderState:
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """See `DecoderState.select`."""
+        for state in self._states:
+            state.select(rows)
         self._reading.select(rows, keeps_sources=keeps_sources)
 
 
@@ -605,8 +651,9 @@ class BiasedDecoding:
         self._caches, self._sources = [], []
         for layer in layers:
             of_target = layer.self_attention
-            sizes = num_sentences, of_target.num_groups, of_target.width
-            self._caches.append(AppendOnlyCache(*sizes, dtype))
+            if of_target is not None:
+                sizes = num_sentences, of_target.num_groups, of_target.width
+                self._caches.append(AppendOnlyCache(*sizes, dtype))
             keys, values = (
                 one.unflatten(0, (num_sentences, -1))
                 for one in layer.cross_attention.keys_and_values(positions)

@@ -53,6 +53,8 @@ class ModelConfig(Section):
     """Number of layers of the encoder (N of the paper)."""
     decoder_layers: Depth = 6
     """Number of layers of the decoder (N of the paper)."""
+    decoder_layer: Literal["attention", "ssru"] = "attention"
+    """What a decoder layer reads the target so far with. attention: self-attention (the paper); ssru: the simpler simple recurrent unit, whose cost for a token does not grow with the length (Kim et al. 2019). Both are followed by cross-attention and the feed-forward network."""
     max_length: Width = 512
     """Length of the longest sequence, in tokens; longer training pairs are dropped, longer lines cut. Translations may be longer unless positions are learned."""
     dropout: Probability = 0.1

@@ -218,7 +218,7 @@ class DecoderState:
     """Decoding one token at a time, for R partial targets, one per row. A search uses this as its `Scorer`.
 
     Keys and values are computed once: those of the source at the start, those of a target position when its
-    token is appended.
+    token is appended. An SSRU keeps its cell state instead of those of the target.
     """
 
     def __init__(

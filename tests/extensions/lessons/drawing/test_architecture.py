@@ -43,6 +43,13 @@ def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(n
     assert ("encoder.norm" in texts) == config.model.has_final_norm
 
 
+def test_an_ssru_is_drawn_in_place_of_the_self_attention_of_the_decoder() -> None:
+    texts = texts_of("model.decoder_layer=ssru")
+    assert {"ssru", "ssru_norm", "SSRU", "cross_attention"} <= {*texts}
+    assert texts.count("self_attention") == 1  # that of the encoder
+    assert not any("causal_mask" in text for text in texts)
+
+
 @pytest.mark.long
 def test_the_norm_stands_below_or_above_its_sub_layer_as_in_the_wiring() -> None:
     pre = heights_of("model.norm_placement=pre")
