@@ -21,24 +21,29 @@ Norm = Literal["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"]
 NormPlacement = Literal["pre", "post", "residual_of_normed"]
 
 
-def _sizes(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> dict[str, int | float]:
-    layers = {"encoder_layers": num_layers, "decoder_layers": num_layers}
+def _sizes(d_model: int, num_heads: int, d_ff: int, *num_layers: int) -> dict[str, Any]:
+    layers = {"encoder_layers": num_layers[0], "decoder_layers": num_layers[-1]}
     return {"d_model": d_model, "num_heads": num_heads, "d_ff": d_ff, **layers}
 
 
+_STUDENT = {"decoder_layer": "ssru", "tie_embeddings": "all"}
+# The students of the translators in browsers: student.tiny.yml and student.base.yml in pipeline/train/configs/model of
+# github.com/mozilla/translations, which follow github.com/browsermt/students (student.tiny11 and student.base).
 PRESETS = {
     "tiny": _sizes(128, 4, 256, 4),
     "small": _sizes(256, 4, 1024, 3),
     "base": _sizes(512, 8, 2048, 6),
     "big": _sizes(1024, 16, 4096, 6) | {"dropout": 0.3},
+    "student-tiny": _sizes(256, 8, 1536, 6, 2) | _STUDENT,
+    "student-base": _sizes(512, 8, 2048, 6, 2) | _STUDENT,
 }
 
 
 class ModelConfig(Section):
     """The default sizes are those of the base model of Vaswani et al. 2017, table 3; pre-norm by default."""
 
-    preset: Literal["tiny", "small", "base", "big"] | None = None
-    """Defaults for d_model, num_heads, d_ff, encoder_layers and decoder_layers: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3)."""
+    preset: Literal["tiny", "small", "base", "big", "student-tiny", "student-base"] | None = None
+    """Defaults for d_model, num_heads, d_ff, encoder_layers and decoder_layers: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3); student-tiny and student-base, the small models of translators in browsers, also set decoder_layer: ssru and tie_embeddings: all, which needs tokenizer.shared (docs/students.md)."""
     d_model: Width = 512
     """Width of the input and output of every layer (d_model of the paper)."""
     num_heads: Width = 8
