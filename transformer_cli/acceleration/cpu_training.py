@@ -70,6 +70,12 @@ class AttentionOnCpu(MultiHeadAttention):
         keys, values = project_on_cpu(context, (self.key, self.value))
         return self._keys_and_values(keys, values, rotation)
 
+    def weights(
+        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
+    ) -> Tensor:
+        """See `MultiHeadAttention.weights`."""
+        return super().weights(x, context, visible_of(mask), rotation)
+
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
         """See `attend_on_cpu`."""
         if trains_on_cpu(queries):

@@ -39,6 +39,9 @@ PRESETS = {
 }
 
 
+_DEEP_LAYERS = 6
+
+
 class ModelConfig(Section):
     """The default sizes are those of the base model of Vaswani et al. 2017, table 3; pre-norm by default."""
 
@@ -102,6 +105,10 @@ class ModelConfig(Section):
     """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
     output_bias: Switch = True
     """A bias in the output projection."""
+    alignment_head: Annotated[int, Field(strict=True, ge=0)] | Literal["mean"] | None = None
+    """What of a decoder layer's cross-attention learns given word alignments (training.guided_alignment), and aligns words afterwards: the number of a head, from 0, or mean: the mean over the heads. Absent: nothing learns them; words are aligned by the mean over the heads of the layer that aligns best by itself (Garg et al. 2019)."""
+    alignment_layer: Annotated[int, Field(strict=True, ge=0)] | None = None
+    """The number of that layer, from 0; absent: the last one."""
 
     @model_validator(mode="before")
     @classmethod
@@ -124,11 +131,40 @@ class ModelConfig(Section):
             raise ValueError(
                 f"norm: {self.norm} needs a d_model of 2 or more, because it divides by d_model - 1"
             )
+        self._check_alignment()
         if self.positions == "rotary" and self.head_width % 2:
             raise ValueError(f"rotary positions need an even head width, not {self.head_width}")
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
             raise ValueError(f"{self.positions} positions need an even d_model, not {self.d_model}")
         return self
+
+    def _check_alignment(self) -> None:
+        head, layer = self.alignment_head, self.alignment_layer
+        if isinstance(head, int) and head >= self.num_heads:
+            raise ValueError(
+                f"alignment_head ({head}) must be below num_heads ({self.num_heads}): heads are counted from 0"
+            )
+        if layer is not None and head is None:
+            raise ValueError("alignment_layer has no effect without alignment_head")
+        if layer is not None and layer >= self.decoder_layers:
+            raise ValueError(
+                f"alignment_layer ({layer}) must be below decoder_layers ({self.decoder_layers}): layers are counted from 0"
+            )
+
+    @property
+    def aligning_layer(self) -> int:
+        """The number of the decoder layer whose cross-attention aligns words.
+
+        Without guided alignment it is the penultimate layer of a deep decoder, and the last layer of one with fewer than six
+        layers: Garg et al. measured decoders of six layers; in shallower ones the last layer aligned best in our measurements
+        (docs/experiments.md).
+
+        Source: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2.
+        """
+        last = self.decoder_layers - 1
+        if self.alignment_head is not None:
+            return last if self.alignment_layer is None else self.alignment_layer
+        return last - 1 if self.decoder_layers >= _DEEP_LAYERS else last
 
     @property
     def head_width(self) -> int:
@@ -266,6 +302,8 @@ class TrainingConfig(Section):
     """The tokens that get it. vocabulary: all V tokens, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 tokens that are neither the true one nor padding (The Annotated Transformer)."""
     r_drop: Positive | None = None
     """Weight alpha of R-Drop (Liang et al. 2021): each batch runs twice with different dropout, the losses of both runs are added up, and alpha / 2 times the symmetric KL divergence of both predictions is added to them; an update takes twice the time and memory. Absent: no R-Drop."""
+    guided_alignment: Positive | None = None
+    """Weight of guided alignment: to the loss, this number times the cross-entropy between given word alignments (data.corpora.N.alignment_path) and the attention that model.alignment_head names is added (Chen et al. 2016; Garg et al. 2019, who use 0.05; Marian has 0.1). Absent: alignments are not learned."""
     clip_norm: Positive | None = 1.0
     """Gradient clipping: the largest norm of the gradient over all parameters; null: no clipping."""
     ema_decay: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None

@@ -54,6 +54,7 @@ from transformer_cli.decoding.search.constrained import (
     without_bans_of_terms,
 )
 from transformer_cli.model import SmoothedLabels
+from transformer_cli.model.attention import aligning_weights
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.norms import at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
@@ -382,11 +383,6 @@ class PyTorchEngine:
         return to_device(torch.as_tensor(numbers), self.machine.device)
 
 
-# Garg et al. measured decoders of six layers; in shallower ones, the last layer aligned best in our measurements
-# (docs/experiments.md).
-_DEEP_LAYERS = 6
-
-
 class Attended(NamedTuple):
     """What one layer of the decoder makes of its input, and the weights of its cross-attention."""
 
@@ -419,16 +415,6 @@ def attended_layers(
         yield Attended(x, weights[0])
 
 
-def aligning_layer(num_layers: int) -> int:
-    """The index of the decoder layer whose cross-attention is closest to an alignment of words.
-
-    It is the penultimate layer of a deep decoder, and the last layer of one with fewer than six layers.
-
-    Source: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2.
-    """
-    return num_layers - 2 if num_layers >= _DEEP_LAYERS else num_layers - 1
-
-
 def started_search(
     model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
 ) -> DecoderState:
@@ -438,22 +424,22 @@ def started_search(
         with_attention: whether the search asks for the attention of the layer that aligns best.
     """
     memory = model.encode(source_ids, source_mask)  # (B, S, D)
-    layer = aligning_layer(len(model.decoder.layers)) if with_attention else None
+    layer = model.config.aligning_layer if with_attention else None
     return model.start_decoding(memory, source_mask, attended_layer=layer)
 
 
 def logits_and_attention(
     model: Transformer, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(B, T, V) logits, and (B, T, S) attention weights of the layer that aligns best, as a mean over heads."""
+    """(B, T, V) logits, and the (B, T, S) attention weights that align words."""
     memory = model.encode(source_ids, source_mask)  # (B, S, D)
     inputs = decoder_input_ids, memory, source_mask
-    chosen = aligning_layer(len(model.decoder.layers))
+    chosen = model.config.aligning_layer
     x = attention = memory  # the decoder has at least one layer, so both are replaced
     for number, layer in enumerate(attended_layers(model, *inputs)):
         x = layer.x
         if number == chosen:
-            attention = layer.weights.mean(1)
+            attention = aligning_weights(layer.weights, model.config)
     return model.output(model.decoder.norm(x)), attention
 
 

@@ -140,6 +140,12 @@ class MultiHeadAttention(nn.Module):
         return heads if group_size == 1 else heads.repeat_interleave(group_size, dim=1)
 
 
+def aligning_weights(weights: Tensor, config: ModelConfig) -> Tensor:
+    """(B, H, T, S) weights of cross-attention to those that align words, (B, T, S): of the head that the config names, or their mean."""
+    head = config.alignment_head
+    return weights[:, head] if isinstance(head, int) else weights.mean(1)
+
+
 def _split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(B, C, H K) to (B, H, C, K)."""
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)

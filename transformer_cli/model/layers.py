@@ -50,14 +50,14 @@ class WordDropout(nn.Module):
         return embedded * kept.masked_fill(stays, 1.0).unsqueeze(-1)
 
 
-def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float) -> Tensor:
+def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float, **named: Any) -> Tensor:
     """LayerDrop: the output of a layer; in training, with probability `share`, its input.
 
     One number decides for the whole batch. It comes from the CPU, on any device, so no step waits for a GPU.
 
     Args:
         layer: maps x, (B, T, D), to the same shape.
-        arguments: what else the layer takes.
+        arguments, named: what else the layer takes.
         share: the probability with which the layer is skipped.
 
     Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section 3.2.
@@ -66,7 +66,7 @@ def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float) -> Tenso
         skipped: Any = _Skipped
         inputs = (one for one in arguments if isinstance(one, Tensor))
         return skipped.apply(x, *layer.parameters(), *inputs)
-    return layer(x, *arguments)
+    return layer(x, *arguments, **named)
 
 
 class _Skipped(torch.autograd.Function):

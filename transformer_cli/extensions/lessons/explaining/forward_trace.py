@@ -13,7 +13,6 @@ from torch.overrides import TorchFunctionMode
 
 from transformer_cli.acceleration import plain_class
 from transformer_cli.acceleration.masks import Mask, visible_of
-from transformer_cli.decoding.pytorch_engine import aligning_layer
 from transformer_cli.extensions.lessons.explaining.explanation import (
     AttentionWeights,
     Masks,
@@ -212,7 +211,7 @@ def attention_of(trace: ForwardTrace, model: Transformer) -> AttentionWeights:
     encoder, cross = (Numbers(trace.weights_of(kind).numpy()) for kind in (_ENCODER, _CROSS))
     has_decoder = trace.has_decoder_attention
     decoder = Numbers(trace.weights_of(_DECODER).numpy()) if has_decoder else None
-    return AttentionWeights(encoder, decoder, cross, aligning_layer(len(model.decoder.layers)))
+    return AttentionWeights(encoder, decoder, cross, model.config.aligning_layer)
 
 
 def masks_of(trace: ForwardTrace) -> Masks:
