@@ -105,9 +105,9 @@ class ModelConfig(Section):
     """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
     output_bias: Switch = True
     """A bias in the output projection."""
-    alignment_head: Annotated[int, Field(strict=True, ge=0)] | Literal["mean"] | None = None
+    alignment_head: Annotated[int, Field(strict=True, ge=0, lt=1024)] | Literal["mean"] | None = None
     """What of a decoder layer's cross-attention learns given word alignments (training.guided_alignment), and aligns words afterwards: the number of a head, from 0, or mean: the mean over the heads. Absent: nothing learns them; words are aligned by the mean over the heads of the layer that aligns best by itself (Garg et al. 2019)."""
-    alignment_layer: Annotated[int, Field(strict=True, ge=0)] | None = None
+    alignment_layer: Annotated[int, Field(strict=True, ge=0, lt=1024)] | None = None
     """The number of that layer, from 0; absent: the last one."""
 
     @model_validator(mode="before")
