@@ -113,6 +113,11 @@ COMMANDS = {
         "Print which words of given pairs belong together.",
         "tfm align --source in.en --target in.it",
     ),
+    "shortlist": Entry(
+        "transformer_cli.commands.shortlist:shortlist_command",
+        "Learn which target tokens a sentence may need, for faster translation with decoding.shortlist.",
+        "tfm shortlist --run en-it",
+    ),
     "serve": Entry(
         "transformer_cli.extensions.serving.command:serve",
         "Serve translations over HTTP.",

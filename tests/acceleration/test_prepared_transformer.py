@@ -101,6 +101,22 @@ def test_rows_that_move_within_their_sentence_need_not_be_said_twice() -> None:
     assert torch.equal(first, second)
 
 
+def test_rows_of_a_sentence_that_are_apart_may_move_too() -> None:
+    """Diverse beam search has the rows of each group side by side, so those of a sentence are apart."""
+    model = model_of({})
+    prepared = PreparedTransformer(model, torch.float32)
+    with torch.inference_mode():
+        memory = model.encode(torch.randint(4, 11, (2, 5)), None)
+        states = [one.start_decoding(memory, None) for one in (model, prepared)]
+        for state in states:
+            state.advance(torch.full((2,), 2))
+            state.select(torch.tensor([0, 0, 1, 1, 0, 0, 1, 1]))
+            state.advance(torch.arange(4, 12))
+            state.select(torch.tensor([1, 0, 2, 2, 4, 4, 7, 6]), keeps_sources=True)
+        expected, found = (state.advance(torch.arange(4, 12)) for state in states)
+    torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("decoder_layer", ["attention", "ssru"])
 def test_in_bfloat16_only_products_are_rounded(decoder_layer: str) -> None:
     model = model_of({"decoder_layer": decoder_layer})

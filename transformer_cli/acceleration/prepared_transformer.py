@@ -9,8 +9,10 @@ Letters of shape comments, besides those of attention.py: P positions in a buffe
 positions or hypotheses of each, Z slots.
 """
 
+import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -377,6 +379,13 @@ def prepare_norm(norm: Any, kernels: Kernels | None) -> Function:
 # The Transformer of prepared layers.
 
 
+class OutputRestriction(NamedTuple):
+    """The target tokens among which a batch chooses."""
+
+    ids: Tensor  # (C,) int64
+    is_hidden: Tensor | None  # (B, C) bool: what a sentence may not use; None: nothing is hidden
+
+
 class PreparedTransformer:
     """The encoder and the decoder steps of a model. Its weights must not change afterwards."""
 
@@ -404,6 +413,27 @@ class PreparedTransformer:
         self.encoder_norm = prepare_norm(model.encoder.norm, kernels)
         self.decoder_norm = prepare_norm(model.decoder.norm, kernels)
         self.output = prepare([model.output])
+        self._prepare = prepare
+        self.restriction: OutputRestriction | None = None
+        """What the output layer is restricted to; None: nothing."""
+
+    def restricted(self, ids: Tensor, is_allowed: Tensor) -> "PreparedTransformer":
+        """The same model for one batch, with an output layer of C target tokens; it reads and scores places in `ids` instead of ids.
+
+        Args:
+            ids: (C,) int64.
+            is_allowed: (B, C) bool: the tokens that each sentence may use; the probabilities of the others are zero.
+        """
+        output = self.model.output
+        with torch.device("meta"):
+            part = nn.Linear(output.in_features, len(ids), bias=output.bias is not None)
+        for name, parameter in output.named_parameters():
+            setattr(part, name, nn.Parameter(parameter.detach()[ids], requires_grad=False))
+        found = copy.copy(self)
+        found.output = self._prepare([part])
+        is_hidden = None if bool(is_allowed.all()) else ~is_allowed
+        found.restriction = OutputRestriction(ids, is_hidden)
+        return found
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """See `Transformer.encode`; each source has at least one token."""
@@ -439,11 +469,15 @@ class PreparedDecoderState:
             else ListedDecoding(self._kernels, layers, memory, source_mask)
         )
         self._states = [CellState() for _ in layers]
+        self._sentences = torch.arange(len(memory))  # (R,): that of each row
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
         """See `DecoderState.advance`."""
         prepared, model, reading = self._prepared, self._prepared.model, self._reading
+        restriction = prepared.restriction
+        if restriction is not None:
+            last_ids = restriction.ids[last_ids]
         with torch.autocast("cpu", enabled=False):
             embedded = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
             rotation, x = model.rotation(embedded, self._length), embedded[:, 0]
@@ -454,6 +488,9 @@ class PreparedDecoderState:
                 x = layer.advance(x, read_target, read_source, rotation, self._states[number])
             self._length += 1
             logits = at_least_float32(prepared.output(prepared.decoder_norm(x)))
+            if restriction is not None and restriction.is_hidden is not None:
+                is_hidden = restriction.is_hidden[self._sentences]
+                logits.masked_fill_(is_hidden, lowest(logits.dtype))
             if self._kernels is not None:
                 return log_softmax_(self._kernels, logits)
             return logits.log_softmax(-1)
@@ -462,6 +499,7 @@ class PreparedDecoderState:
         """See `DecoderState.select`."""
         for state in self._states:
             state.select(rows)
+        self._sentences = self._sentences[rows]
         self._reading.select(rows, keeps_sources=keeps_sources)
 
 
@@ -738,7 +776,9 @@ class HypothesisSlots:
         Returns:
             For each new sentence, the old one whose keys and values it reads; None if they stay as they are.
         """
-        sources = None if keeps_sources else self._regrouped(rows // self.num_hypotheses)
+        # Where each row is a sentence of its own, a row that moves within its real sentence takes its keys with it.
+        is_within = keeps_sources and self.num_hypotheses > 1
+        sources = None if is_within else self._regrouped(rows // self.num_hypotheses)
         if self._bias is not None:
             self._bias = self._bias[rows]
         elif self.num_hypotheses > 1:

@@ -105,7 +105,9 @@ class ModelConfig(Section):
     """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
     output_bias: Switch = True
     """A bias in the output projection."""
-    alignment_head: Annotated[int, Field(strict=True, ge=0, lt=1024)] | Literal["mean"] | None = None
+    alignment_head: Annotated[int, Field(strict=True, ge=0, lt=1024)] | Literal["mean"] | None = (
+        None
+    )
     """What of a decoder layer's cross-attention learns given word alignments (training.guided_alignment), and aligns words afterwards: the number of a head, from 0, or mean: the mean over the heads. Absent: nothing learns them; words are aligned by the mean over the heads of the layer that aligns best by itself (Garg et al. 2019)."""
     alignment_layer: Annotated[int, Field(strict=True, ge=0, lt=1024)] | None = None
     """The number of that layer, from 0; absent: the last one."""
@@ -522,6 +524,15 @@ class DiversityConfig(Section):
     """lambda: what a token costs, in nats, for each hypothesis of an earlier group that has the token in the same place."""
 
 
+class ShortlistConfig(Section):
+    """Which target tokens a lexical shortlist lets a sentence use."""
+
+    frequent: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 100
+    """Number of most frequent target tokens, which every sentence may use."""
+    best: Annotated[int, Field(strict=True, ge=1, le=250)] = 100
+    """Number of most probable translations of each token of the source."""
+
+
 class DecodingConfig(Section):
     """How translations are found."""
 
@@ -553,6 +564,8 @@ class DecodingConfig(Section):
     """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
     diversity: DiversityConfig | None = None
     """Diverse beam search, for num_best translations that differ more; absent: plain beam search."""
+    shortlist: ShortlistConfig | None = None
+    """On a CPU, let the output layer choose only among the frequent tokens and the probable translations of each token of the source, which tfm shortlist has learned (Jean et al. 2015, section 3.3): faster, and now and then another translation. Sampling, a coverage penalty, and sentences with terms or a forced prefix use the whole vocabulary, and so do validations during training. Absent: always the whole vocabulary."""
     split_sentences: Switch = True
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
     keep_layout: Switch = True
