@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,60 @@ def test_ensembles_explanations_and_facts_know_the_student(student: TfmHere) -> 
     facts = student("info", "--run", "runs/tiny")
     assert facts.exit_code == 0, facts.talk
     assert facts.text.count("model.decoder_layer: ssru") == 4  # argos, ctranslate2, hf, onnx
+
+
+@pytest.fixture(scope="module")
+def with_shortlist(student: TfmHere) -> TfmHere:
+    """The same folder, after `tfm shortlist`."""
+    without = student("translate", "--run", "runs/tiny", "--set", "decoding.shortlist={}", "1 2")
+    assert without.exit_code == 66, without.talk
+    assert "tfm shortlist makes this file" in without.talk
+    made = student("shortlist", "--run", "runs/tiny", "--json")
+    assert made.exit_code == 0, made.talk
+    facts = json.loads(made.text)
+    assert facts["training_pairs"] == 70
+    assert 0 < facts["candidates_per_sentence"] <= facts["target_vocabulary"]
+    assert facts["reference_tokens_covered"] == 1.0  # all symbols are among the 100 most frequent
+    assert facts["validation_sentences"] > 0
+    assert facts["translated_otherwise"] == 0
+    return student
+
+
+def test_a_shortlist_is_learned_and_used(with_shortlist: TfmHere) -> None:
+    (with_shortlist.folder / "in.txt").write_text("1 2 3\n4 5\n")
+    for precision in ("float32", "int8"):
+        outputs = [
+            with_shortlist(
+                "translate", "--run", "runs/tiny", "--input", "in.txt",
+                "--set", f"decoding.shortlist={value}", "--set", f"runtime.precision={precision}",
+            )
+            for value in ("null", "{}", "{best: 1, frequent: 1}")
+        ]  # fmt: skip
+        assert [one.exit_code for one in outputs] == [0, 0, 0]
+        assert outputs[0].lines == outputs[1].lines
+    scored = with_shortlist(
+        "validate", "--run", "runs/tiny", "--set", "decoding.shortlist={best: 5}", "--json"
+    )
+    assert scored.exit_code == 0, scored.talk
+
+
+def test_an_ensemble_has_no_shortlist(with_shortlist: TfmHere) -> None:
+    runs = ("--run", "runs/tiny", "--run", "runs/tiny")
+    refused = with_shortlist("translate", *runs, "--set", "decoding.shortlist={}", "1 2")
+    assert refused.exit_code == 78, refused.talk
+    assert "decoding.shortlist is for the translations of one model" in refused.talk
+
+
+def test_a_copied_checkpoint_names_the_file_beside_it(
+    with_shortlist: TfmHere, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "copy"
+    shutil.copytree(newest_checkpoint(with_shortlist.folder / "runs/tiny"), checkpoint)
+    use = ("translate", "--run", str(checkpoint), "--set", "decoding.shortlist={}", "1 2")
+    missing = with_shortlist(*use)
+    assert missing.exit_code == 66
+    assert "copy.shortlist.npz" in missing.talk
+    made = with_shortlist.folder / "runs/tiny/shortlist.npz"
+    shutil.copy(made, tmp_path / "copy.shortlist.npz")
+    assert with_shortlist(*use).exit_code == 0
+    assert with_shortlist("shortlist", "--run", str(checkpoint)).exit_code == 2

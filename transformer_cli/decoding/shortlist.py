@@ -7,6 +7,7 @@ the training pairs and writes it into the run folder; `decoding.shortlist` uses 
 import hashlib
 import io
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -65,6 +66,19 @@ class Shortlist:
         for row, of_source in enumerate(own):
             is_allowed[row, np.searchsorted(ids, of_source)] = True
         return Restriction(ids, is_allowed)
+
+    def vocabulary_map(self, source_names: Sequence[str], target_names: Sequence[str]) -> bytes:
+        """The shortlist as vmap.txt, which CTranslate2 reads: a source token, a tab, and its target tokens; without a source token, those for every sentence.
+
+        Args:
+            source_names, target_names: what CTranslate2 calls the tokens, in the order of their ids.
+        """
+        lines = ["\t" + " ".join(target_names[index] for index in self.always.tolist())]
+        for token, name in enumerate(source_names):
+            found = self._translations_of(token).tolist() + [token] * self.copies
+            if found:
+                lines.append(f"{name}\t" + " ".join(target_names[index] for index in found))
+        return ("\n".join(lines) + "\n").encode()
 
     def _translations_of(self, token: int) -> NDArray[np.int64]:
         start, end = self.starts[token], self.starts[token + 1]
