@@ -52,6 +52,15 @@ from transformer_cli.model.transformer import Transformer
 # Letters of shape comments, besides those of attention.py: g query heads share a group of keys and values.
 
 
+@dataclass(frozen=True, slots=True)
+class SomeOutputs:
+    """Some rows of a linear layer; making an `nn.Linear` of them would take longer than a step of a search."""
+
+    weight: Tensor  # (outputs, D)
+    bias: Tensor | None  # (outputs,)
+
+
+AnyLinear = nn.Linear | SomeOutputs
 Linear = Callable[[Tensor], Tensor]
 """(N, D) in any floating-point type to (N, D of all layers together), in the precision of the products."""
 
@@ -60,7 +69,7 @@ _ROWS = 128  # for which the layout of the weights is chosen; any other number w
 
 
 def prepare_linear(
-    layers: Sequence[nn.Linear],
+    layers: Sequence[AnyLinear],
     dtype: torch.dtype,
     *,
     scales: Sequence[float] = (),
@@ -85,7 +94,7 @@ def prepare_linear(
 
 
 def prepare_quantised(
-    layers: Sequence[nn.Linear], *, scales: Sequence[float] = (), has_relu: bool = False
+    layers: Sequence[AnyLinear], *, scales: Sequence[float] = (), has_relu: bool = False
 ) -> Linear:
     """The same as `prepare_linear` in float32, but inputs and weights are rounded to integers from -127 to 127.
 
@@ -115,14 +124,14 @@ def prepare_quantised(
     return multiply
 
 
-def _joined(layers: Sequence[nn.Linear], scales: Sequence[float]) -> tuple[Tensor, Tensor | None]:
+def _joined(layers: Sequence[AnyLinear], scales: Sequence[float]) -> tuple[Tensor, Tensor | None]:
     """The weights of all layers, (outputs, D), and their biases, (outputs,), if they have any."""
     factors = scales or [1.0] * len(layers)
     weights = [one.weight.detach() * factor for one, factor in zip(layers, factors, strict=True)]
     if all(one.bias is None for one in layers):
         return torch.cat(weights), None
     biases = [
-        one.weight.new_zeros(one.out_features) if one.bias is None else one.bias.detach() * factor
+        one.weight.new_zeros(len(one.weight)) if one.bias is None else one.bias.detach() * factor
         for one, factor in zip(layers, factors, strict=True)
     ]
     return torch.cat(weights), torch.cat(biases)
@@ -424,11 +433,8 @@ class PreparedTransformer:
             ids: (C,) int64.
             is_allowed: (B, C) bool: the tokens that each sentence may use; the probabilities of the others are zero.
         """
-        output = self.model.output
-        with torch.device("meta"):
-            part = nn.Linear(output.in_features, len(ids), bias=output.bias is not None)
-        for name, parameter in output.named_parameters():
-            setattr(part, name, nn.Parameter(parameter.detach()[ids], requires_grad=False))
+        weight, bias = self.model.output.weight, self.model.output.bias
+        part = SomeOutputs(weight.detach()[ids], None if bias is None else bias.detach()[ids])
         found = copy.copy(self)
         found.output = self._prepare([part])
         is_hidden = None if bool(is_allowed.all()) else ~is_allowed
@@ -469,7 +475,8 @@ class PreparedDecoderState:
             else ListedDecoding(self._kernels, layers, memory, source_mask)
         )
         self._states = [CellState() for _ in layers]
-        self._sentences = torch.arange(len(memory))  # (R,): that of each row
+        restriction = prepared.restriction
+        self._is_hidden = None if restriction is None else restriction.is_hidden  # (R, C)
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
@@ -488,9 +495,8 @@ class PreparedDecoderState:
                 x = layer.advance(x, read_target, read_source, rotation, self._states[number])
             self._length += 1
             logits = at_least_float32(prepared.output(prepared.decoder_norm(x)))
-            if restriction is not None and restriction.is_hidden is not None:
-                is_hidden = restriction.is_hidden[self._sentences]
-                logits.masked_fill_(is_hidden, lowest(logits.dtype))
+            if self._is_hidden is not None:
+                logits.masked_fill_(self._is_hidden, lowest(logits.dtype))
             if self._kernels is not None:
                 return log_softmax_(self._kernels, logits)
             return logits.log_softmax(-1)
@@ -499,7 +505,8 @@ class PreparedDecoderState:
         """See `DecoderState.select`."""
         for state in self._states:
             state.select(rows)
-        self._sentences = self._sentences[rows]
+        if self._is_hidden is not None and not keeps_sources:
+            self._is_hidden = self._is_hidden[rows]
         self._reading.select(rows, keeps_sources=keeps_sources)
 
 

@@ -45,6 +45,8 @@ class Shortlist:
     translations: NDArray[np.int64]
     always: NDArray[np.int64]
     """Sorted ids: the special tokens and the most frequent tokens."""
+    num_targets: int
+    """The size of the target vocabulary."""
     best: int
     """How many translations of each source token are used."""
     copies: bool
@@ -54,18 +56,24 @@ class Shortlist:
 
     def of(self, source: TokenIds) -> NDArray[np.int64]:
         """The sorted ids of the tokens that the translation of a source may consist of."""
-        tokens = np.unique(np.array(source, np.int64))
-        found = [self.always, *(self._translations_of(token) for token in tokens.tolist())]
-        return np.unique(np.concatenate([*found, tokens] if self.copies else found))
+        return self.of_batch([source]).ids
 
-    def of_batch(self, sources: "list[TokenIds]") -> Restriction:
+    def of_batch(self, sources: Sequence[TokenIds]) -> Restriction:
         """The tokens among which each source of a batch may choose."""
-        own = [self.of(source) for source in sources]
-        ids = np.unique(np.concatenate(own))
-        is_allowed = np.zeros((len(own), len(ids)), bool)
-        for row, of_source in enumerate(own):
-            is_allowed[row, np.searchsorted(ids, of_source)] = True
-        return Restriction(ids, is_allowed)
+        tokens = np.array([token for source in sources for token in source], np.int64)
+        rows = np.repeat(np.arange(len(sources)), [len(source) for source in sources])
+        firsts = self.starts[tokens]
+        counts = np.minimum(self.starts[tokens + 1] - firsts, self.best)
+        # For each token, the places of its translations, one after the other.
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        translations = self.translations[np.repeat(firsts, counts) + within]
+        is_allowed = np.zeros((len(sources), self.num_targets), bool)
+        is_allowed[:, self.always] = True
+        is_allowed[np.repeat(rows, counts), translations] = True
+        if self.copies:
+            is_allowed[rows, tokens] = True
+        ids = np.flatnonzero(is_allowed.any(0))
+        return Restriction(ids, is_allowed[:, ids])
 
     def vocabulary_map(self, source_names: Sequence[str], target_names: Sequence[str]) -> bytes:
         """The shortlist as vmap.txt, which CTranslate2 reads: a source token, a tab, and its target tokens; without a source token, those for every sentence.
@@ -153,6 +161,7 @@ def load_shortlist(
         starts,
         translations,
         np.unique(np.array([one for one in of_all if one not in never], np.int64)),
+        target.vocab_size,
         settings.best,
         copies=source is target or source.to_json() == target.to_json(),
         name=f"{settings.frequent}+{settings.best}.{digest}",

@@ -19,7 +19,7 @@ def shortlist(translations: dict[int, list[int]], *, copies: bool = False) -> Sh
     lists = [translations.get(token, []) for token in range(SIZE)]
     starts = np.cumsum([0, *map(len, lists)])
     flat = np.array([one for of_token in lists for one in of_token], np.int64)
-    return Shortlist(starts, flat, np.arange(5), best=2, copies=copies, name="some")
+    return Shortlist(starts, flat, np.arange(5), SIZE, best=2, copies=copies, name="some")
 
 
 def test_each_line_has_a_source_token_and_its_translations() -> None:
