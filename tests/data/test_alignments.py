@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer_cli.config import Config
+from transformer_cli.checkpoint import portable_config
+from transformer_cli.config import Config, FilesData, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.updates import Updates, training_pairs
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError
@@ -174,6 +175,15 @@ def test_a_changed_file_is_a_changed_corpus(folder: Path) -> None:
     (folder / "train.links").write_text("\n" * 40)
     with pytest.raises(DataError, match=r"train\.links"):
         prepare_data(config_of(folder), folder / "data")
+
+
+def test_a_checkpoint_keeps_only_the_name_of_the_file() -> None:
+    data = portable_config(config_of(Path("/home/canary"))).data
+    assert isinstance(data, FilesData)
+    assert data.corpora[0].alignment_path == "train.links"
+    elsewhere = config_of(Path("/home/canary")).model_dump(mode="json", exclude_none=True)
+    elsewhere["data"]["corpora"][0]["alignment_path"] = "/home/canary/train.links"
+    assert "canary" not in to_yaml(portable_config(Config.model_validate(elsewhere)))
 
 
 def test_words_that_cleaning_removes_take_the_links_of_their_pair_with_them(folder: Path) -> None:

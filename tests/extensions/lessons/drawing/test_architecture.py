@@ -37,7 +37,8 @@ def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(n
     assert {"self_attention", "cross_attention", "feed_forward", "output"} <= {*texts}
     assert f"{config.model.encoder_layers} × EncoderLayer" in texts  # noqa: RUF001
     assert f"{config.model.decoder_layers} × DecoderLayer" in texts  # noqa: RUF001
-    assert any(text.startswith("MultiHeadAttention, causal_mask") for text in texts)
+    has_mask = any(text.startswith("MultiHeadAttention, causal_mask") for text in texts)
+    assert has_mask == (config.model.decoder_layer == "attention")
     sizes = f"{config.model.d_model} → {config.model.d_ff} → {config.model.d_model}"
     assert texts.count(f"{sizes}, {config.model.activation}") == 2
     assert ("encoder.norm" in texts) == config.model.has_final_norm
