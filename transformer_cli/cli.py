@@ -113,6 +113,16 @@ COMMANDS = {
         "Print which words of given pairs belong together.",
         "tfm align --source in.en --target in.it",
     ),
+    "student": Entry(
+        "transformer_cli.commands.student:student_command",
+        "Train a model on the translations of another one, and compare both.",
+        "tfm student --teacher en-it --config student-en-it.yaml",
+    ),
+    "shortlist": Entry(
+        "transformer_cli.commands.shortlist:shortlist_command",
+        "Learn which target tokens a sentence may need, for faster translation with decoding.shortlist.",
+        "tfm shortlist --run en-it",
+    ),
     "serve": Entry(
         "transformer_cli.extensions.serving.command:serve",
         "Serve translations over HTTP.",

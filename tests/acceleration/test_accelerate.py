@@ -24,6 +24,7 @@ VARIANTS = [
     {},
     {"positions": "rotary", "norm": "rmsnorm", "activation": "swiglu", "num_kv_heads": 1},
     {"norm_placement": "post", "tie_embeddings": "target-output", "embedding_norm": True},
+    {"decoder_layer": "ssru"},
 ]
 
 
@@ -43,11 +44,12 @@ def test_an_accelerated_model_has_the_logits_and_gradients_of_the_plain_one(
 
 @pytest.mark.parametrize("device", [CPU, OTHER], ids=str)
 def test_each_module_with_a_twin_is_replaced_and_the_others_stay(device: torch.device) -> None:
-    model = small_model(norm="layernorm")
+    model = nn.ModuleList(small_model(decoder_layer=one) for one in ("attention", "ssru"))
     plain = [type(module) for module in model.modules()]
     twins = TWINS_ON_CPU if device == CPU else TWINS_ON_GPU
     assert set(twins) <= set(plain)
-    accelerate(model, device)
+    for one in model:
+        accelerate(one, device)
     assert [type(one) for one in model.modules()] == [twins.get(kind, kind) for kind in plain]
     assert [plain_class(one) for one in model.modules()] == plain
 

@@ -12,6 +12,7 @@ from transformer_cli.acceleration.cpu_training import (
     AttentionOnCpu,
     DropoutOnCpu,
     LinearOnCpu,
+    SsruOnCpu,
     attend_on_cpu,
     project_on_cpu,
 )
@@ -26,6 +27,7 @@ from transformer_cli.model.attention import (
     scaled_dot_product_attention,
 )
 from transformer_cli.model.loss import SmoothedLabels, likelihood_loss
+from transformer_cli.model.ssru import SSRU
 
 
 def gradients_of(result: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -93,6 +95,23 @@ def test_attention_in_bfloat16_is_as_near_to_the_formula_as_the_plain_form() -> 
         found = attend(*inputs, None, DropoutOnCpu(0.0))
         assert found.dtype == torch.bfloat16
         torch.testing.assert_close(found.double(), exact, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 20])
+def test_an_ssru_in_bfloat16_is_as_near_to_the_formula_as_the_plain_form(length: int) -> None:
+    torch.manual_seed(1)
+    config = ModelConfig(d_model=16, num_heads=2)
+    plain = SSRU(config)
+    x = torch.randn(3, length, 16)
+    exact = copy.deepcopy(plain).double()(x.double())
+    twin = copy.deepcopy(plain)
+    twin.__class__ = SsruOnCpu
+    for one in (plain, twin):
+        with torch.autocast("cpu", torch.bfloat16):
+            found = one(x)
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.double(), exact, rtol=0.03, atol=0.03)
+        gradients_of(found, *one.parameters())
 
 
 @pytest.mark.parametrize(("num_queries", "num_keys"), [(3, 0), (0, 3), (0, 0)])

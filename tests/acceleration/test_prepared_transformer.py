@@ -20,6 +20,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "rotary, gated, grouped": {"positions": "rotary", "activation": "swiglu", "num_kv_heads": 2},
     "normed queries": {"qk_norm": True, "norm": "rmsnorm", "attention_bias": False},
     "one head of keys": {"num_kv_heads": 1, "positions": "learned", "head_dim": 6},
+    "SSRU": {"decoder_layer": "ssru"},
     "no biases": {"feed_forward_bias": False, "attention_bias": False, "output_bias": False},
 }
 # Rows of each step: from one for each of three sentences to any order, with repeated and dropped rows.
@@ -100,8 +101,25 @@ def test_rows_that_move_within_their_sentence_need_not_be_said_twice() -> None:
     assert torch.equal(first, second)
 
 
-def test_in_bfloat16_only_products_are_rounded() -> None:
+def test_rows_of_a_sentence_that_are_apart_may_move_too() -> None:
+    """Diverse beam search has the rows of each group side by side, so those of a sentence are apart."""
     model = model_of({})
+    prepared = PreparedTransformer(model, torch.float32)
+    with torch.inference_mode():
+        memory = model.encode(torch.randint(4, 11, (2, 5)), None)
+        states = [one.start_decoding(memory, None) for one in (model, prepared)]
+        for state in states:
+            state.advance(torch.full((2,), 2))
+            state.select(torch.tensor([0, 0, 1, 1, 0, 0, 1, 1]))
+            state.advance(torch.arange(4, 12))
+            state.select(torch.tensor([1, 0, 2, 2, 4, 4, 7, 6]), keeps_sources=True)
+        expected, found = (state.advance(torch.arange(4, 12)) for state in states)
+    torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("decoder_layer", ["attention", "ssru"])
+def test_in_bfloat16_only_products_are_rounded(decoder_layer: str) -> None:
+    model = model_of({"decoder_layer": decoder_layer})
     prepared = PreparedTransformer(model, torch.bfloat16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         expected = scores_of(model, BEAM)
@@ -110,8 +128,9 @@ def test_in_bfloat16_only_products_are_rounded() -> None:
         torch.testing.assert_close(ours, theirs, atol=0.1, rtol=0.0)
 
 
-def test_quantised_scores_are_close_and_do_not_depend_on_other_rows() -> None:
-    model = model_of({"d_model": 64, "d_ff": 128})
+@pytest.mark.parametrize("decoder_layer", ["attention", "ssru"])
+def test_quantised_scores_are_close_and_do_not_depend_on_other_rows(decoder_layer: str) -> None:
+    model = model_of({"d_model": 64, "d_ff": 128, "decoder_layer": decoder_layer})
     exact = PreparedTransformer(model, torch.float32)
     quantised = PreparedTransformer(model, torch.float32, is_quantised=True)
     ids = torch.randint(4, 11, (6, 5))

@@ -28,3 +28,6 @@ class PairList(EncodedCorpus):
         pairs = [self._pairs[index] for index in indices.tolist()]
         source, target = (pad_ids([pair[side] for pair in pairs], pad_id) for side in (0, 1))
         return source, target
+
+    def links(self, indices: Indices) -> None:
+        return None

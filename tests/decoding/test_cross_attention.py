@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.decoding.pytorch_engine import aligning_layer, attended_layers
+from transformer_cli.decoding.pytorch_engine import attended_layers
 from transformer_cli.model.transformer import Transformer
 
 SOURCE = torch.tensor([[4, 5, 6, 3], [7, 3, 1, 1]])
@@ -26,4 +26,12 @@ def test_the_last_layer_gives_the_logits_of_the_model(settings: dict[str, object
 
 
 def test_a_deep_decoder_aligns_with_its_penultimate_layer_and_a_shallow_one_with_its_last() -> None:
-    assert [aligning_layer(num_layers) for num_layers in (1, 2, 3, 6, 12)] == [0, 1, 2, 4, 10]
+    configs = [ModelConfig(decoder_layers=number) for number in (1, 2, 3, 6, 12)]
+    assert [config.aligning_layer for config in configs] == [0, 1, 2, 4, 10]
+
+
+def test_guided_alignment_names_the_layer_that_aligns() -> None:
+    assert ModelConfig(decoder_layers=6, alignment_head=0).aligning_layer == 5
+    assert (
+        ModelConfig(decoder_layers=6, alignment_head="mean", alignment_layer=2).aligning_layer == 2
+    )

@@ -55,7 +55,11 @@ def decode(weights: Weights, settings: Settings, ids: Tensor, memory: Tensor) ->
     for i in range(settings["decoder_layers"]):
         layer = f"decoder.layers.{i}"
 
-        def attend_to_target(h: Tensor, name: str = f"{layer}.self_attention") -> Tensor:
+        reader = "self_attention" if settings["decoder_layer"] == "attention" else "ssru"
+
+        def read_target(h: Tensor, name: str = f"{layer}.{reader}") -> Tensor:
+            if name.endswith("ssru"):
+                return ssru(weights, name, h)
             return attention(weights, settings, name, h, h, past)
 
         def attend_to_source(h: Tensor, name: str = f"{layer}.cross_attention") -> Tensor:
@@ -64,7 +68,7 @@ def decode(weights: Weights, settings: Settings, ids: Tensor, memory: Tensor) ->
         def transform(h: Tensor, name: str = f"{layer}.feed_forward") -> Tensor:
             return feed_forward(weights, settings, name, h)
 
-        x = add(weights, settings, f"{layer}.self_attention_norm", x, attend_to_target)
+        x = add(weights, settings, f"{layer}.{reader}_norm", x, read_target)
         x = add(weights, settings, f"{layer}.cross_attention_norm", x, attend_to_source)
         x = add(weights, settings, f"{layer}.feed_forward_norm", x, transform)
     return linear(weights, "output", final_norm(weights, settings, "decoder.norm", x))
@@ -169,6 +173,19 @@ def attention(
             q, k = turned(q), turned(k)
         heads.append(head_attention(settings, q, k, v, visible))
     return linear(weights, f"{name}.output", torch.cat(heads, dim=-1))
+
+
+def ssru(weights: Weights, name: str, x: Tensor) -> Tensor:
+    """(T, D) to the same, position after position: the formula of Kim et al. 2019."""
+    state, outputs = torch.zeros_like(x[0]), []
+    for position in x:
+        gate = (
+            weights[f"{name}.forget_gate.weight"] @ position + weights[f"{name}.forget_gate.bias"]
+        )
+        forget = 1 / (1 + (-gate).exp())
+        state = forget * state + (1 - forget) * (weights[f"{name}.input.weight"] @ position)
+        outputs.append(state.clamp(min=0))
+    return torch.stack(outputs)
 
 
 def head_attention(

@@ -116,6 +116,7 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
         d_ff=draw(st.sampled_from([3, 8])),
         encoder_layers=draw(st.integers(1, 2)),
         decoder_layers=draw(st.integers(1, 2)),
+        decoder_layer=draw(st.sampled_from(["attention", "attention", "ssru"])),
         max_length=16,
         norm=draw(
             st.sampled_from(["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"])

@@ -237,7 +237,7 @@ def test_another_architecture_is_refused_with_each_difference(
 
 @pytest.mark.parametrize(
     "same",
-    [{"num_kv_heads": 2}, {"head_dim": 8}, {"final_norm": True}, {"dropout": 0.3, "layer_dropout": 0.2}, {"max_length": 99}],
+    [{"num_kv_heads": 2}, {"head_dim": 8}, {"final_norm": True}, {"dropout": 0.3, "layer_dropout": 0.2}, {"max_length": 99}, {"alignment_head": 1, "alignment_layer": 0}],
 )  # fmt: skip
 def test_settings_that_mean_the_same_weights_may_differ(same: dict[str, Any]) -> None:
     assert load_initial_model(fine_tuned("new", {}, model=same), Path("runs/new")) is not None

@@ -19,6 +19,7 @@ from transformer_cli.acceleration.cpu_training import (
     DropoutOnCpu,
     LayerNormOnCpu,
     LinearOnCpu,
+    SsruOnCpu,
     TransformerOnCpu,
 )
 from transformer_cli.acceleration.losses import (
@@ -33,6 +34,7 @@ from transformer_cli.acceleration.masks import Mask, fused_mask, product_dtype, 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.embeddings import Embedding, Rotation
 from transformer_cli.model.loss import LossSums, likelihood_loss
+from transformer_cli.model.ssru import SSRU
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
 
@@ -92,6 +94,7 @@ Twins = dict[type[nn.Module], type[nn.Module]]
 TWINS_ON_CPU: Twins = {
     Transformer: TransformerOnCpu,
     MultiHeadAttention: AttentionOnCpu,
+    SSRU: SsruOnCpu,
     nn.Linear: LinearOnCpu,
     nn.LayerNorm: LayerNormOnCpu,
     nn.Dropout: DropoutOnCpu,

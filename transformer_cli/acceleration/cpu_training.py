@@ -16,6 +16,7 @@ from transformer_cli.acceleration.masks import Mask, added_mask, product_dtype, 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.embeddings import Rotation
 from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.ssru import SSRU
 from transformer_cli.model.transformer import Transformer
 
 
@@ -69,11 +70,28 @@ class AttentionOnCpu(MultiHeadAttention):
         keys, values = project_on_cpu(context, (self.key, self.value))
         return self._keys_and_values(keys, values, rotation)
 
+    def weights(
+        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
+    ) -> Tensor:
+        """See `MultiHeadAttention.weights`."""
+        return super().weights(x, context, visible_of(mask), rotation)
+
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
         """See `attend_on_cpu`."""
         if trains_on_cpu(queries):
             return attend_on_cpu(queries, keys, values, mask, self.dropout)
         return super().attend(queries, keys, values, visible_of(mask))
+
+
+class SsruOnCpu(SSRU):
+    """Both maps in one function, and the recurrence in another."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """See `SSRU.forward`."""
+        if not trains_on_cpu(x):
+            return super().forward(x)
+        apply: Any = _Recurrence.apply
+        return apply(*project_on_cpu(x, (self.input, self.forget_gate)))
 
 
 class LinearOnCpu(nn.Linear):
@@ -161,6 +179,39 @@ class _Attention(torch.autograd.Function):
         of_scores = of_scores.mul_(1 / math.sqrt(q.size(-1))).to(q.dtype).flatten(0, 1)
         found = of_scores @ k, of_scores.mT @ q, of_values
         return *(one.unflatten(0, shape) for one in found), None, None
+
+
+class _Recurrence(torch.autograd.Function):
+    """ReLU(c), where c_t = f_t c_{t-1} + (1 - f_t) x_t and f = sigmoid(gates).
+
+    Position after position, as the formula is written: one pass over memory, where the plain form makes log2(T). The gradient
+    of c_t is that of its output and f_{t+1} times that of c_{t+1}.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, candidates: Tensor, gates: Tensor) -> Tensor:
+        wide = at_least_float32(candidates)  # (B, T, D)
+        forget = at_least_float32(gates).sigmoid()
+        states = wide - forget * wide
+        of_steps, forget_of_steps = states.unbind(1), forget.unbind(1)
+        for step in range(1, len(of_steps)):
+            of_steps[step].addcmul_(forget_of_steps[step], of_steps[step - 1])
+        ctx.save_for_backward(wide, forget, states)
+        ctx.dtype = candidates.dtype
+        return states.relu().to(candidates.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        candidates, forget, states = ctx.saved_tensors
+        of_states = at_least_float32(gradient) * (states > 0.0)
+        of_steps, forget_of_steps = of_states.unbind(1), forget.unbind(1)
+        for step in range(len(of_steps) - 2, -1, -1):
+            of_steps[step].addcmul_(forget_of_steps[step + 1], of_steps[step + 1])
+        of_forget = candidates.neg()
+        of_forget[:, 1:] += states[:, :-1]
+        of_candidates = of_states * (1.0 - forget)
+        of_gates = of_forget.mul_(of_candidates).mul_(forget)
+        return of_candidates.to(ctx.dtype), of_gates.to(ctx.dtype)
 
 
 def _heads_last(heads: Tensor, shape: torch.Size) -> Tensor:

@@ -9,8 +9,10 @@ Letters of shape comments, besides those of attention.py: P positions in a buffe
 positions or hypotheses of each, Z slots.
 """
 
+import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -39,6 +41,7 @@ from transformer_cli.model.layers import (
     residual_of_normed,
 )
 from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.ssru import SSRU
 from transformer_cli.model.transformer import Transformer
 
 # Layers prepared for translation on a CPU: their products, norms and residual connections.
@@ -49,6 +52,15 @@ from transformer_cli.model.transformer import Transformer
 # Letters of shape comments, besides those of attention.py: g query heads share a group of keys and values.
 
 
+@dataclass(frozen=True, slots=True)
+class SomeOutputs:
+    """Some rows of a linear layer; making an `nn.Linear` of them would take longer than a step of a search."""
+
+    weight: Tensor  # (outputs, D)
+    bias: Tensor | None  # (outputs,)
+
+
+AnyLinear = nn.Linear | SomeOutputs
 Linear = Callable[[Tensor], Tensor]
 """(N, D) in any floating-point type to (N, D of all layers together), in the precision of the products."""
 
@@ -57,7 +69,7 @@ _ROWS = 128  # for which the layout of the weights is chosen; any other number w
 
 
 def prepare_linear(
-    layers: Sequence[nn.Linear],
+    layers: Sequence[AnyLinear],
     dtype: torch.dtype,
     *,
     scales: Sequence[float] = (),
@@ -66,7 +78,7 @@ def prepare_linear(
     """One function for several layers that read the same input.
 
     Args:
-        layers: with a bias each, or without any.
+        layers: with or without a bias.
         dtype: of inputs, weights and results: float32 or bfloat16.
         scales: for each layer, a factor of weights and bias; empty: 1.
         has_relu: whether negative results become zero.
@@ -82,7 +94,7 @@ def prepare_linear(
 
 
 def prepare_quantised(
-    layers: Sequence[nn.Linear], *, scales: Sequence[float] = (), has_relu: bool = False
+    layers: Sequence[AnyLinear], *, scales: Sequence[float] = (), has_relu: bool = False
 ) -> Linear:
     """The same as `prepare_linear` in float32, but inputs and weights are rounded to integers from -127 to 127.
 
@@ -112,13 +124,16 @@ def prepare_quantised(
     return multiply
 
 
-def _joined(layers: Sequence[nn.Linear], scales: Sequence[float]) -> tuple[Tensor, Tensor | None]:
+def _joined(layers: Sequence[AnyLinear], scales: Sequence[float]) -> tuple[Tensor, Tensor | None]:
     """The weights of all layers, (outputs, D), and their biases, (outputs,), if they have any."""
     factors = scales or [1.0] * len(layers)
     weights = [one.weight.detach() * factor for one, factor in zip(layers, factors, strict=True)]
-    if layers[0].bias is None:
+    if all(one.bias is None for one in layers):
         return torch.cat(weights), None
-    biases = [one.bias.detach() * factor for one, factor in zip(layers, factors, strict=True)]
+    biases = [
+        one.weight.new_zeros(len(one.weight)) if one.bias is None else one.bias.detach() * factor
+        for one, factor in zip(layers, factors, strict=True)
+    ]
     return torch.cat(weights), torch.cat(biases)
 
 
@@ -265,16 +280,50 @@ class PreparedEncoderLayer:
         return rows.view_as(x)
 
 
+@dataclass(slots=True)
+class CellState:
+    """What an SSRU keeps between two steps."""
+
+    of_rows: Tensor | None = None
+    """(R, D) float32; None before the first step, and for layers with self-attention."""
+
+    def select(self, rows: Tensor) -> None:
+        """New row i is old row `rows[i]`."""
+        self.of_rows = None if self.of_rows is None else self.of_rows[rows]
+
+
+class PreparedSsru:
+    """An SSRU: one step for R rows."""
+
+    def __init__(self, ssru: SSRU, prepare: Prepare) -> None:
+        self._project = prepare([ssru.input, ssru.forget_gate])
+
+    def step(self, x: Tensor, state: CellState) -> Tensor:
+        """(R, D) to the same shape; the cell states of the R rows move on."""
+        candidates, gates = self._project(x).chunk(2, dim=-1)
+        forget = at_least_float32(gates).sigmoid()
+        states = (1.0 - forget) * candidates
+        if state.of_rows is not None:
+            states.addcmul_(forget, state.of_rows)
+        state.of_rows = states
+        return states.relu().to(candidates.dtype)
+
+
 class PreparedDecoderLayer:
-    """Self-attention, attention to the source, then the feed-forward network."""
+    """Self-attention or an SSRU, attention to the source, then the feed-forward network."""
 
     def __init__(self, layer: Any, prepare: Prepare, kernels: Kernels | None) -> None:
         assert isinstance(layer, DecoderLayer)
         self._residual = _PLACEMENTS[layer.residual]
-        self._self_attention_norm = prepare_norm(layer.self_attention_norm, kernels)
+        self._target_norm = prepare_norm(layer.ssru_norm or layer.self_attention_norm, kernels)
         self._cross_attention_norm = prepare_norm(layer.cross_attention_norm, kernels)
         self._feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
-        self.self_attention = PreparedAttention(layer.self_attention, prepare, reads_itself=True)
+        self.ssru = None if layer.ssru is None else PreparedSsru(layer.ssru, prepare)
+        self.self_attention = (
+            None
+            if layer.self_attention is None
+            else PreparedAttention(layer.self_attention, prepare, reads_itself=True)
+        )
         self.cross_attention = PreparedAttention(layer.cross_attention, prepare, reads_itself=False)
         self._feed_forward = PreparedFeedForward(layer.feed_forward, prepare)
 
@@ -284,17 +333,21 @@ class PreparedDecoderLayer:
         read_target: ReadItself,
         read_source: ReadSource,
         rotation: Rotation | None,
+        state: CellState,
     ) -> Tensor:
         """(R, D) to the same shape: one new target position."""
         of_target, of_source = self.self_attention, self.cross_attention
 
         def attend_to_target(x: Tensor) -> Tensor:
+            if self.ssru is not None:
+                return self.ssru.step(x, state)
+            assert of_target is not None
             return of_target.output(read_target(of_target.heads(x, rotation, 1)))
 
         def attend_to_source(x: Tensor) -> Tensor:
             return of_source.output(read_source(of_source.queries(x)))
 
-        x = self._residual(x, attend_to_target, self._self_attention_norm)
+        x = self._residual(x, attend_to_target, self._target_norm)
         x = self._residual(x, attend_to_source, self._cross_attention_norm)
         return self._residual(x, self._feed_forward, self._feed_forward_norm)
 
@@ -335,6 +388,13 @@ def prepare_norm(norm: Any, kernels: Kernels | None) -> Function:
 # The Transformer of prepared layers.
 
 
+class OutputRestriction(NamedTuple):
+    """The target tokens among which a batch chooses."""
+
+    ids: Tensor  # (C,) int64
+    is_hidden: Tensor | None  # (B, C) bool: what a sentence may not use; None: nothing is hidden
+
+
 class PreparedTransformer:
     """The encoder and the decoder steps of a model. Its weights must not change afterwards."""
 
@@ -362,6 +422,24 @@ class PreparedTransformer:
         self.encoder_norm = prepare_norm(model.encoder.norm, kernels)
         self.decoder_norm = prepare_norm(model.decoder.norm, kernels)
         self.output = prepare([model.output])
+        self._prepare = prepare
+        self.restriction: OutputRestriction | None = None
+        """What the output layer is restricted to; None: nothing."""
+
+    def restricted(self, ids: Tensor, is_allowed: Tensor) -> "PreparedTransformer":
+        """The same model for one batch, with an output layer of C target tokens; it reads and scores places in `ids` instead of ids.
+
+        Args:
+            ids: (C,) int64.
+            is_allowed: (B, C) bool: the tokens that each sentence may use; the probabilities of the others are zero.
+        """
+        weight, bias = self.model.output.weight, self.model.output.bias
+        part = SomeOutputs(weight.detach()[ids], None if bias is None else bias.detach()[ids])
+        found = copy.copy(self)
+        found.output = self._prepare([part])
+        is_hidden = None if bool(is_allowed.all()) else ~is_allowed
+        found.restriction = OutputRestriction(ids, is_hidden)
+        return found
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """See `Transformer.encode`; each source has at least one token."""
@@ -396,26 +474,39 @@ class PreparedDecoderState:
             if self._kernels is None
             else ListedDecoding(self._kernels, layers, memory, source_mask)
         )
+        self._states = [CellState() for _ in layers]
+        restriction = prepared.restriction
+        self._is_hidden = None if restriction is None else restriction.is_hidden  # (R, C)
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
         """See `DecoderState.advance`."""
         prepared, model, reading = self._prepared, self._prepared.model, self._reading
+        restriction = prepared.restriction
+        if restriction is not None:
+            last_ids = restriction.ids[last_ids]
         with torch.autocast("cpu", enabled=False):
             embedded = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
             rotation, x = model.rotation(embedded, self._length), embedded[:, 0]
             reading.append(len(x))
             for number, layer in enumerate(prepared.decoder):
                 read_target = partial(reading.read_target, number)
-                x = layer.advance(x, read_target, partial(reading.read_source, number), rotation)
+                read_source = partial(reading.read_source, number)
+                x = layer.advance(x, read_target, read_source, rotation, self._states[number])
             self._length += 1
             logits = at_least_float32(prepared.output(prepared.decoder_norm(x)))
+            if self._is_hidden is not None:
+                logits.masked_fill_(self._is_hidden, lowest(logits.dtype))
             if self._kernels is not None:
                 return log_softmax_(self._kernels, logits)
             return logits.log_softmax(-1)
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """See `DecoderState.select`."""
+        for state in self._states:
+            state.select(rows)
+        if self._is_hidden is not None and not keeps_sources:
+            self._is_hidden = self._is_hidden[rows]
         self._reading.select(rows, keeps_sources=keeps_sources)
 
 
@@ -605,8 +696,9 @@ class BiasedDecoding:
         self._caches, self._sources = [], []
         for layer in layers:
             of_target = layer.self_attention
-            sizes = num_sentences, of_target.num_groups, of_target.width
-            self._caches.append(AppendOnlyCache(*sizes, dtype))
+            if of_target is not None:
+                sizes = num_sentences, of_target.num_groups, of_target.width
+                self._caches.append(AppendOnlyCache(*sizes, dtype))
             keys, values = (
                 one.unflatten(0, (num_sentences, -1))
                 for one in layer.cross_attention.keys_and_values(positions)
@@ -691,7 +783,9 @@ class HypothesisSlots:
         Returns:
             For each new sentence, the old one whose keys and values it reads; None if they stay as they are.
         """
-        sources = None if keeps_sources else self._regrouped(rows // self.num_hypotheses)
+        # Where each row is a sentence of its own, a row that moves within its real sentence takes its keys with it.
+        is_within = keeps_sources and self.num_hypotheses > 1
+        sources = None if is_within else self._regrouped(rows // self.num_hypotheses)
         if self._bias is not None:
             self._bias = self._bias[rows]
         elif self.num_hypotheses > 1:

@@ -245,7 +245,7 @@ def portable_config(config: Config) -> Config:
 
 
 def _portable_file(corpus: FileCorpus) -> FileCorpus:
-    fields = ("source_path", "target_path", "path")
+    fields = ("source_path", "target_path", "path", "alignment_path")
     return corpus.model_copy(update={name: _last_part(getattr(corpus, name)) for name in fields})
 
 

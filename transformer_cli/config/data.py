@@ -264,6 +264,8 @@ class FileCorpus(_Corpus):
     """Column of the target; absent: translation.TARGET_LANGUAGE or TARGET_LANGUAGE if a column has this name, else the second column."""
     has_header: Switch | None = None
     """TSV and CSV: whether the first row holds the names of the columns; absent: true if the fields are given by name."""
+    alignment_path: Text | None = None
+    """Word alignments of the pairs, for training.guided_alignment: line N holds the links of pair N in the Pharaoh format, such as 0-0 1-2, as tfm align, eflomal, fast_align and simalign write them. Words are what white space separates, counted from 0. An empty line: the pair has no links."""
 
     @model_validator(mode="after")
     def _one_way_to_name_files(self) -> Self:
@@ -275,6 +277,10 @@ class FileCorpus(_Corpus):
             raise ValueError("source_field, target_field and has_header are for path only")
         if self.encoding is not None and self.format == "parquet":
             raise ValueError("encoding is for text: a Parquet file is always UTF-8")
+        if self.alignment_path is not None and self.split in ("validation", "test"):
+            raise ValueError(
+                f"alignment_path has no effect with split: {self.split}, because alignments are for training"
+            )
         return self
 
 

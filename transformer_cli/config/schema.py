@@ -21,24 +21,32 @@ Norm = Literal["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"]
 NormPlacement = Literal["pre", "post", "residual_of_normed"]
 
 
-def _sizes(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> dict[str, int | float]:
-    layers = {"encoder_layers": num_layers, "decoder_layers": num_layers}
+def _sizes(d_model: int, num_heads: int, d_ff: int, *num_layers: int) -> dict[str, Any]:
+    layers = {"encoder_layers": num_layers[0], "decoder_layers": num_layers[-1]}
     return {"d_model": d_model, "num_heads": num_heads, "d_ff": d_ff, **layers}
 
 
+_STUDENT = {"decoder_layer": "ssru", "tie_embeddings": "all"}
+# The students of the translators in browsers: student.tiny.yml and student.base.yml in pipeline/train/configs/model of
+# github.com/mozilla/translations, which follow github.com/browsermt/students (student.tiny11 and student.base).
 PRESETS = {
     "tiny": _sizes(128, 4, 256, 4),
     "small": _sizes(256, 4, 1024, 3),
     "base": _sizes(512, 8, 2048, 6),
     "big": _sizes(1024, 16, 4096, 6) | {"dropout": 0.3},
+    "student-tiny": _sizes(256, 8, 1536, 6, 2) | _STUDENT,
+    "student-base": _sizes(512, 8, 2048, 6, 2) | _STUDENT,
 }
+
+
+_DEEP_LAYERS = 6
 
 
 class ModelConfig(Section):
     """The default sizes are those of the base model of Vaswani et al. 2017, table 3; pre-norm by default."""
 
-    preset: Literal["tiny", "small", "base", "big"] | None = None
-    """Defaults for d_model, num_heads, d_ff, encoder_layers and decoder_layers: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3)."""
+    preset: Literal["tiny", "small", "base", "big", "student-tiny", "student-base"] | None = None
+    """Defaults for d_model, num_heads, d_ff, encoder_layers and decoder_layers: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3); student-tiny and student-base, the small models of translators in browsers, also set decoder_layer: ssru and tie_embeddings: all, which needs tokenizer.shared (docs/students.md)."""
     d_model: Width = 512
     """Width of the input and output of every layer (d_model of the paper)."""
     num_heads: Width = 8
@@ -53,6 +61,8 @@ class ModelConfig(Section):
     """Number of layers of the encoder (N of the paper)."""
     decoder_layers: Depth = 6
     """Number of layers of the decoder (N of the paper)."""
+    decoder_layer: Literal["attention", "ssru"] = "attention"
+    """What a decoder layer reads the target so far with. attention: self-attention (the paper); ssru: the simpler simple recurrent unit, whose cost for a token does not grow with the length (Kim et al. 2019). Both are followed by cross-attention and the feed-forward network."""
     max_length: Width = 512
     """Length of the longest sequence, in tokens; longer training pairs are dropped, longer lines cut. Translations may be longer unless positions are learned."""
     dropout: Probability = 0.1
@@ -95,6 +105,12 @@ class ModelConfig(Section):
     """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
     output_bias: Switch = True
     """A bias in the output projection."""
+    alignment_head: Annotated[int, Field(strict=True, ge=0, lt=1024)] | Literal["mean"] | None = (
+        None
+    )
+    """What of a decoder layer's cross-attention learns given word alignments (training.guided_alignment), and aligns words afterwards: the number of a head, from 0, or mean: the mean over the heads. Absent: nothing learns them; words are aligned by the mean over the heads of the layer that aligns best by itself (Garg et al. 2019)."""
+    alignment_layer: Annotated[int, Field(strict=True, ge=0, lt=1024)] | None = None
+    """The number of that layer, from 0; absent: the last one."""
 
     @model_validator(mode="before")
     @classmethod
@@ -117,11 +133,40 @@ class ModelConfig(Section):
             raise ValueError(
                 f"norm: {self.norm} needs a d_model of 2 or more, because it divides by d_model - 1"
             )
+        self._check_alignment()
         if self.positions == "rotary" and self.head_width % 2:
             raise ValueError(f"rotary positions need an even head width, not {self.head_width}")
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
             raise ValueError(f"{self.positions} positions need an even d_model, not {self.d_model}")
         return self
+
+    def _check_alignment(self) -> None:
+        head, layer = self.alignment_head, self.alignment_layer
+        if isinstance(head, int) and head >= self.num_heads:
+            raise ValueError(
+                f"alignment_head ({head}) must be below num_heads ({self.num_heads}): heads are counted from 0"
+            )
+        if layer is not None and head is None:
+            raise ValueError("alignment_layer has no effect without alignment_head")
+        if layer is not None and layer >= self.decoder_layers:
+            raise ValueError(
+                f"alignment_layer ({layer}) must be below decoder_layers ({self.decoder_layers}): layers are counted from 0"
+            )
+
+    @property
+    def aligning_layer(self) -> int:
+        """The number of the decoder layer whose cross-attention aligns words.
+
+        Without guided alignment it is the penultimate layer of a deep decoder, and the last layer of one with fewer than six
+        layers: Garg et al. measured decoders of six layers; in shallower ones the last layer aligned best in our measurements
+        (docs/experiments.md).
+
+        Source: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2.
+        """
+        last = self.decoder_layers - 1
+        if self.alignment_head is not None:
+            return last if self.alignment_layer is None else self.alignment_layer
+        return last - 1 if self.decoder_layers >= _DEEP_LAYERS else last
 
     @property
     def head_width(self) -> int:
@@ -259,6 +304,8 @@ class TrainingConfig(Section):
     """The tokens that get it. vocabulary: all V tokens, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 tokens that are neither the true one nor padding (The Annotated Transformer)."""
     r_drop: Positive | None = None
     """Weight alpha of R-Drop (Liang et al. 2021): each batch runs twice with different dropout, the losses of both runs are added up, and alpha / 2 times the symmetric KL divergence of both predictions is added to them; an update takes twice the time and memory. Absent: no R-Drop."""
+    guided_alignment: Positive | None = None
+    """Weight of guided alignment: to the loss, this number times the cross-entropy between given word alignments (data.corpora.N.alignment_path) and the attention that model.alignment_head names is added (Chen et al. 2016; Garg et al. 2019, who use 0.05; Marian has 0.1). Absent: alignments are not learned."""
     clip_norm: Positive | None = 1.0
     """Gradient clipping: the largest norm of the gradient over all parameters; null: no clipping."""
     ema_decay: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
@@ -477,6 +524,15 @@ class DiversityConfig(Section):
     """lambda: what a token costs, in nats, for each hypothesis of an earlier group that has the token in the same place."""
 
 
+class ShortlistConfig(Section):
+    """Which target tokens a lexical shortlist lets a sentence use."""
+
+    frequent: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 100
+    """Number of most frequent target tokens, which every sentence may use."""
+    best: Annotated[int, Field(strict=True, ge=1, le=250)] = 100
+    """Number of most probable translations of each token of the source."""
+
+
 class DecodingConfig(Section):
     """How translations are found."""
 
@@ -508,6 +564,8 @@ class DecodingConfig(Section):
     """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
     diversity: DiversityConfig | None = None
     """Diverse beam search, for num_best translations that differ more; absent: plain beam search."""
+    shortlist: ShortlistConfig | None = None
+    """On a CPU, let the output layer choose only among the frequent tokens and the probable translations of each token of the source, which tfm shortlist has learned (Jean et al. 2015, section 3.3): faster, and now and then another translation. Sampling, a coverage penalty, and sentences with terms or a forced prefix use the whole vocabulary, and so do validations during training. Absent: always the whole vocabulary."""
     split_sentences: Switch = True
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
     keep_layout: Switch = True

@@ -99,6 +99,7 @@ class Config(Section):
                 hint="set tokenizer.shared: true",
             )
         self._check_regularisation()
+        self._check_alignment()
         self._check_sharding()
         self._check_cuda_graphs()
         if self.tokenizer.kind == "sentencepiece" and self.training.add_words is not None:
@@ -145,6 +146,42 @@ class Config(Section):
                 "training.noise makes words that a vocabulary of whole words does not have",
                 hint="set tokenizer.kind: bpe or unigram, or leave out training.noise",
             )
+
+    def _check_alignment(self) -> None:
+        training, data = self.training, self.data
+        corpora = data.corpora if isinstance(data, FilesData) else ()
+        given = [number for number, one in enumerate(corpora) if one.alignment_path is not None]
+        if training.guided_alignment is None:
+            if given:
+                raise Contradiction(
+                    f"data.corpora.{given[0]}.alignment_path has no effect without training.guided_alignment",
+                    hint="set training.guided_alignment: 0.1, or leave out alignment_path",
+                )
+            return
+        if self.model.alignment_head is None:
+            raise Contradiction(
+                "training.guided_alignment needs model.alignment_head, which names what learns the alignments",
+                hint="set model.alignment_head: 0",
+            )
+        if not given:
+            raise Contradiction(
+                "training.guided_alignment needs word alignments, and no corpus has alignment_path",
+                hint="give data.corpora.N.alignment_path, a file that tfm align or eflomal has written; it is for data.source: files",
+            )
+        for setting, is_set, why in (
+            ("training.r_drop", training.r_drop is not None, "runs each batch twice"),
+            ("training.bpe_dropout", training.bpe_dropout is not None, "cuts words anew in each epoch"),
+            ("training.unigram_alpha", training.unigram_alpha is not None, "cuts words anew in each epoch"),
+            ("training.noise", training.noise is not None, "changes the words of a pair"),
+            ("data.streaming", isinstance(data, FilesData) and data.streaming, "stores no pairs"),
+            ("runtime.compile", self.runtime.compile, "compiles layers that keep no attention weights"),
+            ("runtime.cuda_graphs", self.runtime.cuda_graphs, "records passes that keep no attention weights"),
+        ):  # fmt: skip
+            if is_set:
+                raise Contradiction(
+                    f"{setting} {why}, but training.guided_alignment needs the links between the stored subwords of each batch",
+                    hint=f"leave out {setting} or training.guided_alignment",
+                )
 
     def _check_sharding(self) -> None:
         if self.runtime.sharding == "none":

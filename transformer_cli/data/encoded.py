@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from transformer_cli.config import Config, SequencesData
+from transformer_cli.data.alignments import links_of_tokens
 from transformer_cli.data.order import Indices
 from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
@@ -59,6 +60,8 @@ class EncodedPairs(NamedTuple):
     target: IdLists
     corpora: NDArray[np.uint16]
     """The number of the corpus of each pair."""
+    links: IdLists | None = None
+    """The links between the tokens of each pair, as `links_of_tokens` lists them; None: no alignments are given."""
 
     @classmethod
     def of(cls, pairs: Sequence[TokenPair], corpora: Sequence[int]) -> Self:
@@ -69,7 +72,10 @@ class EncodedPairs(NamedTuple):
     def select(self, is_kept: NDArray[np.bool_]) -> Self:
         """Only the pairs where `is_kept`, one bool for each pair, is True."""
         return type(self)(
-            self.source.select(is_kept), self.target.select(is_kept), self.corpora[is_kept]
+            self.source.select(is_kept),
+            self.target.select(is_kept),
+            self.corpora[is_kept],
+            None if self.links is None else self.links.select(is_kept),
         )
 
     def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
@@ -100,6 +106,8 @@ class EncodedCorpus:
             table = reader.read_all()
         self._source_ids = _Lists(table.column("source_ids"), content)
         self._target_ids = _Lists(table.column("target_ids"), content)
+        has_links = "links" in table.column_names
+        self._links = _Lists(table.column("links"), content) if has_links else None
         sizes = np.zeros(num_corpora, np.int64)
         for chunk in table.column("corpus").chunks:
             sizes += np.bincount(numbers_of(chunk), minlength=num_corpora)
@@ -129,6 +137,11 @@ class EncodedCorpus:
             for side in (self._source_ids, self._target_ids)
         )
         return source, target
+
+    def links(self, indices: Indices) -> list[NDArray[np.integer[Any]]] | None:
+        """The links between the tokens of the pairs at these indices, as `links_of_tokens` lists them; None: there are none."""
+        links = self._links
+        return None if links is None else [links[index] for index in indices.tolist()]
 
 
 class _Lists:
@@ -174,18 +187,24 @@ def _places(buffers: Sequence[Any], content: Any, array: NDArray[Any]) -> NDArra
     return np.array(num_bytes, np.int64) // array.itemsize
 
 
-def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int) -> None:
+def write_encoded(
+    path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int, has_links: bool = False
+) -> None:
     """Write pairs to an Arrow file that `EncodedCorpus.open` reads.
 
     Args:
         chunks: pairs; the numbers of their corpora never decrease.
         vocab_size: size of the larger vocabulary; up to 65,536 an id takes 2 bytes, else 4.
+        has_links: whether the pairs have links between tokens.
     """
     import pyarrow as pa
 
     id_type = pa.uint16() if vocab_size <= 2**16 else pa.uint32()
     ids = pa.list_(id_type)
-    schema = pa.schema({"source_ids": ids, "target_ids": ids, "corpus": pa.uint16()})
+    fields = {"source_ids": ids, "target_ids": ids, "corpus": pa.uint16()}
+    if has_links:
+        fields["links"] = pa.list_(pa.uint32())
+    schema = pa.schema(fields)
     last_corpus = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         for chunk in chunks:
@@ -196,6 +215,9 @@ def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int
             last_corpus = int(chunk.corpora[-1])
             sides = (_list_array(side, id_type) for side in (chunk.source, chunk.target))
             columns = [*sides, number_column(chunk.corpora, pa.uint16())]
+            if has_links:
+                assert chunk.links is not None
+                columns.append(_list_array(chunk.links, pa.uint32()))
             writer.write_batch(pa.record_batch(columns, schema=schema))
 
 
@@ -211,11 +233,14 @@ def encode_pairs(
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     sequence_format: SequenceFormat,
+    *,
+    has_links: bool = False,
 ) -> EncodedPairs:
     """The ids of pairs: each side ends with [EOS] if the format has one, and the source begins with its tags.
 
     Args:
         rows: the pairs, as of `rows_of`.
+        has_links: whether the links between tokens are wanted too.
     """
     with_end = sequence_format.has_end
     source = source_tokenizer.encode_column(rows.column("source"), with_end=with_end)
@@ -231,7 +256,21 @@ def encode_pairs(
             [source_tokenizer.id_of(tag) if tag else unused for tag in corpus_tags], np.uint32
         )
         source = source.with_first(ids[corpora], np.array(corpus_tags, bool)[corpora])
-    return EncodedPairs(source, target, corpora)
+    links = None
+    if has_links:
+        tokenizers = source_tokenizer, target_tokenizer
+        links = IdLists.of(
+            [
+                links_of_tokens(
+                    pair.links,
+                    (pair.source, pair.target),
+                    tokenizers,
+                    len(sequence_format.tags_of(pair.corpus, pair.direction)),
+                )
+                for pair in pairs_of(rows)
+            ]
+        )
+    return EncodedPairs(source, target, corpora, links)
 
 
 def encode_short_pairs(
@@ -239,6 +278,8 @@ def encode_short_pairs(
     tokenizers: Tokenizers,
     sequence_format: SequenceFormat,
     max_length: int,
+    *,
+    has_links: bool = False,
 ) -> tuple[EncodedPairs, NDArray[np.bool_]]:
     """The pairs whose sides both have at most `max_length` ids, encoded; and a mask of `rows`: True if kept."""
     import pyarrow as pa
@@ -250,7 +291,7 @@ def encode_short_pairs(
     is_kept: NDArray[np.bool_] = np.maximum(*map(numbers_of, lengths)) <= max_characters
     if not is_kept.all():
         rows = rows.take(number_column(np.flatnonzero(is_kept), pa.int64()))
-    encoded = encode_pairs(rows, *tokenizers, sequence_format)
+    encoded = encode_pairs(rows, *tokenizers, sequence_format, has_links=has_links)
     is_short = encoded.longest() <= max_length
     is_kept[is_kept] = is_short
     return encoded.select(is_short), is_kept
@@ -420,6 +461,7 @@ def encoded_text(
         dict(tokenizer_files(tokenizers)),
         SequenceFormat.of(config.data),
         config.model.max_length,
+        has_links=config.training.guided_alignment is not None,
     )
     num_batches = -(-num_pairs // PAIRS_AT_ONCE)
     num_workers = min(number_of_workers(config, num_pairs), num_batches)
@@ -457,10 +499,13 @@ class PairEncoder:
     """Name -> content of the files of the tokenizers."""
     sequence_format: SequenceFormat
     max_length: int
+    has_links: bool = False
 
     def encode(self, rows: Rows, tokenizers: Tokenizers) -> EncodedBatch:
         """The ids of a batch."""
-        return encode_short_pairs(rows, tokenizers, self.sequence_format, self.max_length)
+        return encode_short_pairs(
+            rows, tokenizers, self.sequence_format, self.max_length, has_links=self.has_links
+        )
 
 
 class _Worker:

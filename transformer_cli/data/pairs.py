@@ -22,6 +22,8 @@ class SentencePair(NamedTuple):
     """Index into `data.corpora`."""
     direction: int = 0
     """Index into `data.directions`."""
+    links: str = ""
+    """The word alignment as `data/alignments.py` stores it; empty: there is none."""
 
 
 Rows = Any
@@ -32,10 +34,11 @@ def rows_of(pairs: Sequence[SentencePair]) -> Rows:
     """The pairs as rows. Their texts have no lone surrogates, which UTF-8 cannot express."""
     import pyarrow as pa
 
-    sources, targets, *numbers = zip(*pairs, strict=True) if pairs else [()] * 4
+    sources, targets, *numbers, links = zip(*pairs, strict=True) if pairs else [()] * 5
     columns = [
         *map(text_column, (sources, targets)),
         *(number_column(column, pa.uint16()) for column in numbers),
+        text_column(links),
     ]
     return pa.record_batch(columns, names=list(SentencePair._fields))
 
@@ -183,7 +186,8 @@ def read_rows(path: Path) -> Iterator[Rows]:
 
 def write_validation_pairs(path: Path, pairs: Iterable[SentencePair]) -> None:
     """Write one JSON list per line: source, target, number of the corpus, number of the direction."""
-    lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
+    # Without links, which are for training.
+    lines = (json.dumps(pair[:4], ensure_ascii=False) + "\n" for pair in pairs)
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 

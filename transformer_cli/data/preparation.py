@@ -189,7 +189,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
-    write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes))
+    has_links = config.training.guided_alignment is not None
+    write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes), has_links=has_links)
     text.unlink()
     check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}

@@ -107,8 +107,8 @@ def clean(
     for pair in pairs:
         report.num_read += 1
         for alter, finding in altering:
-            source, target, *numbers = pair
-            altered = SentencePair(*alter(source, target), *numbers)
+            source, target = alter(pair.source, pair.target)
+            altered = pair._replace(source=source, target=target)
             if altered != pair:
                 finding.count += 1
                 finding.example = finding.example or excerpt(pair)

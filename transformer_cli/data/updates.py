@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.config import Config, NoiseConfig, TrainingConfig
+from transformer_cli.data.alignments import linked_positions
 from transformer_cli.data.encoded import EncodedCorpus, TokenPair
 from transformer_cli.data.order import (
     EpochOrder,
@@ -46,6 +47,7 @@ class Batch:
     number: int = (
         0  # its index among the micro-batches of an update; halves of a batch have the same number
     )
+    alignment: Tensor | None = None  # (B, T, S) bool, True where given word alignments link both
 
     @property
     def num_cells(self) -> int:
@@ -75,7 +77,9 @@ class Batch:
     def without_targets(self) -> "Batch":
         """A batch that adds nothing to losses, gradients and counts."""
         nothing = torch.full_like(self.target_ids, self.pad_id)
-        return replace(self, target_ids=nothing, num_source_tokens=0, num_target_tokens=0)
+        return replace(
+            self, target_ids=nothing, num_source_tokens=0, num_target_tokens=0, alignment=None
+        )
 
     def _part(self, rows: slice) -> "Batch":
         part = self._map(lambda tensor: tensor[rows])
@@ -314,8 +318,10 @@ class _Collator:
     def _collate(self, epoch: int, indices: Indices) -> Batch:
         if isinstance(self.pairs, ResampledPairs):
             source, target = self.pairs.padded(epoch, indices, Tokenizer.pad_id)
+            links = None
         else:
             source, target = self.pairs.padded(indices, Tokenizer.pad_id)
+            links = self.pairs.links(indices)
         batch = collate_padded(
             source,
             target,
@@ -323,6 +329,9 @@ class _Collator:
             pad_id=Tokenizer.pad_id,
             sequence_format=self.sequence_format,
         )
+        if links is not None:
+            shape = *batch.target_ids.shape, batch.source_ids.size(1)
+            batch = replace(batch, alignment=torch.from_numpy(linked_positions(links, shape)))
         return batch.pin_memory() if self.pin_memory else batch
 
 

@@ -5,8 +5,6 @@ Pharaoh format, which fast_align, awesome-align and Marian write, too: `0-0 1-2`
 with the first of the target, and the second with the third.
 """
 
-import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,18 +13,13 @@ from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import LineDetails, Link, PartDetails, PreparedLine
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import with_plain_spaces
+from transformer_cli.text.words import Span as Span
+from transformer_cli.text.words import word_spans as word_spans
+from transformer_cli.text.words import words_at as words_at
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     import numpy as np
     from numpy.typing import NDArray
-
-Span = tuple[int, int]
-_WORD = re.compile(r"\S+")
-
-
-def word_spans(text: str) -> list[Span]:
-    """Where the words of a text stand; they are those of `text.split()`."""
-    return [match.span() for match in _WORD.finditer(text)]
 
 
 def places_of(texts: Iterable[str], line: str) -> list[int]:
@@ -37,20 +30,6 @@ def places_of(texts: Iterable[str], line: str) -> list[int]:
         places.append(line.index(text, end))
         end = places[-1] + len(text)
     return places
-
-
-def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
-    """For each token, the indices of the words that it overlaps; none for white space.
-
-    Args:
-        tokens: an empty span belongs to the character that follows it.
-        words: as of `word_spans`, in order.
-    """
-    starts, ends = [start for start, _ in words], [end for _, end in words]
-    return [
-        range(bisect_right(ends, start), bisect_left(starts, max(end, start + 1)))
-        for start, end in tokens
-    ]
 
 
 def linked_words(

@@ -77,7 +77,7 @@ class Explanation:
     """(T,): entry i is log P(target token i | the source, the target tokens before it), in nats."""
     attention: "NDArray[np.float32]"
     """(T, S): row i holds the weights with which the model read the source when it predicted target token i,
-    as a mean over the heads of one decoder layer. Each row sums to 1."""
+    as a mean over the heads of one decoder layer, or with the head of `model.alignment_head`. Each row sums to 1."""
     alignment: tuple[int, ...]
     """T numbers: entry i is the index of the source token with the largest weight in row i, so target token i is
     aligned to source token `alignment[i]`. [EOS] and tags of the source are chosen only if it has nothing else."""

@@ -157,6 +157,11 @@ def load_run(
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         if len(runs) > 1 and "decoding.engine" in overridden:
             _require_pytorch(config)
+        if len(runs) > 1 and config.decoding.shortlist is not None:
+            raise ConfigError(
+                "decoding.shortlist is for the translations of one model, not for an ensemble",
+                hint="leave out decoding.shortlist (--set decoding.shortlist=null)",
+            )
         if command == "explain":  # the search of a translation, observed, which needs PyTorch
             decoding = config.decoding.model_copy(update={"engine": "torch"})
             config = config.model_copy(update={"decoding": decoding})

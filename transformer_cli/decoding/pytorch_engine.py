@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -53,11 +54,14 @@ from transformer_cli.decoding.search.constrained import (
     term_states,
     without_bans_of_terms,
 )
+from transformer_cli.decoding.shortlist import Shortlist, load_shortlist, shortlist_path
 from transformer_cli.model import SmoothedLabels
+from transformer_cli.model.attention import aligning_weights
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.norms import at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine, prepare_machine, to_device
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import BytePieces, WordEdges, pad_ids
 
@@ -86,6 +90,8 @@ class PyTorchEngine:
     """The same model, prepared for translation; None: the modules translate. See `prepared`."""
     observer: BeamObserver | None = None
     """Is told about each step of a beam search, also with a beam of one; None: nobody is."""
+    shortlist: Shortlist | None = None
+    """The target tokens among which a prepared model chooses; None: the whole vocabulary."""
     unwanted: Callable[[], Collection[Request]] | None = None
     """See `interruptible`; None: all requests are searched to their end."""
 
@@ -221,6 +227,8 @@ class PyTorchEngine:
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
     ) -> Hypotheses:
         """The hypotheses of one batch; `goes_past_end` is explained at `TermStates`."""
+        if self._is_restricted(requests, options):
+            return self._restricted_search(requests, options)
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
@@ -269,6 +277,36 @@ class PyTorchEngine:
             return beam_search(*arguments, self.observer)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
+
+    def _is_restricted(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
+        """Whether the shortlist is used; if not, the search is the one without a shortlist."""
+        is_plain = options.sampling is None and not options.coverage_penalty
+        has_own = any(not request.ids or request.prefix or request.terms for request in requests)
+        is_possible = self.shortlist is not None and self.translating is not None
+        return is_possible and is_plain and self.observer is None and not has_own
+
+    def _restricted_search(
+        self, requests: Sequence[Request], options: DecodingConfig
+    ) -> Hypotheses:
+        """The search among the tokens of the shortlist: it sees their places in a sorted list instead of their ids."""
+        assert self.shortlist is not None
+        assert self.translating is not None
+        ids, is_allowed = self.shortlist.of_batch([request.ids for request in requests])
+        # The special tokens are in every shortlist. A tag is in none: no translation has one.
+        special = SpecialIds(*np.searchsorted(ids, self.special_ids[:4]).tolist())
+        pieces = self.byte_pieces
+        if pieces is not None:
+            pieces = BytePieces(pieces.next_states[:, ids], pieces.is_allowed[..., ids])
+        of_places = torch.from_numpy(ids)
+        engine = replace(
+            self,
+            shortlist=None,
+            special_ids=special,
+            byte_pieces=pieces,
+            translating=self.translating.restricted(of_places, torch.from_numpy(is_allowed)),
+        )
+        found = engine._search(requests, options)
+        return replace(found, ids=of_places[found.ids])
 
     def _started(
         self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
@@ -382,11 +420,6 @@ class PyTorchEngine:
         return to_device(torch.as_tensor(numbers), self.machine.device)
 
 
-# Garg et al. measured decoders of six layers; in shallower ones, the last layer aligned best in our measurements
-# (docs/experiments.md).
-_DEEP_LAYERS = 6
-
-
 class Attended(NamedTuple):
     """What one layer of the decoder makes of its input, and the weights of its cross-attention."""
 
@@ -419,16 +452,6 @@ def attended_layers(
         yield Attended(x, weights[0])
 
 
-def aligning_layer(num_layers: int) -> int:
-    """The index of the decoder layer whose cross-attention is closest to an alignment of words.
-
-    It is the penultimate layer of a deep decoder, and the last layer of one with fewer than six layers.
-
-    Source: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2.
-    """
-    return num_layers - 2 if num_layers >= _DEEP_LAYERS else num_layers - 1
-
-
 def started_search(
     model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
 ) -> DecoderState:
@@ -438,22 +461,22 @@ def started_search(
         with_attention: whether the search asks for the attention of the layer that aligns best.
     """
     memory = model.encode(source_ids, source_mask)  # (B, S, D)
-    layer = aligning_layer(len(model.decoder.layers)) if with_attention else None
+    layer = model.config.aligning_layer if with_attention else None
     return model.start_decoding(memory, source_mask, attended_layer=layer)
 
 
 def logits_and_attention(
     model: Transformer, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(B, T, V) logits, and (B, T, S) attention weights of the layer that aligns best, as a mean over heads."""
+    """(B, T, V) logits, and the (B, T, S) attention weights that align words."""
     memory = model.encode(source_ids, source_mask)  # (B, S, D)
     inputs = decoder_input_ids, memory, source_mask
-    chosen = aligning_layer(len(model.decoder.layers))
+    chosen = model.config.aligning_layer
     x = attention = memory  # the decoder has at least one layer, so both are replaced
     for number, layer in enumerate(attended_layers(model, *inputs)):
         x = layer.x
         if number == chosen:
-            attention = layer.weights.mean(1)
+            attention = aligning_weights(layer.weights, model.config)
     return model.output(model.decoder.norm(x)), attention
 
 
@@ -472,7 +495,20 @@ def load_pytorch_engine(
     if machine.device.type != "cpu":  # the twins for CPUs are only for training
         accelerate(trained.model, machine.device)
     engine = engine_of(trained.model, trained.target_tokenizer, config, machine)
-    return trained, engine.prepared() if alone else engine
+    if not alone:
+        return trained, engine
+    engine = engine.prepared()
+    if config.decoding.shortlist is not None:
+        if engine.translating is None:
+            raise ConfigError(
+                "decoding.shortlist is for translation on a CPU, in float32, bfloat16 or int8",
+                hint="leave out decoding.shortlist, or set runtime.device=cpu",
+            )
+        tokenizers = files.source_tokenizer, files.target_tokenizer
+        path = shortlist_path(files.folder)
+        found = load_shortlist(path, config.decoding.shortlist, tokenizers)
+        engine = replace(engine, shortlist=found)
+    return trained, engine
 
 
 def engine_of(

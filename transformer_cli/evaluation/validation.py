@@ -237,12 +237,15 @@ def _report(
 
 
 def conditions_of(translator: Translator) -> str:
-    """For signatures: whether translations keep all text (`decoding.keep_text`), and whether doubtful ones are searched again
-    (`decoding.repair`); nothing for the sequences of a task."""
+    """For signatures: whether translations keep all text (`decoding.keep_text`), whether doubtful ones are searched again
+    (`decoding.repair`), and the shortlist, if there is one; nothing for the sequences of a task."""
     if isinstance(translator.pipeline.data, SequencesData):
         return ""
     settings = {"keep_text": translator.pipeline.keeps_text, "repair": translator.repairs}
-    return "|".join(f"{name}:{'yes' if is_on else 'no'}" for name, is_on in settings.items())
+    conditions = [f"{name}:{'yes' if is_on else 'no'}" for name, is_on in settings.items()]
+    if (shortlist := getattr(translator.engine, "shortlist", None)) is not None:
+        conditions.append(f"shortlist:{shortlist.name}")
+    return "|".join(conditions)
 
 
 def _with_intervals(report: DirectionReport) -> DirectionReport:

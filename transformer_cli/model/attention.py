@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.embeddings import Rotation, rotate
 from transformer_cli.model.norms import RMSNorm, at_least_float32
+from transformer_cli.model.ssru import SSRU
 
 KeysValues = tuple[Tensor, Tensor]
 
@@ -139,6 +140,12 @@ class MultiHeadAttention(nn.Module):
         return heads if group_size == 1 else heads.repeat_interleave(group_size, dim=1)
 
 
+def aligning_weights(weights: Tensor, config: ModelConfig) -> Tensor:
+    """(B, H, T, S) weights of cross-attention to those that align words, (B, T, S): of the head that the config names, or their mean."""
+    head = config.alignment_head
+    return weights[:, head] if isinstance(head, int) else weights.mean(1)
+
+
 def _split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(B, C, H K) to (B, H, C, K)."""
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
@@ -163,13 +170,19 @@ _ROOM = 16  # target positions by which a full buffer grows
 
 
 class LayerCache:
-    """Keys and values of one decoder layer, of the source and of the target so far, for R rows."""
+    """What one decoder layer keeps for R rows: keys and values of the source, and those of the target so far or its cell state."""
 
     def __init__(self, source: KeysValues) -> None:
         # Contiguous, because attention reads them at each step.
         self.source = source[0].contiguous(), source[1].contiguous()  # both (R, G, S, K)
         self._keys = self._values = source[0][:, :, :0]  # buffers, filled up to _length
         self._length = 0
+        self._state: Tensor | None = None  # (R, D), the cell state of an SSRU
+
+    def stepped(self, ssru: SSRU, x: Tensor) -> Tensor:
+        """The output of an SSRU for the newest position, (R, 1, D) to the same; the cell state moves on."""
+        found, self._state = ssru.step(x, self._state)
+        return found
 
     def extend_target(self, newest: KeysValues) -> KeysValues:
         """Append the keys and values of the newest position, (R, G, 1, K); returns all so far, (R, G, T, K)."""
@@ -183,8 +196,9 @@ class LayerCache:
         return self._keys[:, :, : self._length], self._values[:, :, : self._length]
 
     def select_target(self, rows: Tensor) -> None:
-        """New row i is old row `rows[i]`, for the keys and values of the target."""
+        """New row i is old row `rows[i]`, for what is kept of the target."""
         self._keys, self._values = self._keys[rows], self._values[rows]
+        self._state = None if self._state is None else self._state[rows]
 
     def select_source(self, rows: Tensor) -> None:
         """New row i is old row `rows[i]`, for the keys and values of the source."""

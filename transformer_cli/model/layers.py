@@ -11,6 +11,7 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.model.attention import KeysValues, LayerCache, MultiHeadAttention
 from transformer_cli.model.embeddings import Rotation
 from transformer_cli.model.norms import build_norm
+from transformer_cli.model.ssru import SSRU
 
 # Word dropout and layer dropout: training leaves out whole tokens and whole layers; dropout of single numbers is `nn.Dropout`.
 
@@ -49,14 +50,14 @@ class WordDropout(nn.Module):
         return embedded * kept.masked_fill(stays, 1.0).unsqueeze(-1)
 
 
-def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float) -> Tensor:
+def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float, **named: Any) -> Tensor:
     """LayerDrop: the output of a layer; in training, with probability `share`, its input.
 
     One number decides for the whole batch. It comes from the CPU, on any device, so no step waits for a GPU.
 
     Args:
         layer: maps x, (B, T, D), to the same shape.
-        arguments: what else the layer takes.
+        arguments, named: what else the layer takes.
         share: the probability with which the layer is skipped.
 
     Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section 3.2.
@@ -65,7 +66,7 @@ def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float) -> Tenso
         skipped: Any = _Skipped
         inputs = (one for one in arguments if isinstance(one, Tensor))
         return skipped.apply(x, *layer.parameters(), *inputs)
-    return layer(x, *arguments)
+    return layer(x, *arguments, **named)
 
 
 class _Skipped(torch.autograd.Function):
@@ -165,12 +166,22 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention to the source, then the feed-forward network."""
+    """Masked self-attention or an SSRU, cross-attention to the source, then the feed-forward network."""
+
+    self_attention: MultiHeadAttention | None
+    """None if the layer has an SSRU."""
+    self_attention_norm: nn.Module | None
+    ssru: SSRU | None
+    """None if the layer has self-attention."""
+    ssru_norm: nn.Module | None
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config)
-        self.self_attention_norm = build_norm(config)
+        has_ssru = config.decoder_layer == "ssru"
+        self.self_attention = None if has_ssru else MultiHeadAttention(config)
+        self.self_attention_norm = None if has_ssru else build_norm(config)
+        self.ssru = SSRU(config) if has_ssru else None
+        self.ssru_norm = build_norm(config) if has_ssru else None
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_norm = build_norm(config)
         self.feed_forward = FeedForward(config)
@@ -194,29 +205,36 @@ class DecoderLayer(nn.Module):
         Args:
             x: (B, T, D).
             memory: (B, S, D), the output of the encoder; or the keys and values of it.
-            target_mask: of self-attention, (B, H, T, T); None: each position reads all that there are.
+            target_mask: of self-attention, (B, H, T, T); None: each position reads all that there are. An SSRU reads
+                earlier positions only, so it needs no mask.
             source_mask: of cross-attention, (B, H, T, S); None: the source has no padding.
             rotation: the T positions, if they are rotary.
-            cache: keys and values of earlier target positions; those of x are appended.
+            cache: keys and values of earlier target positions, or the cell state after them; x is appended.
             observe: gets the weights of cross-attention before dropout, (B, H, T, S).
         """
 
-        def attend_to_target(x: Tensor) -> Tensor:
+        def read_target(x: Tensor) -> Tensor:
+            if self.ssru is not None:
+                return self.ssru(x) if cache is None else cache.stepped(self.ssru, x)
+            attention = self.self_attention
+            assert attention is not None
             if cache is None:
-                return self.self_attention(x, x, target_mask, rotation)
-            newest = self.self_attention.keys_and_values(x, rotation)
-            return self.self_attention(x, cache.extend_target(newest), target_mask, rotation)
+                return attention(x, x, target_mask, rotation)
+            newest = attention.keys_and_values(x, rotation)
+            return attention(x, cache.extend_target(newest), target_mask, rotation)
 
         def attend_to_source(x: Tensor) -> Tensor:
             if observe is not None:
                 observe(self.cross_attention.weights(x, memory, source_mask))
             return self.cross_attention(x, memory, source_mask)
 
-        return self._apply_sublayers(x, attend_to_target, attend_to_source)
+        return self._apply_sublayers(x, read_target, attend_to_source)
 
     def _apply_sublayers(
-        self, x: Tensor, attend_to_target: Function, attend_to_source: Function
+        self, x: Tensor, read_target: Function, attend_to_source: Function
     ) -> Tensor:
-        x = self.residual(x, attend_to_target, self.self_attention_norm, self.dropout)
+        norm = self.ssru_norm or self.self_attention_norm
+        assert norm is not None
+        x = self.residual(x, read_target, norm, self.dropout)
         x = self.residual(x, attend_to_source, self.cross_attention_norm, self.dropout)
         return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)

@@ -101,6 +101,31 @@ def symmetric_divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) 
     return of_positions.masked_fill(~is_real, 0.0).sum()
 
 
+def alignment_loss(weights: Tensor, alignment: Tensor) -> Tensor:
+    """The cross-entropy between given word alignments and attention, summed over the target positions that have a link, in nats.
+
+    The given distribution of a target position is uniform over the source positions that it is linked to.
+
+    Args:
+        weights: (B, T, S), of which each row sums to 1.
+        alignment: (B, T, S) bool, True where a target position is linked to a source position.
+
+    Returns:
+        (), in float32 at least.
+
+    Source: Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine Translation", section 3; Garg et al.
+        2019, "Jointly Learning to Align and Translate with Transformer Models", equation 5.
+    """
+    wide = at_least_float32(weights)
+    links = alignment.to(wide.dtype)
+    shares = links / links.sum(-1, keepdim=True).clamp(min=1.0)
+    # A weight may round to zero, whose logarithm would make the loss infinite.
+    return -(shares * (wide + _SMALLEST_WEIGHT).log()).sum()
+
+
+_SMALLEST_WEIGHT = 1e-6
+
+
 def likelihood_loss(
     output: nn.Linear,
     decoded: Tensor,

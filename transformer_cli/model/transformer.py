@@ -1,6 +1,7 @@
 """The Transformer: an encoder reads the source, a decoder predicts the target token by token."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import torch
@@ -8,7 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.attention import LayerCache, causal_mask, padding_mask
+from transformer_cli.model.attention import (
+    LayerCache,
+    aligning_weights,
+    causal_mask,
+    padding_mask,
+)
 from transformer_cli.model.embeddings import (
     Embedding,
     Rotation,
@@ -19,6 +25,10 @@ from transformer_cli.model.embeddings import (
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, WordDropout, applied
 from transformer_cli.model.norms import at_least_float32, build_norm
 from transformer_cli.process.errors import ConfigError
+
+Observers = Mapping[int, Callable[[Tensor], None]]
+"""Number of a decoder layer, from 0 -> gets the weights of its cross-attention before dropout, (B, H, T, S)."""
+_NOBODY: Observers = {}
 
 
 class Encoder(nn.Module):
@@ -53,11 +63,13 @@ class Decoder(nn.Module):
         target_mask: Tensor | None,
         source_mask: Tensor | None,
         rotation: Rotation | None,
+        observers: Observers = _NOBODY,
     ) -> Tensor:
         """(B, T, D) to the same shape; arguments as in `DecoderLayer.forward`."""
-        for layer in self.layers:
-            masks = target_mask, source_mask
-            x = applied(layer, x, memory, *masks, rotation, share=self.layer_dropout)
+        masks = target_mask, source_mask
+        for number, layer in enumerate(self.layers):
+            observed = {"observe": observers[number]} if number in observers else {}
+            x = applied(layer, x, memory, *masks, rotation, share=self.layer_dropout, **observed)
         return self.norm(x)
 
 
@@ -108,11 +120,15 @@ class Transformer(nn.Module):
         return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
 
     def decoder_output(
-        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+        self,
+        source_ids: Tensor,
+        source_mask: Tensor | None,
+        decoder_input_ids: Tensor,
+        observers: Observers = _NOBODY,
     ) -> Tensor:
         """(B, T, D): what `output` reads in `forward`. A loss may compute only the logits that it needs."""
         memory = self.encode(source_ids, source_mask)
-        return self._target_states(decoder_input_ids, memory, source_mask)
+        return self._target_states(decoder_input_ids, memory, source_mask, observers)
 
     def parameters_by_gradient(self) -> list[nn.Parameter]:
         """All parameters, in the order in which a backward pass completes their gradients.
@@ -194,12 +210,16 @@ class Transformer(nn.Module):
         return rotation_at(start, x.size(1), self.config.head_width, x)
 
     def _target_states(
-        self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor | None
+        self,
+        decoder_input_ids: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None,
+        observers: Observers = _NOBODY,
     ) -> Tensor:
         """(B, T, D): the states of the target positions after the last layer; arguments as in `decode`."""
         x = self.embed_target(decoder_input_ids)
         masks = self.target_mask(x), self.source_mask(source_mask, x)
-        return self.decoder(x, memory, *masks, self.rotation(x))
+        return self.decoder(x, memory, *masks, self.rotation(x), observers)
 
     def _looked_up(
         self, ids: Tensor, embedding: nn.Embedding | None, word_dropout: WordDropout | None
@@ -218,7 +238,7 @@ class DecoderState:
     """Decoding one token at a time, for R partial targets, one per row. A search uses this as its `Scorer`.
 
     Keys and values are computed once: those of the source at the start, those of a target position when its
-    token is appended.
+    token is appended. An SSRU keeps its cell state instead of those of the target.
     """
 
     def __init__(
@@ -262,7 +282,7 @@ class DecoderState:
         return at_least_float32(logits).log_softmax(-1)
 
     def attention(self) -> Tensor:
-        """(R, S): the weights with which the newest position of each row reads the source, as a mean over the heads.
+        """(R, S): the weights with which the newest position of each row reads the source, as `aligning_weights` has them.
 
         They are those of the last call of `advance`, in the order of its rows.
         """
@@ -273,7 +293,7 @@ class DecoderState:
 
     def _note_attention(self, weights: Tensor) -> None:
         """(R, H, 1, S) of the attended layer."""
-        self._attention = weights[:, :, 0].mean(1)
+        self._attention = aligning_weights(weights, self._model.config)[:, 0]
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """New row i is old row `rows[i]`; `rows` is int64 and may be of any length.

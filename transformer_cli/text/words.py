@@ -12,6 +12,8 @@ of its own, unless the corpus has spaces between the words of such a script (`ar
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tokenizers import Regex, decoders, pre_tokenizers
@@ -171,3 +173,29 @@ def word_sequence(text: str) -> list[str]:
     if text.isascii():
         return _ASCII.findall(text)
     return [piece for piece, _ in _CUT.pre_tokenize_str(text)]
+
+
+# What white space separates, for alignments of words.
+
+
+Span = tuple[int, int]
+_WORD = re.compile(r"\S+")
+
+
+def word_spans(text: str) -> list[Span]:
+    """Where the words of a text stand; they are those of `text.split()`."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
+    """For each token, the indices of the words that it overlaps; none for white space.
+
+    Args:
+        tokens: an empty span belongs to the character that follows it.
+        words: as of `word_spans`, in order.
+    """
+    starts, ends = [start for start, _ in words], [end for _, end in words]
+    return [
+        range(bisect_right(ends, start), bisect_left(starts, max(end, start + 1)))
+        for start, end in tokens
+    ]

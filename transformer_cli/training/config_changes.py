@@ -37,7 +37,15 @@ _FIXED = ("data.stream_parts",)
 # With some schedules, past learning rates depend on these.
 _SETTINGS_OF_RATES = ("training.max_steps", "training.decay_steps")
 # The fields that say where a corpus lies.
-_PLACES = ("path", "source_path", "target_path", "dataset", "config", "data_files")
+_PLACES = (
+    "path",
+    "source_path",
+    "target_path",
+    "alignment_path",
+    "dataset",
+    "config",
+    "data_files",
+)
 
 
 def accept_changes(

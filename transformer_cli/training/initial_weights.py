@@ -38,8 +38,9 @@ from transformer_cli.training.optimizers import Optimizer
 
 logger = logging.getLogger(__name__)
 
-# Settings of the model that change neither the shapes of its weights nor what they compute.
-_FREE = ("preset", "dropout", "attention_dropout", "ff_dropout", "embedding_dropout", "layer_dropout", "init")  # fmt: skip
+# Settings of the model that change neither the shapes of its weights nor what they compute. A trained model may learn given
+# word alignments afterwards.
+_FREE = ("preset", "dropout", "attention_dropout", "ff_dropout", "embedding_dropout", "layer_dropout", "init", "alignment_head", "alignment_layer")  # fmt: skip
 _TABLES = {"source_embedding.weight": 0, "target_embedding.weight": 1, "output.weight": 1, "output.bias": 1}  # fmt: skip
 """The parameters with one row for each entry of a vocabulary: that of the source (0) or of the target (1)."""
 # The standard deviation of the noise in a new row, as a share of that of the old rows.

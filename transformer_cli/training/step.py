@@ -13,7 +13,8 @@ from transformer_cli.acceleration.recorded_passes import RecordedPasses, recorde
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, SmoothedLabels, Transformer
-from transformer_cli.model.loss import likelihood_loss, r_drop_loss
+from transformer_cli.model.attention import aligning_weights
+from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_loss
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
@@ -132,6 +133,8 @@ def build_objective(
         loss = accelerated_loss(r_drop_loss, device, is_compiled=is_compiled)
         return RDrop(labels, training.r_drop, loss)
     loss = accelerated_loss(likelihood_loss, device, is_compiled=is_compiled)
+    if training.guided_alignment is not None:
+        return GuidedAlignment(labels, training.guided_alignment, loss)
     return LabelSmoothedLikelihood(labels, loss)
 
 
@@ -151,6 +154,34 @@ class LabelSmoothedLikelihood:
             batch.source_ids, batch.padding_mask, batch.decoder_input_ids
         )
         return self.loss(model.output, decoder_output, batch.target_ids, self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedAlignment:
+    """Cross-entropy with smoothed labels, and `weight` times the `alignment_loss` of the attention that `model.alignment_head` names.
+
+    Source: Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine Translation", equation 8.
+    """
+
+    labels: SmoothedLabels
+    weight: float
+    loss: Callable[..., LossSums] = likelihood_loss
+
+    def __call__(self, model: Transformer, batch: Batch) -> LossSums:
+        """See `Objective`."""
+        noted: list[Tensor] = []
+        decoder_output = model.decoder_output(
+            batch.source_ids,
+            batch.padding_mask,
+            batch.decoder_input_ids,
+            {model.config.aligning_layer: noted.append},
+        )
+        sums = self.loss(model.output, decoder_output, batch.target_ids, self.labels)
+        if not noted or batch.alignment is None:  # LayerDrop skips the layer; a batch without links
+            return sums
+        weights = aligning_weights(noted[0], model.config)
+        of_alignment = alignment_loss(weights, batch.alignment)
+        return sums._replace(objective=sums.objective + self.weight * of_alignment)
 
 
 @dataclass(frozen=True, slots=True)

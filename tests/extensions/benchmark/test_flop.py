@@ -21,6 +21,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "default": {},
     "one head of keys and values": {"num_kv_heads": 1},
     "tied": {"tie_embeddings": "target-output"},
+    "SSRU": {"decoder_layer": "ssru"},
     "not tied": {"tie_embeddings": "none"},
     "all": {"activation": "geglu", "num_kv_heads": 2, "head_dim": 8, "positions": "rotary"},
 }

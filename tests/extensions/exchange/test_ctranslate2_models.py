@@ -91,6 +91,7 @@ def test_greedy_tokens_and_scores_are_those_of_pytorch(changes: dict[str, object
     [
         ("num_kv_heads", 1),
         ("qk_norm", True),
+        ("decoder_layer", "ssru"),
         ("norm_placement", "residual_of_normed"),
         ("norm", "std_layernorm"),
     ],

@@ -192,6 +192,7 @@ def test_rows_of_the_vocabulary_can_be_chosen_anew() -> None:
         ({"head_dim": 4}, "model.head_dim: 4"),
         ({"num_kv_heads": 1}, "model.num_kv_heads: 1"),
         ({"qk_norm": True}, "model.qk_norm: true"),
+        ({"decoder_layer": "ssru"}, "model.decoder_layer: ssru"),
         ({"positions": "rotary"}, "model.positions: rotary"),
         ({"final_norm": False}, "model.final_norm: false together with model.norm_placement: pre"),
         (POST | {"final_norm": True}, "model.final_norm: true together with model.norm_placement: post"),

@@ -16,6 +16,7 @@ from transformer_cli.config import (
     SequencesData,
     SplitName,
 )
+from transformer_cli.data.alignments import AlignmentFile, reversed_links
 from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
     ReadingReport,
@@ -35,6 +36,7 @@ from transformer_cli.data.sources.hub import fingerprint_hub, hub_files, read_hu
 from transformer_cli.data.sources.local_files import (
     WHOLE,
     CorpusPart,
+    alignment_path,
     find_files,
     fingerprint_files,
     is_streamed,
@@ -257,8 +259,14 @@ def corpus_pairs(
     numbers = direction_numbers(data, index)
     # A pair and its reverse belong to one split, so all corpora of two languages are hashed in one direction.
     is_turned = directions[numbers[0]].reverse in directions[: numbers[0]]
+    path = alignment_path(data, index)
+    alignments = None if path is None else AlignmentFile(path)
+    num_before = report.num_rows
     for source, target in _watched_for_numbers(rows, data, index):
-        pairs = in_directions((source, target), index, numbers)
+        links = ""
+        if alignments is not None:
+            links = alignments.links_of_row(report.num_rows - num_before, source, target)
+        pairs = in_directions((source, target), index, numbers, links)
         split = given or draw_split(
             SentencePair(target, source) if is_turned else pairs[0],
             validation_share=data.validation_share,
@@ -267,6 +275,8 @@ def corpus_pairs(
         report.count(split)
         for pair in pairs:
             yield split, pair
+    if alignments is not None:
+        alignments.require_end_after(report.num_rows - num_before)
 
 
 def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
@@ -275,13 +285,17 @@ def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
 
 
 def in_directions(
-    row: tuple[str, str], corpus: int, directions: Sequence[int]
+    row: tuple[str, str], corpus: int, directions: Sequence[int], links: str = ""
 ) -> list[SentencePair]:
-    """The pair of a row in its written direction, and then in the reverse one if that is given too."""
+    """The pair of a row in its written direction, and then in the reverse one if that is given too.
+
+    Args:
+        links: as in `SentencePair.links`, of the written direction.
+    """
     source, target = row
-    pairs = [SentencePair(source, target, corpus, directions[0])]
+    pairs = [SentencePair(source, target, corpus, directions[0], links)]
     for direction in directions[1:]:
-        pairs.append(SentencePair(target, source, corpus, direction))
+        pairs.append(SentencePair(target, source, corpus, direction, reversed_links(links)))
     return pairs
 
 

@@ -206,11 +206,22 @@ def is_streamed(data: FilesData | HubData, index: int) -> bool:
 
 def stored_files(data: FilesData, index: int) -> dict[str, Path]:
     """Name in the fingerprint -> path, for each file of `data.corpora[index]`."""
-    return {
-        name_under_root(path, data.root): path
-        for files in find_files(data, index)
-        for path in _files_on_disk(files)
-    }
+    paths = [path for files in find_files(data, index) for path in _files_on_disk(files)]
+    if (alignments := alignment_path(data, index)) is not None:
+        paths.append(alignments)
+    return {name_under_root(path, data.root): path for path in paths}
+
+
+def alignment_path(data: FilesData | HubData, index: int) -> Path | None:
+    """The file with the word alignments of `data.corpora[index]`; None: it has none.
+
+    Raises:
+        MissingInputError: there is no such file.
+    """
+    if not isinstance(data, FilesData):
+        return None
+    given = data.corpora[index].alignment_path
+    return None if given is None else expand_path(given, data.root)[0]
 
 
 def _files_on_disk(files: CorpusFiles) -> list[Path]:

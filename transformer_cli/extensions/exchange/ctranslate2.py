@@ -4,6 +4,7 @@ The check reads such a folder with `ctranslate2` and `tokenizers` or `sentencepi
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
-from transformer_cli.config import Config
+from transformer_cli.config import Config, ShortlistConfig
+from transformer_cli.decoding.shortlist import load_shortlist, shortlist_path
+from transformer_cli.extensions.exchange.ctranslate2_engine import VOCABULARY_MAP
 from transformer_cli.extensions.exchange.ctranslate2_models import (
     BuiltIn,
     TokenNames,
@@ -76,6 +79,9 @@ print("".join(result.hypotheses[0]).replace("\u2581", " ").strip())
 ```
 """
 SOURCE_SPM = "source.spm"
+
+logger = logging.getLogger(__name__)
+
 MAX_BATCH = 32
 
 
@@ -116,6 +122,17 @@ class CTranslate2Format:
                 tokenizers = {SHARED_FILE: source}
             for name, tokenizer in tokenizers.items():
                 files[name] = tokenizer_json_with_end(tokenizer).encode()
+        if (made := shortlist_path(trained.folder)).is_file():
+            settings = trained.config.decoding.shortlist or ShortlistConfig()
+            shortlist = load_shortlist(made, settings, (source, target))
+            if all(len(name.split()) == 1 for name in (*names.source, *names.target)):
+                files[VOCABULARY_MAP] = shortlist.vocabulary_map(names.source, names.target)
+            else:
+                logger.warning(
+                    "%s: not exported, because %s separates tokens by spaces, and some of these contain one",
+                    made,
+                    VOCABULARY_MAP,
+                )
         add_to_folder(path, files)
 
     def open(self, path: Path) -> OtherEngine:

@@ -38,12 +38,15 @@ from transformer_cli.text import SequenceFormat, Tokenizer
 if TYPE_CHECKING:  # this engine needs no PyTorch
     from torch import Tensor
 
+    from transformer_cli.decoding.shortlist import Shortlist
     from transformer_cli.model import Transformer
 
 logger = logging.getLogger(__name__)
 
 NUM_CHECKED = 20
 """Sentences whose translations must be those of PyTorch before a converted model is kept."""
+VOCABULARY_MAP = "vmap.txt"
+"""The file of CTranslate2 for a lexical shortlist."""
 _KNOWN = {
     "engine",
     "beam_size",
@@ -59,6 +62,7 @@ _KNOWN = {
     "keep_text",
     # Other searches, of `with_all_settings`.
     "repair",
+    "shortlist",
 }
 """The settings of decoding that this engine follows or that do not concern it; others must have their defaults."""
 
@@ -82,6 +86,8 @@ class CTranslate2Engine:
     """Whether the bytes of target tokens are whole characters."""
     pytorch: Callable[[], ExplainingEngine]
     """The PyTorch engine of the same model; it is loaded at the first call."""
+    shortlist: "Shortlist | None" = None
+    """The target tokens among which it chooses: those of a whole batch together; None: the whole vocabulary."""
 
     def describe(self) -> str:
         """Library, device and precision in a few words."""
@@ -166,6 +172,7 @@ class CTranslate2Engine:
             max_decoding_length=limit,
             # The default, 1, changes the probabilities of the first token.
             min_decoding_length=0,
+            use_vmap=self.shortlist is not None,
         )
         return [_ranked(result, options.length_penalty) for result in results]
 
@@ -298,7 +305,17 @@ def load_ctranslate2_engine(
         return made
 
     made = converted_files(files.checkpoint, "ctranslate2", LAYOUT, convert)
-    return _opened(made, tokenizer, config, compute_type(config.runtime), pytorch)
+    shortlist = None
+    if config.decoding.shortlist is not None:
+        from transformer_cli.decoding.shortlist import load_shortlist, shortlist_path
+
+        tokenizers = files.source_tokenizer, tokenizer
+        path = shortlist_path(files.folder)
+        shortlist = load_shortlist(path, config.decoding.shortlist, tokenizers)
+        ids = ([*map(str, range(one.vocab_size))] for one in tokenizers)
+        made = {**made, VOCABULARY_MAP: shortlist.vocabulary_map(*ids)}
+    engine = _opened(made, tokenizer, config, compute_type(config.runtime), pytorch)
+    return replace(engine, shortlist=shortlist)
 
 
 def build_ctranslate2_engine(

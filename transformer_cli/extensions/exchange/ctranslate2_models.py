@@ -55,6 +55,7 @@ def require_ctranslate2(setting: str) -> None:
 def unsupported_settings(config: ModelConfig) -> list[str]:
     """The settings of the model, with their values, for which CTranslate2 has no layer."""
     obstacles = {
+        f"model.decoder_layer: {config.decoder_layer}": config.decoder_layer != "attention",
         f"model.num_kv_heads: {config.num_kv_heads}": config.kv_heads != config.num_heads,
         f"model.qk_norm: {str(config.qk_norm).lower()}": config.qk_norm,
         f"model.norm_placement: {config.norm_placement}": config.norm_placement

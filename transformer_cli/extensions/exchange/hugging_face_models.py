@@ -75,7 +75,7 @@ def fitting_class(config: ModelConfig) -> ModelClass:
     if found:
         raise ConfigError(
             f"no model class of transformers has {' and '.join(found)}",
-            hint="formats for every model: --to onnx; for most models: --to ctranslate2",
+            hint="tfm info shows the formats that can hold this model",
         )
     model_class = _class_by_norms(config)
     assert model_class is not None
@@ -85,6 +85,7 @@ def fitting_class(config: ModelConfig) -> ModelClass:
 def hugging_face_obstacles(config: ModelConfig) -> Iterator[str]:
     """The settings of a model that keep it from every class of transformers, as `model.x: value`; none if one fits."""
     settings: dict[str, bool] = {
+        "decoder_layer": config.decoder_layer != "attention",
         "norm": config.norm != "layernorm",
         "norm_eps": abs(config.norm_eps - NORM_EPS) > 1e-3 * NORM_EPS,
         "activation": config.is_gated,

@@ -192,9 +192,10 @@ def _head(files: TrainedFiles) -> str:
         for one in config.data.directions
     ]
     model = config.model
+    with_ssru = " (SSRU in place of self-attention)" if model.decoder_layer == "ssru" else ""
     return (
         f"# {config.name}\n\nA Transformer that translates {', '.join(ways)}: {model.encoder_layers} encoder and "
-        f"{model.decoder_layers} decoder layers of width {model.d_model}, {model.num_heads} heads, "
+        f"{model.decoder_layers} decoder layers{with_ssru} of width {model.d_model}, {model.num_heads} heads, "
         f"{files.source_tokenizer.vocab_size:,} source and {files.target_tokenizer.vocab_size:,} target tokens "
         f"({config.tokenizer.kind}). Trained with tfm {__version__}; this is step {files.step:,}."
     )

@@ -63,7 +63,10 @@ class OnnxFormat:
     library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
-        return []
+        if config.model.decoder_layer == "attention":
+            return []
+        reason = "transformers.js caches the keys and values of self-attention"
+        return [Obstacle(f"model.decoder_layer: {config.model.decoder_layer}", reason)]
 
     def write(
         self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
@@ -416,6 +419,7 @@ def _advance(
 
     def attend_to_target(x: Tensor) -> Tensor:
         attention = layer.self_attention
+        assert attention is not None, "`OnnxFormat.obstacles` lets no other layer through"
         keys_values = extended(attention.keys_and_values(x, rotation), cache[:2])
         return attention(x, keys_values, masks[0], rotation)
 
@@ -424,6 +428,7 @@ def _advance(
         keys_values = extended(attention.keys_and_values(new_rows), cache[2:])
         return attention(x, keys_values, masks[1])
 
+    assert layer.self_attention_norm is not None
     x = layer.residual(x, attend_to_target, layer.self_attention_norm, layer.dropout)
     x = layer.residual(x, attend_to_source, layer.cross_attention_norm, layer.dropout)
     x = layer.residual(x, layer.feed_forward, layer.feed_forward_norm, layer.dropout)

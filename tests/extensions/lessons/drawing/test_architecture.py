@@ -37,10 +37,18 @@ def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(n
     assert {"self_attention", "cross_attention", "feed_forward", "output"} <= {*texts}
     assert f"{config.model.encoder_layers} × EncoderLayer" in texts  # noqa: RUF001
     assert f"{config.model.decoder_layers} × DecoderLayer" in texts  # noqa: RUF001
-    assert any(text.startswith("MultiHeadAttention, causal_mask") for text in texts)
+    has_mask = any(text.startswith("MultiHeadAttention, causal_mask") for text in texts)
+    assert has_mask == (config.model.decoder_layer == "attention")
     sizes = f"{config.model.d_model} → {config.model.d_ff} → {config.model.d_model}"
     assert texts.count(f"{sizes}, {config.model.activation}") == 2
     assert ("encoder.norm" in texts) == config.model.has_final_norm
+
+
+def test_an_ssru_is_drawn_in_place_of_the_self_attention_of_the_decoder() -> None:
+    texts = texts_of("model.decoder_layer=ssru")
+    assert {"ssru", "ssru_norm", "SSRU", "cross_attention"} <= {*texts}
+    assert texts.count("self_attention") == 1  # that of the encoder
+    assert not any("causal_mask" in text for text in texts)
 
 
 @pytest.mark.long

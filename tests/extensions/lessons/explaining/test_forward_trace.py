@@ -8,6 +8,7 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.benchmark.timed_updates import FORWARD
 from transformer_cli.extensions.lessons.explaining.forward_trace import (
     ForwardTrace,
+    attention_of,
     masks_of,
     positions_of,
     trace_forward,
@@ -23,6 +24,7 @@ VARIANTS: list[dict[str, object]] = [
     {"positions": "rotary", "num_kv_heads": 2, "qk_norm": True},
     {"positions": "learned", "norm_placement": "post", "tie_embeddings": "all"},
     {"positions": "none", "activation": "swiglu", "tie_embeddings": "target-output"},
+    {"decoder_layer": "ssru"},
 ]
 each_variant = pytest.mark.parametrize(
     "variant", VARIANTS, ids=lambda one: ",".join(one) or "plain"
@@ -113,7 +115,7 @@ def test_the_attention_is_what_the_model_computed(variant: dict[str, object]) ->
     trace = traced(model)
     _, weights = seen_by_hooks(model)
     assert set(trace.attention) == set(weights)
-    assert len(weights) == 2 + 2 * 3
+    assert len(weights) == 2 + (3 if "decoder_layer" in variant else 2 * 3)
     for name, computed in weights.items():
         assert torch.equal(trace.attention[name].weights, computed), name
 
@@ -130,7 +132,12 @@ def test_rows_of_attention_sum_to_one_and_masked_cells_are_exactly_zero(
         is_causal = name.startswith("decoder") and name.endswith("self_attention")
         assert visible.sum() == (10 if is_causal else visible.numel())
     masks = masks_of(trace)
-    assert masks.decoder.values.tolist() == torch.ones(4, 4).tril().tolist()
+    if variant.get("decoder_layer") == "ssru":
+        assert masks.decoder is None
+        assert attention_of(trace, model_of(variant)).decoder is None
+    else:
+        assert masks.decoder is not None
+        assert masks.decoder.values.tolist() == torch.ones(4, 4).tril().tolist()
     assert masks.encoder.values.shape == (5, 5)
     assert masks.cross.values.shape == (4, 5)
 

@@ -138,6 +138,13 @@ def _sublayers(layer: nn.Module, name: str, config: ModelConfig) -> list[SubLaye
             rotary = "rotary positions" if is_turned else None
             lines = _attention_lines(module, masks[child], rotary)
             found.append(SubLayer(child, lines, "attention"))
+        elif child == "ssru":
+            lines = (
+                type(module).__name__,
+                "f: forget gate, c: state",
+                "c = f c + (1 - f) W x; ReLU(c)",
+            )
+            found.append(SubLayer(child, lines, "recurrence"))
         elif child == "feed_forward":
             lines = _feed_forward_lines(module, config.activation)
             found.append(SubLayer(child, lines, "feed_forward"))

@@ -56,6 +56,7 @@ LIGHT = Theme(
     boxes={
         "attention": "#ffdfb5",
         "feed_forward": "#c5e4f7",
+        "recurrence": "#e2d8f3",
         "norm": "#f4f0b8",
         "embedding": "#f6d3e1",
         "output": "#cfe9d8",
@@ -74,6 +75,7 @@ DARK = Theme(
     boxes={
         "attention": "#70471a",
         "feed_forward": "#1d4f70",
+        "recurrence": "#473a6b",
         "norm": "#55511a",
         "embedding": "#66334a",
         "output": "#20553b",

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import load_stored_config
-from transformer_cli.decoding.pytorch_engine import aligning_layer
 from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.extensions.lessons.explaining.explanation import (
     ExplainedSentence,
@@ -211,6 +210,7 @@ def film_of_run(folder: RunFolder, moments: Sequence[Moment]) -> tuple[Figure, l
 
 def _kept_attention(folder: RunFolder) -> str:
     """Which attention learning.jsonl holds, in words."""
-    num_layers = load_stored_config(folder.config_file).model.decoder_layers
-    layer = aligning_layer(num_layers)
-    return f"cross-attention of decoder layer {layer} (the layers are 0 to {num_layers - 1}), mean over its heads"
+    model = load_stored_config(folder.config_file).model
+    last, head = model.decoder_layers - 1, model.alignment_head
+    which = f"its head {head}" if isinstance(head, int) else "mean over its heads"
+    return f"cross-attention of decoder layer {model.aligning_layer} (the layers are 0 to {last}), {which}"

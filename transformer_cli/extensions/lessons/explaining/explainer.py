@@ -435,7 +435,15 @@ class Explainer:
 def _facts_of_model(model: Transformer) -> dict[str, Any]:
     """The settings of a model that name the sizes of its tensors."""
     config = model.config
-    names = ("d_model", "num_heads", "encoder_layers", "decoder_layers", "d_ff", "positions")
+    names = (
+        "d_model",
+        "num_heads",
+        "encoder_layers",
+        "decoder_layers",
+        "decoder_layer",
+        "d_ff",
+        "positions",
+    )
     facts = {name: getattr(config, name) for name in names}
     sizes = {"head_width": config.head_width, "num_kv_heads": config.kv_heads}
     return facts | sizes | {"norm_placement": config.norm_placement}

@@ -139,8 +139,8 @@ class AttentionWeights:
 
     encoder: Numbers
     """(layers, H, S, S)"""
-    decoder: Numbers
-    """(layers, H, T, T)"""
+    decoder: Numbers | None
+    """(layers, H, T, T); None if the decoder has SSRUs instead of self-attention"""
     cross: Numbers
     """(layers, H, T, S)"""
     aligning_layer: int
@@ -153,8 +153,8 @@ class Masks:
 
     encoder: Numbers
     """(S, S)"""
-    decoder: Numbers
-    """(T, T)"""
+    decoder: Numbers | None
+    """(T, T); None if the decoder has SSRUs instead of self-attention"""
     cross: Numbers
     """(T, S)"""
 

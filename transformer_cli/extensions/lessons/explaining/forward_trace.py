@@ -13,7 +13,6 @@ from torch.overrides import TorchFunctionMode
 
 from transformer_cli.acceleration import plain_class
 from transformer_cli.acceleration.masks import Mask, visible_of
-from transformer_cli.decoding.pytorch_engine import aligning_layer
 from transformer_cli.extensions.lessons.explaining.explanation import (
     AttentionWeights,
     Masks,
@@ -51,6 +50,11 @@ class ForwardTrace:
     """In the order in which the modules began."""
     added_positions: dict[str, Tensor] = field(default_factory=dict)
     """(positions, D) for source_positions and target_positions: their output minus their input."""
+
+    @property
+    def has_decoder_attention(self) -> bool:
+        """Whether the decoder reads the target with self-attention; else it has SSRUs."""
+        return "decoder.layers.0.self_attention" in self.attention
 
     def weights_of(self, kind: str) -> Tensor:
         """(layers, H, Q, C): of all modules whose path matches encoder.self_attention, decoder.cross_attention and so on."""
@@ -204,17 +208,17 @@ _CROSS = "decoder.cross_attention"
 
 def attention_of(trace: ForwardTrace, model: Transformer) -> AttentionWeights:
     """The attention weights of all layers and heads."""
-    encoder, decoder, cross = (
-        Numbers(trace.weights_of(kind).numpy()) for kind in (_ENCODER, _DECODER, _CROSS)
-    )
-    return AttentionWeights(encoder, decoder, cross, aligning_layer(len(model.decoder.layers)))
+    encoder, cross = (Numbers(trace.weights_of(kind).numpy()) for kind in (_ENCODER, _CROSS))
+    has_decoder = trace.has_decoder_attention
+    decoder = Numbers(trace.weights_of(_DECODER).numpy()) if has_decoder else None
+    return AttentionWeights(encoder, decoder, cross, model.config.aligning_layer)
 
 
 def masks_of(trace: ForwardTrace) -> Masks:
     """Which position may read which."""
-    encoder, decoder, cross = (
-        Numbers(trace.mask_of(kind).float().numpy()) for kind in (_ENCODER, _DECODER, _CROSS)
-    )
+    encoder, cross = (Numbers(trace.mask_of(kind).float().numpy()) for kind in (_ENCODER, _CROSS))
+    has_decoder = trace.has_decoder_attention
+    decoder = Numbers(trace.mask_of(_DECODER).float().numpy()) if has_decoder else None
     return Masks(encoder, decoder, cross)
 
 

@@ -39,7 +39,7 @@ class WatchedSentence:
     source_pieces: tuple[str, ...]
     tokens: tuple[WatchedToken, ...]
     attention: NDArray[Any] | None
-    """(T, S): cross-attention of the layer that aligns words, as a mean over heads; None for a very long sentence."""
+    """(T, S): cross-attention of the layer that aligns words, as a mean over heads or of the head that has learned alignments; None for a very long sentence."""
 
     @property
     def confidence(self) -> float:

@@ -127,7 +127,8 @@ def _pieces(sentence: ExplainedSentence) -> Iterator[str]:
 def _positions(sentence: ExplainedSentence) -> Iterator[str]:
     positions = sentence.positions
     if positions.source is None:
-        yield "  the model gets no positions: it can tell the order from the causal mask alone"
+        what = "causal mask" if sentence.masks.decoder is not None else "state of the SSRUs"
+        yield f"  the model gets no positions: it can tell the order from the {what} alone"
         return
     of_source = positions.source.values
     shown = of_source[:, :: max(1, -(-of_source.shape[1] // _MAX_POSITION_COLUMNS))]
@@ -146,11 +147,17 @@ def _masks(sentence: ExplainedSentence) -> Iterator[str]:
     read, written = sentence.source.tokens, sentence.decoder_input
     yield f"  encoder: {_visibility(masks.encoder.values)}"
     yield f"  cross-attention: {_visibility(masks.cross.values)}"
+    if masks.decoder is None:
+        yield f"  decoder: {_SSRU}"
+        return
     yield f"  decoder: {_visibility(masks.decoder.values)}"
     del read
     for token, row in zip(written, masks.decoder.values.tolist(), strict=True):
         cells = " ".join("■" if cell else "·" for cell in row)
         yield f"    {padded(token.piece, _PIECE_WIDTH)} {cells}"
+
+
+_SSRU = "an SSRU in place of self-attention; its state carries the earlier positions, so there is no mask and no weight"
 
 
 def _visibility(mask: NDArray[np.float32]) -> str:
@@ -211,7 +218,12 @@ def _attention(sentence: ExplainedSentence, paint: Paint, width: int) -> Iterato
     yield "  a row reads the columns, whose names are written downwards; darker is more"
     kinds = (
         ("encoder", attention.encoder.values, source, source),
-        ("decoder, by the token that it reads", attention.decoder.values, read, read),
+        (
+            "decoder, by the token that it reads",
+            None if attention.decoder is None else attention.decoder.values,
+            read,
+            read,
+        ),
         (
             "cross-attention, by the token that it predicts",
             attention.cross.values,
@@ -220,6 +232,9 @@ def _attention(sentence: ExplainedSentence, paint: Paint, width: int) -> Iterato
         ),
     )
     for title, weights, rows, columns in kinds:
+        if weights is None:
+            yield f"  decoder: {_SSRU}"
+            continue
         yield f"  {title}"
         yield from _grids(weights.mean(1), (rows, columns), paint, width)
     best = attention.aligning_layer

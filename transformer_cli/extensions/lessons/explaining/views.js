@@ -215,6 +215,10 @@
     begin(element);
     const titles = { encoder: "encoder", decoder: "decoder", cross: "cross-attention" };
     for (const [kind, title] of Object.entries(titles)) {
+      if (!sentence.masks[kind]) {
+        element.append(make("div", {}, `${title}: an SSRU in place of self-attention; its state carries the earlier positions, so there is no mask`));
+        continue;
+      }
       const mask = unpack(sentence.masks[kind]);
       const [rows, columns] = mask.shape;
       const grid = make("div", { class: "tfm-mask", role: "img" });
@@ -282,7 +286,8 @@
 
   function attention(element, sentence) {
     begin(element);
-    const select = make("select", {}, ...KINDS.map(([kind, title]) => make("option", { value: kind }, title)));
+    const kinds = KINDS.filter(([kind]) => sentence.attention[kind]);
+    const select = make("select", {}, ...kinds.map(([kind, title]) => make("option", { value: kind }, title)));
     const maps = make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": "Heat maps by layer and head" });
     const zoomed = make("div", { "aria-live": "polite" });
     const note = make("p", { class: "tfm-note" }, "A row reads the columns: the stronger the colour, the more. Each row sums to 1. Choose a picture to enlarge it.");

@@ -1,0 +1,129 @@
+"""`tfm shortlist`: the table of probable translations with which `decoding.shortlist` restricts the output layer."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transformer_cli.commands.command_line import JsonOption, RunOption
+from transformer_cli.process.errors import MissingInputError, UsageError
+
+if TYPE_CHECKING:
+    from transformer_cli.data.encoded import EncodedCorpus
+    from transformer_cli.decoding.loading import LoadedRun
+    from transformer_cli.decoding.shortlist import Shortlist
+
+NUM_COMPARED = 200
+"""Validation sentences that are translated with and without the shortlist."""
+
+
+def shortlist_command(
+    run: RunOption = None,
+    pairs: Annotated[
+        int, typer.Option("--pairs", min=1, help="Read at most so many training pairs.")
+    ] = 500_000,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn which target tokens a sentence may need, for faster translation with decoding.shortlist. Say what it costs."""
+    from transformer_cli.commands.output import show
+    from transformer_cli.config.schema import ShortlistConfig
+    from transformer_cli.data.lexical_translations import learn_lexicon
+    from transformer_cli.decoding.loading import load_run
+    from transformer_cli.decoding.shortlist import (
+        MOST_BEST,
+        load_shortlist,
+        shortlist_content,
+        shortlist_path,
+    )
+    from transformer_cli.storage import replace_file
+
+    on_cpu = ["runtime.device=cpu", "decoding.engine=torch", "decoding.shortlist=null"]
+    loaded = load_run(run, on_cpu)
+    trained = loaded.trained
+    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    train = _training_pairs(loaded)
+    started_at = time.perf_counter()
+    sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
+    lexicon = learn_lexicon(train, sizes, num_best=MOST_BEST, max_pairs=pairs)
+    learning_seconds = time.perf_counter() - started_at
+    path = shortlist_path(trained.folder)
+    content = shortlist_content(*lexicon[:3], tokenizers)
+    replace_file(path, content)
+    settings = trained.config.decoding.shortlist or ShortlistConfig()
+    facts: dict[str, Any] = {
+        "shortlist": str(path),
+        "training_pairs": lexicon.num_pairs,
+        "learning_seconds": round(learning_seconds, 1),
+        "target_vocabulary": sizes[1],
+        **_compared(loaded, load_shortlist(path, settings, tokenizers)),
+    }
+    lines = [f"{name.replace('_', ' '):<32}{_shown(value)}" for name, value in facts.items()]
+    use = f"use it: tfm translate --run {path.parent} --set decoding.shortlist={{}}"
+    show(facts, [*lines, use], as_json=as_json)
+
+
+def _training_pairs(loaded: "LoadedRun") -> "EncodedCorpus":
+    """The training pairs of a run as token ids."""
+    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.data.encoded import EncodedCorpus
+    from transformer_cli.data.preparation import TRAIN, num_corpora
+
+    run = RunFolder.of_checkpoint(loaded.trained.folder)
+    if run is None:
+        raise UsageError(
+            f"{loaded.trained.folder}: a shortlist is learned from the training pairs of a run, and this checkpoint lies in none",
+            hint="make it in the run folder, and copy shortlist.npz beside the checkpoint as CHECKPOINT.shortlist.npz",
+        )
+    path = run.data_folder / TRAIN
+    if not path.is_file():
+        raise MissingInputError(
+            f"{path}: no such file; a shortlist is learned from the training pairs",
+            hint="tfm train of this run prepares its data again",
+        )
+    train = EncodedCorpus.open(path, num_corpora=num_corpora(loaded.config))
+    if not len(train):
+        raise UsageError(f"{path}: no training pair")
+    return train
+
+
+def _compared(loaded: "LoadedRun", shortlist: "Shortlist") -> dict[str, Any]:
+    """What the shortlist does to the validation sentences: candidates, references within it, and other translations."""
+    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.data.pairs import read_validation_pairs
+    from transformer_cli.data.preparation import VALIDATION
+    from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+
+    run = RunFolder.of_checkpoint(loaded.trained.folder)
+    path = Path() if run is None else run.data_folder / VALIDATION
+    pairs = read_validation_pairs(path) if path.is_file() else []
+    pairs = [pair for pair in pairs if pair.direction == 0][:NUM_COMPARED]
+    translator = loaded.translator
+    engine, pipeline = translator.engine, translator.pipeline
+    assert isinstance(engine, PyTorchEngine)
+    if not pairs:
+        return {"validation_sentences": 0}
+    num_candidates = num_tokens = num_covered = 0
+    for pair in pairs:
+        candidates = shortlist.of(pipeline.source_ids(pipeline.normalize_source(pair.source)))
+        needed = pipeline.target_ids(pipeline.normalize_target(pair.target))
+        num_candidates += len(candidates)
+        num_tokens += len(needed)
+        num_covered += len([one for one in needed if one in set(candidates.tolist())])
+    both = []
+    sources = [pair.source for pair in pairs]
+    for used in (None, shortlist):
+        changed = replace(translator, engine=replace(engine, shortlist=used))
+        both.append([one.text for one in changed.translate(sources)])
+    num_differing = sum(one != other for one, other in zip(*both, strict=True))
+    return {
+        "candidates_per_sentence": round(num_candidates / len(pairs), 1),
+        "reference_tokens_covered": round(num_covered / max(1, num_tokens), 4),
+        "validation_sentences": len(pairs),
+        "translated_otherwise": num_differing,
+    }
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
