@@ -270,11 +270,17 @@ def imagined_gpu() -> Iterator[None]:
         (embeddings, "sines_and_cosines", tables),
         (optimizers, "_heeds_found_inf", lambda *_: True),
         (sys.modules["torch.nn.utils.clip_grad"], "_has_foreach_support", lambda *_: True),
-        (sys.modules["torch.optim.adam"], "_device_dtype_check_for_fused", lambda *_: None),
+        (
+            sys.modules["torch.optim.optimizer"],
+            "_get_fused_kernels_supported_devices",
+            lambda: ["meta"],
+        ),
     ]
     for name, module in list(sys.modules.items()):
         if name.startswith("transformer_cli") and hasattr(module, "product_dtype"):
             patches.append((module, "product_dtype", autocast.product_dtype))
+        if name.startswith("transformer_cli") and hasattr(module, "without_autocast"):
+            patches.append((module, "without_autocast", lambda _: autocast.set_to(None)))
     with ExitStack() as stack:
         for patched in patches:
             stack.enter_context(patch.object(*patched))
@@ -499,7 +505,8 @@ def _batch(load: Load) -> Batch:
     ids = [torch.ones(size, dtype=torch.int64, device=GPU) for _ in range(3)]
     mask = torch.ones(size, dtype=torch.bool, device=GPU)
     cells = load.num_pairs * load.length
-    return Batch(ids[0], mask, ids[1], ids[2], cells - 1, cells - 1, pad_id=1)
+    counts = cells - 1, cells - 1
+    return Batch(ids[0], mask, ids[1], ids[2], *counts, pad_id=1, sources_have_tokens=True)
 
 
 # What the CPU starts.

@@ -44,7 +44,9 @@ def test_each_bias_is_built_once_and_the_decoder_needs_none(
     )  # not the function of its name
     build = module.fused_mask
     monkeypatch.setattr(
-        module, "fused_mask", lambda *given: built.append(build(*given)) or built[-1]
+        module,
+        "fused_mask",
+        lambda *given, **known: built.append(build(*given, **known)) or built[-1],
     )
     model, batch = fused_model(), sample()  # two layers on each side
     model(*batch[:3])

@@ -46,6 +46,7 @@ class Batch:
     number: int = (
         0  # its index among the micro-batches of an update; halves of a batch have the same number
     )
+    sources_have_tokens: bool = False  # whether each source is known to have a token
 
     @property
     def num_cells(self) -> int:
@@ -130,6 +131,7 @@ def collate_padded(
         num_source_tokens=int(source_mask.sum()),
         num_target_tokens=int(target_mask.sum()),
         pad_id=pad_id,
+        sources_have_tokens=bool(source_mask.any(1).all()),
     )
 
 

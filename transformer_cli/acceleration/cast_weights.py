@@ -1,0 +1,191 @@
+"""Twins for GPUs in bfloat16 and float16: the weights of a layer are cast at once, and projections of one input are one product.
+
+Under autocast, each weight would be cast by a kernel of its own in the forward pass, and its gradient by another one in the
+backward pass; a norm would widen its input to float32, and each projection would narrow it again. Here a layer has one kernel for
+all casts, and everything between its products is in their precision, as on a CPU. Weights, gradients and the optimizer stay float32.
+
+A layer that torch.compile compiles, or whose weights have the precision of products already, takes the plain form.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_cli.acceleration.masks import product_dtype, without_autocast
+from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer
+
+Cast = tuple[Tensor, Tensor | None]
+"""A weight and its bias, in the precision of products."""
+QUERY_KEY_VALUE, KEY_VALUE = "cast_of_all", "cast_of_keys_and_values"
+"""Attributes of an attention with a `Cast`: its projections joined in one matrix; those of keys and values joined."""
+
+
+class LinearOnGpu(nn.Linear):
+    """x W^T + b, with a weight that the layer has cast, if it has."""
+
+    cast: Cast | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) to (..., outputs)."""
+        return super().forward(x) if self.cast is None else F.linear(x, *self.cast)
+
+
+class LayerNormOnGpu(nn.LayerNorm):
+    """The kernel reads and writes the precision of x and computes in float32; autocast would widen x before."""
+
+    cast: Cast | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) to the same."""
+        if x.dtype == self.weight.dtype or torch.compiler.is_compiling():
+            return super().forward(x)
+        weight, bias = self.cast or (self.weight.to(x.dtype), self.bias.to(x.dtype))
+        with without_autocast(x):
+            return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+
+
+class EncoderLayerOnGpu(EncoderLayer):
+    """Casts its weights at once."""
+
+    def forward(self, *inputs: Any, **options: Any) -> Tensor:
+        """See `EncoderLayer.forward`."""
+        if not _casts_weights(self, inputs[0]):
+            return super().forward(*inputs, **options)
+        with _cast_weights(self, product_dtype(inputs[0])):
+            return super().forward(*inputs, **options)
+
+
+class DecoderLayerOnGpu(DecoderLayer):
+    """Casts its weights at once."""
+
+    def forward(self, *inputs: Any, **options: Any) -> Tensor:
+        """See `DecoderLayer.forward`."""
+        if not _casts_weights(self, inputs[0]):
+            return super().forward(*inputs, **options)
+        with _cast_weights(self, product_dtype(inputs[0])):
+            return super().forward(*inputs, **options)
+
+
+def _casts_weights(layer: nn.Module, x: Tensor) -> bool:
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return False
+    return next(layer.parameters()).dtype != product_dtype(x)
+
+
+@contextmanager
+def _cast_weights(layer: nn.Module, dtype: torch.dtype) -> Iterator[None]:
+    """In the block, the modules of a layer have cast weights; only one thread may train a layer."""
+    groups = list(_groups(layer))
+    apply: Any = _CastAtOnce.apply
+    lengths = tuple(len(group.parameters) for group in groups)
+    casts = apply(dtype, lengths, *(one for group in groups for one in group.parameters))
+    by_owner = dict[tuple[nn.Module, str], list[Tensor]]()
+    for group, tensor in zip(groups, casts, strict=True):
+        by_owner.setdefault((group.owner, group.attribute), []).append(tensor)
+    for (owner, attribute), tensors in by_owner.items():
+        owner.__dict__[attribute] = (tensors[0], tensors[1] if len(tensors) > 1 else None)
+    try:
+        yield
+    finally:
+        for owner, attribute in by_owner:
+            del owner.__dict__[attribute]
+
+
+class _Group(NamedTuple):
+    """Parameters that become one tensor, one below the other, and the attribute that holds it."""
+
+    owner: nn.Module
+    attribute: str
+    parameters: Sequence[Tensor]
+
+
+def _groups(layer: nn.Module) -> Iterator[_Group]:
+    """The weights and biases of a layer that are used in the precision of products; of each owner, the weight comes first."""
+    joined = set[nn.Module]()
+    for name, module in layer.named_modules():
+        if isinstance(module, MultiHeadAttention):
+            is_self_attention = name.endswith("self_attention")
+            together = [module.key, module.value]
+            if is_self_attention:
+                together.insert(0, module.query)
+            joined.update(together)
+            attribute = QUERY_KEY_VALUE if is_self_attention else KEY_VALUE
+            yield _Group(module, attribute, [one.weight for one in together])
+            if together[0].bias is not None:
+                yield _Group(module, attribute, [one.bias for one in together])
+        elif isinstance(module, LinearOnGpu | LayerNormOnGpu) and module not in joined:
+            yield _Group(module, "cast", [module.weight])
+            if module.bias is not None:
+                yield _Group(module, "cast", [module.bias])
+
+
+class _CastAtOnce(torch.autograd.Function):
+    """Joins and casts tensors; one kernel for all of them, and one for their gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, dtype: torch.dtype, lengths: tuple[int, ...], *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
+        found, parts, start = list[Tensor](), list[Tensor](), 0
+        for length in lengths:
+            group = tensors[start : start + length]
+            start += length
+            sizes = [len(one) for one in group]
+            found.append(group[0].new_empty((sum(sizes), *group[0].shape[1:]), dtype=dtype))
+            parts += found[-1].split(sizes)
+        torch._foreach_copy_(parts, list(tensors))
+        ctx.sizes, ctx.dtype = [len(one) for one in tensors], tensors[0].dtype
+        ctx.lengths = lengths
+        return tuple(found)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        parts, start = list[Tensor](), 0
+        for length, gradient in zip(ctx.lengths, gradients, strict=True):
+            parts += gradient.split(ctx.sizes[start : start + length])
+            start += length
+        wide = [torch.empty_like(one, dtype=ctx.dtype) for one in parts]
+        torch._foreach_copy_(wide, parts)
+        needs = ctx.needs_input_grad[2:]
+        return None, None, *(one if is_used else None for one, is_used in zip(wide, needs, strict=True))  # fmt: skip
+
+
+def project(x: Tensor, joined: Cast, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """Several projections of x, (..., D), by one product: (..., size) for each size."""
+    return F.linear(x, *joined).split(list(sizes), dim=-1)
+
+
+def cast_in_place(module: nn.Module, dtype: torch.dtype) -> None:
+    """Give a model for translation weights in the precision of products, those of one input joined; no gradient is possible afterwards.
+
+    Args:
+        module: its parameters are replaced, and stay as they are in other modules that share them.
+        dtype: the precision.
+    """
+    for attention in (one for one in module.modules() if isinstance(one, MultiHeadAttention)):
+        layers = attention.query, attention.key, attention.value
+        weight = torch.cat([one.weight for one in layers]).to(dtype)
+        bias = torch.cat([one.bias for one in layers]).to(dtype) if attention.query.bias is not None else None  # fmt: skip
+        num_queries = len(attention.query.weight)
+        setattr(attention, QUERY_KEY_VALUE, (weight, bias))
+        setattr(attention, KEY_VALUE, (weight[num_queries:], None if bias is None else bias[num_queries:]))  # fmt: skip
+        # Parts of the same memory.
+        sizes = [len(one.weight) for one in layers]
+        for number, layer in enumerate(layers):
+            layer.weight = _fixed(weight.split(sizes)[number])
+            layer.bias = None if bias is None else _fixed(bias.split(sizes)[number])
+    for one in module.modules():
+        if isinstance(one, nn.Linear):
+            one.weight = _fixed(one.weight.to(dtype))
+            one.bias = None if one.bias is None else _fixed(one.bias.to(dtype))
+        elif isinstance(one, LayerNormOnGpu):
+            one.cast = one.weight.to(dtype), one.bias.to(dtype)
+
+
+def _fixed(tensor: Tensor) -> nn.Parameter:
+    return nn.Parameter(tensor, requires_grad=False)
