@@ -36,8 +36,8 @@ class RuntimeConfig(Section):
     """CPU threads; absent: PyTorch's default."""
     workers: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     """Processes that encode the training pairs (text to ids) while the data are prepared; the result does not depend on it. absent: one for each 250,000 pairs, at most one for each CPU; one where the system is not Linux."""
-    compile: Switch = False
-    """Compile each layer, and on a GPU the loss, with torch.compile; worthwhile for long runs on a GPU."""
+    compile: Switch | Literal["auto"] = "auto"
+    """What torch.compile compiles. true: each layer, and on a GPU the loss. false: nothing. auto: on an NVIDIA GPU the loss, and the layers if the updates that are left are so many that this saves more time than it takes (docs/scaling.md); on other devices nothing."""
     cuda_graphs: Switch = False
     """Record the forward and backward pass of each shape of batch as a CUDA graph, and replay it: for small models on an NVIDIA GPU, which otherwise waits for the CPU to start each kernel. Batches are padded to few shapes, so dropout draws other masks than without this setting. Not for model.layer_dropout, runtime.sharding: full or training.batch_tokens: auto."""
     sharding: Literal["none", "full"] = "none"

@@ -354,7 +354,7 @@ def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
             "runtime.precision is float16, which CPUs compute several times slower than float32; "
             "set runtime.precision to auto"
         )
-    if runtime.compile:
+    if runtime.compile is True:
         found.append(
             "runtime.compile on a CPU: the first updates take minutes, because layers are compiled, and later ones "
             "are not faster; set runtime.compile to false"
@@ -383,7 +383,7 @@ class Announcer(Callback):
         self.seconds = 0.0
         self.has_told_time = False
         # The first updates on a GPU also compile, record and choose kernels, which takes longer than the updates.
-        self.is_warm = machine.device.type == "cpu" and not config.runtime.compile
+        self.is_warm = machine.device.type == "cpu" and config.runtime.compile is not True
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         if num_steps is None:

@@ -129,6 +129,7 @@ class Situation:
     """Memory that does not grow with the batch: libraries, weights, gradients and the optimizer's state."""
     padding_at: Mapping[int, float]
     """The share of padding for other values of training.batch_tokens."""
+    are_layers_compiled: bool = False
 
     @property
     def batch(self) -> tuple[str, int]:
@@ -227,6 +228,7 @@ def benchmark_training(
             num_batches=sum(1 for _ in trainee.session.experiment.updates.order.batches(0)),
             fixed_bytes=fixed,
             padding_at=_padding_of_smaller_batches(trainee, data),
+            are_layers_compiled=trainee.session.compilation.layers,
         )
         worth = training_suggestions(figures, situation)[: pacing.num_trials]
 
@@ -324,7 +326,8 @@ def training_suggestions(figures: TrainingFigures, situation: Situation) -> list
 
 
 def _compiling(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    if situation.machine.device != "cuda" or situation.config.runtime.compile:
+    is_compiled = situation.are_layers_compiled or situation.config.runtime.compile is True
+    if situation.machine.device != "cuda" or is_compiled:
         return None
     because = "the layers are not compiled"
     return Suggestion(because, "set runtime.compile=true", ("runtime.compile=true",), 1.2)
