@@ -43,7 +43,7 @@ class RuntimeConfig(Section):
     sharding: Literal["none", "full"] = "none"
     """How several processes (torchrun) hold the model. none: each holds all of it. full: each holds a part of all weights, gradients and moments (FSDP2), for a training that does not fit into the memory of one GPU; all weights are put together on each GPU for a validation, so they must fit there. training.batch_tokens must then be a number."""
     stuck_after_seconds: Positive | None = None
-    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose a longer time than the longest step, batch or save takes; absent: no watchdog."""
+    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose a longer time than the longest step, batch or save takes; absent: 1,800 with several GPUs, where a sum that hangs would wait for ever, else no watchdog."""
 
 
 # The whole config, and the rules between its sections.

@@ -146,7 +146,7 @@ class TrainingSession:
             # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
             processes.sums(0)
         model, average = _on_device(
-            new_model(config, data.tokenizers, initial), config, machine.device, processes
+            new_model(config, data.tokenizers, initial), config, machine, processes
         )
         optimizer = Optimizer(model, config.training, machine.precision)
         newest = checkpoints.newest_valid()
@@ -313,12 +313,13 @@ class TrainingSession:
 
 
 def _on_device(
-    model: Transformer, config: Config, device: torch.device, processes: Processes
+    model: Transformer, config: Config, machine: Machine, processes: Processes
 ) -> tuple[Transformer, MovingAverage | None]:
     """A model and its moving average, accelerated, on a device; if they are sharded, the device gets a part of each.
 
     Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
     """
+    device = machine.device
     accelerate(model, device)
     is_sharded = config.runtime.sharding == "full"
     if not is_sharded:
@@ -327,7 +328,7 @@ def _on_device(
     average = None if decay is None else MovingAverage(model, decay)
     if is_sharded:
         for one in (model, *([average.model] if average else [])):
-            shard(one, device, processes)
+            shard(one, device, processes, machine.precision)
     return model, average
 
 
