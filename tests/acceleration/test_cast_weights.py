@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import attend_fused, with_cast_layers
+from transformer_cli.acceleration.cast_weights import LinearOnGpu
 from transformer_cli.acceleration.masks import (
     fused_mask,
     is_known_to_have_tokens,
@@ -21,7 +22,7 @@ from transformer_cli.acceleration.masks import (
 )
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.encoded import TokenPair
-from transformer_cli.data.updates import collate
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import padding_mask, scaled_dot_product_attention
 from transformer_cli.training.step import build_objective
@@ -128,6 +129,38 @@ def test_a_model_for_translation_has_cast_norms_and_joined_weights_in_one_memory
     after = model.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     assert all(one.dtype == torch.float32 for one in model.parameters())
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_an_odd_number_of_outputs_gets_aligned_rows_and_the_same_numbers(has_bias: bool) -> None:
+    torch.manual_seed(1)
+    plain = nn.Linear(6, 9, bias=has_bias)
+    twin = LinearOnGpu(6, 9, bias=has_bias)
+    twin.load_state_dict(plain.state_dict())
+    x = torch.randn(3, 4, 6, dtype=torch.bfloat16)
+    found = []
+    for layer in (plain, twin):
+        given = x.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            made = layer(given)
+        made.float().sin().sum().backward()
+        found.append([made.detach(), given.grad, *(one.grad for one in layer.parameters())])
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
+    assert made.stride()[:2] == (4 * 16, 16)
+
+
+def test_the_loss_of_an_odd_vocabulary_is_the_plain_one() -> None:
+    torch.manual_seed(1)
+    plain, batch = small_model(torch.float32), sample()
+    one = Batch(*batch, num_source_tokens=12, num_target_tokens=12, pad_id=1)
+    objective = build_objective(TrainingConfig(max_steps=1, batch_sentences=2), 9, GPU)
+    losses = []
+    for model in (plain, accelerate(copy.deepcopy(plain), GPU)):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            losses.append(objective(model, one).objective)
+        losses[-1].backward()
+    torch.testing.assert_close(losses[1], losses[0], rtol=2e-2, atol=0)
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 30])

@@ -19,6 +19,10 @@ from transformer_cli.acceleration.masks import product_dtype, without_autocast
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 
+NARROW = (torch.bfloat16, torch.float16)
+ALIGNMENT = 8
+"""Products of matrices in these are fast if the rows of each matrix begin at multiples of so many numbers."""
+
 Cast = tuple[Tensor, Tensor | None]
 """A weight and its bias, in the precision of products."""
 QUERY_KEY_VALUE, KEY_VALUE = "cast_of_all", "cast_of_keys_and_values"
@@ -32,7 +36,14 @@ class LinearOnGpu(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) to (..., outputs)."""
-        return super().forward(x) if self.cast is None else F.linear(x, *self.cast)
+        if self.cast is not None:
+            return F.linear(x, *self.cast)[..., : self.out_features]
+        if self.out_features % ALIGNMENT and not torch.compiler.is_compiling():
+            dtype = product_dtype(x)
+            if dtype in NARROW:
+                apply: Any = _AlignedLinear.apply
+                return apply(x, self.weight, self.bias, dtype)
+        return super().forward(x)
 
 
 class LayerNormOnGpu(nn.LayerNorm):
@@ -42,7 +53,8 @@ class LayerNormOnGpu(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) to the same."""
-        if x.dtype == self.weight.dtype or torch.compiler.is_compiling():
+        is_wide = x.dtype == self.weight.dtype and x.dtype not in NARROW
+        if is_wide or torch.compiler.is_compiling():
             return super().forward(x)
         weight, bias = self.cast or (self.weight.to(x.dtype), self.bias.to(x.dtype))
         with without_autocast(x):
@@ -155,6 +167,44 @@ class _CastAtOnce(torch.autograd.Function):
         return None, None, *(one if is_used else None for one, is_used in zip(wide, needs, strict=True))  # fmt: skip
 
 
+class _AlignedLinear(torch.autograd.Function):
+    """x W^T + b for a number of outputs that is no multiple of 8, such as some vocabularies: W gets rows of zeros.
+
+    The parameters stay as they are; the results have aligned rows, and so has their gradient.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype
+    ) -> Tensor:
+        rows = x.to(dtype).flatten(0, -2)
+        matrix, added = aligned(weight, dtype), None if bias is None else aligned(bias, dtype)
+        ctx.save_for_backward(rows, matrix)
+        ctx.shape, ctx.x_dtype, ctx.dtype = x.shape, x.dtype, weight.dtype
+        return F.linear(rows, matrix, added)[:, : len(weight)].unflatten(0, x.shape[:-1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        rows, matrix = ctx.saved_tensors
+        size = gradient.size(-1)
+        of_outputs = gradient.new_empty(len(rows), len(matrix), dtype=rows.dtype)
+        of_outputs[:, :size] = gradient.flatten(0, -2)
+        of_outputs[:, size:] = 0.0
+        needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        of_x = (of_outputs @ matrix).view(ctx.shape).to(ctx.x_dtype) if needs_x else None
+        of_weight = (of_outputs.T @ rows)[:size].to(ctx.dtype) if needs_weight else None
+        return of_x, of_weight, of_outputs.sum(0)[:size].to(ctx.dtype) if needs_bias else None, None
+
+
+def aligned(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy in another precision, with rows of zeros below, so that their number is a multiple of 8."""
+    found = tensor.new_zeros(
+        (len(tensor) + -len(tensor) % ALIGNMENT, *tensor.shape[1:]), dtype=dtype
+    )
+    found[: len(tensor)] = tensor
+    return found
+
+
 def project(x: Tensor, joined: Cast, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     """Several projections of x, (..., D), by one product: (..., size) for each size."""
     return F.linear(x, *joined).split(list(sizes), dim=-1)
@@ -180,7 +230,12 @@ def cast_in_place(module: nn.Module, dtype: torch.dtype) -> None:
             layer.weight = _fixed(weight.split(sizes)[number])
             layer.bias = None if bias is None else _fixed(bias.split(sizes)[number])
     for one in module.modules():
-        if isinstance(one, nn.Linear):
+        if isinstance(one, LinearOnGpu) and one.out_features % ALIGNMENT:
+            one.cast = (
+                aligned(one.weight, dtype),
+                None if one.bias is None else aligned(one.bias, dtype),
+            )
+        elif isinstance(one, nn.Linear):
             one.weight = _fixed(one.weight.to(dtype))
             one.bias = None if one.bias is None else _fixed(one.bias.to(dtype))
         elif isinstance(one, LayerNormOnGpu):
