@@ -27,7 +27,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from transformer_cli.acceleration import accelerate, losses
+from transformer_cli.acceleration import accelerate, losses, masks
+from transformer_cli.acceleration.accelerate import FusedAttention, TransformerOnGpu
 from transformer_cli.acceleration.optimizers import BatchedMuon
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, Work
 from transformer_cli.config import DecodingConfig, ModelConfig, TrainingConfig
@@ -35,6 +36,7 @@ from transformer_cli.data.updates import Batch
 from transformer_cli.decoding.engine import Request, SpecialIds
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model import Transformer, embeddings
+from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.process.device import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.training import optimizers
@@ -486,12 +488,48 @@ class Stage(NamedTuple):
             return Costs.of(trace_of_step(load, is_prepared=self.is_prepared))
 
 
+class TransformerBefore(TransformerOnGpu):
+    """Its activations between products are in float32."""
+
+    _prepared = Transformer._prepared
+
+
+class AttentionBefore(FusedAttention):
+    """A product for each of queries, keys and values."""
+
+    forward = MultiHeadAttention.forward
+    keys_and_values = MultiHeadAttention.keys_and_values
+
+
+@contextmanager
+def with_twins_of_before() -> Iterator[None]:
+    """In the block, autocast casts each weight by itself, and widens each norm."""
+    twins = {Transformer: TransformerBefore, MultiHeadAttention: AttentionBefore}
+    with patch.object(sys.modules[accelerate.__module__], "TWINS_ON_GPU", twins):
+        yield
+
+
+@contextmanager
+def with_masks_of_before() -> Iterator[None]:
+    """In the block, each attention copies its bias to aligned rows and sets to zero what sources without tokens give."""
+    seam = sys.modules[accelerate.__module__]
+    with (
+        with_twins_of_before(),
+        patch.object(masks, "_ALIGNMENT", 1),
+        patch.object(seam, "is_known_to_have_tokens", lambda _: False),
+    ):
+        yield
+
+
 STAGES = (
-    Stage("at commit 52c02d2", is_loss_compiled=False, is_prepared=False),
-    Stage("weights of a search cast once", is_loss_compiled=False),
-    Stage("loss compiled"),
+    Stage("at commit 52c02d2", is_loss_compiled=False, is_prepared=False, without=with_masks_of_before),
+    Stage("weights of a search cast once", is_loss_compiled=False, without=with_masks_of_before),
+    Stage("loss compiled", without=with_masks_of_before),
+    Stage("masks aligned, without zeros", without=with_twins_of_before),
+    Stage("casts at once, joined projections, narrow activations"),
     Stage("layers compiled too", are_layers_compiled=True),
-)
+)  # fmt: skip
+"""The last but one is what `tfm` does; the layers are compiled in long runs."""
 
 
 def _model(load: Load) -> Transformer:
@@ -575,14 +613,14 @@ def table_of(load: Load, *, lists: bool) -> Iterator[str]:
         (f"{load.preset}, a step of a search, {SEARCHED} sentences, beam {BEAM}", Stage.costs_of_step),
     )  # fmt: skip
     for title, costs_of in parts:
-        yield f"{title:52}{header}"
+        yield f"{title:57}{header}"
         shown: tuple[int, int] | None = None
         for stage in STAGES:
             costs = costs_of(stage, load)
             if shown == costs[:2]:  # this mend is about the other part
                 continue
             shown = costs[:2]
-            row = f"  {stage.what:50}{costs.num_kernels:9,}{costs.num_bytes / 1e9:8.2f}"
+            row = f"  {stage.what:55}{costs.num_kernels:9,}{costs.num_bytes / 1e9:8.2f}"
             row += f"{costs.bytes_beside_products / 1e9:17.2f}{costs.flop / 1e12:8.3f}"
             yield row + "".join(f"{1e3 * costs.seconds_on(card):14.2f}" for card in CARDS)
             if lists:
