@@ -236,3 +236,14 @@ def test_with_several_processes_gradients_are_sent_while_the_backward_pass_runs(
     decoded(model, batch)
     layers = [name.split(".")[0] + name.split(".")[2] for name in order if ".layers." in name]
     assert list(dict.fromkeys(layers)) == ["decoder1", "decoder0", "encoder1", "encoder0"]
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_activations_stay_narrow_behind_every_norm(placement: str) -> None:
+    """Of a post-norm model, too, whose layers end with a norm; and without gradients."""
+    model, batch = accelerate(small_model(torch.float32, norm_placement=placement), GPU), sample()
+    for is_training in (True, False):
+        with torch.set_grad_enabled(is_training), torch.autocast("cpu", dtype=torch.bfloat16):
+            memory = model.encode(batch.source_ids, batch.source_mask)
+            decoded = model.decoder_output(*batch[:3])
+        assert (memory.dtype, decoded.dtype) == (torch.bfloat16, torch.bfloat16)

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 
@@ -386,6 +387,8 @@ def whole_copy(model: Transformer, device: torch.device) -> Transformer:
     with torch.device("meta"):  # nothing is drawn: all weights are copied
         copy = Transformer(model.config, source, output)
     copy.to_empty(device=device)
+    if device.type != "cpu":  # in a validation, the twins for a CPU are the plain modules
+        accelerate(copy, device)
     weights = copy.state_dict()
     for name, tensor in model.state_dict().items():
         weights[name].copy_(whole(tensor))
