@@ -91,48 +91,61 @@ def _casts_weights(layer: nn.Module, x: Tensor) -> bool:
 @contextmanager
 def _cast_weights(layer: nn.Module, dtype: torch.dtype) -> Iterator[None]:
     """In the block, the modules of a layer have cast weights; only one thread may train a layer."""
-    groups = list(_groups(layer))
+    plan: _Plan | None = layer.__dict__.get(_PLAN)
+    if plan is None:
+        plan = layer.__dict__[_PLAN] = _Plan.of(layer)
     apply: Any = _CastAtOnce.apply
-    lengths = tuple(len(group.parameters) for group in groups)
-    casts = apply(dtype, lengths, *(one for group in groups for one in group.parameters))
-    by_owner = dict[tuple[nn.Module, str], list[Tensor]]()
-    for group, tensor in zip(groups, casts, strict=True):
-        by_owner.setdefault((group.owner, group.attribute), []).append(tensor)
-    for (owner, attribute), tensors in by_owner.items():
-        owner.__dict__[attribute] = (tensors[0], tensors[1] if len(tensors) > 1 else None)
+    casts = apply(dtype, plan.lengths, *(getattr(one, name) for one, name in plan.parameters))
+    start = 0
+    for owner, attribute, has_bias in plan.targets:
+        owner.__dict__[attribute] = casts[start], casts[start + 1] if has_bias else None
+        start += 1 + has_bias
     try:
         yield
     finally:
-        for owner, attribute in by_owner:
+        for owner, attribute, _ in plan.targets:
             del owner.__dict__[attribute]
 
 
-class _Group(NamedTuple):
-    """Parameters that become one tensor, one below the other, and the attribute that holds it."""
-
-    owner: nn.Module
-    attribute: str
-    parameters: Sequence[Tensor]
+_PLAN = "_plan_of_weights"
+"""The attribute of a layer with its `_Plan`, which is made once: to look for the modules takes longer than to start the kernels."""
 
 
-def _groups(layer: nn.Module) -> Iterator[_Group]:
-    """The weights and biases of a layer that are used in the precision of products; of each owner, the weight comes first."""
-    joined = set[nn.Module]()
-    for name, module in layer.named_modules():
-        if isinstance(module, MultiHeadAttention):
-            is_self_attention = name.endswith("self_attention")
-            together = [module.key, module.value]
-            if is_self_attention:
-                together.insert(0, module.query)
-            joined.update(together)
-            attribute = QUERY_KEY_VALUE if is_self_attention else KEY_VALUE
-            yield _Group(module, attribute, [one.weight for one in together])
-            if together[0].bias is not None:
-                yield _Group(module, attribute, [one.bias for one in together])
-        elif isinstance(module, LinearOnGpu | LayerNormOnGpu) and module not in joined:
-            yield _Group(module, "cast", [module.weight])
-            if module.bias is not None:
-                yield _Group(module, "cast", [module.bias])
+class _Plan(NamedTuple):
+    """The weights and biases of a layer that are used in the precision of products, and where their copies go."""
+
+    parameters: list[tuple[nn.Module, str]]
+    lengths: tuple[int, ...]
+    """How many neighbours in `parameters` become one tensor, one below the other."""
+    targets: list[tuple[nn.Module, str, bool]]
+    """The module and the attribute that get a weight; whether the next tensor is its bias."""
+
+    @classmethod
+    def of(cls, layer: nn.Module) -> "_Plan":
+        """The plan of an encoder or decoder layer."""
+        plan, joined = cls([], (), []), set[nn.Module]()
+        for name, module in layer.named_modules():
+            if isinstance(module, MultiHeadAttention):
+                is_self_attention = name.endswith("self_attention")
+                together: list[nn.Module] = [module.key, module.value]
+                if is_self_attention:
+                    together.insert(0, module.query)
+                joined.update(together)
+                attribute = QUERY_KEY_VALUE if is_self_attention else KEY_VALUE
+                plan = plan._with(module, attribute, together)
+            elif isinstance(module, LinearOnGpu | LayerNormOnGpu) and module not in joined:
+                plan = plan._with(module, "cast", [module])
+        return plan
+
+    def _with(self, owner: nn.Module, attribute: str, together: list[nn.Module]) -> "_Plan":
+        has_bias = together[0].bias is not None
+        names = ("weight", "bias") if has_bias else ("weight",)
+        parameters = [(one, name) for name in names for one in together]
+        return _Plan(
+            self.parameters + parameters,
+            self.lengths + (len(together),) * len(names),
+            [*self.targets, (owner, attribute, has_bias)],
+        )
 
 
 class _CastAtOnce(torch.autograd.Function):
