@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -372,7 +372,7 @@ def trace_of_update(load: Load, *, is_loss_compiled: bool = True) -> list[Kernel
         training = TrainingConfig(max_steps=1, batch_tokens=4096)
         optimizer = Optimizer(model, training)
         objective = build_objective(training, load.vocab_size, GPU, is_compiled=is_loss_compiled)
-        worker = Worker.of(model, Machine(GPU, torch.bfloat16))
+        worker = Worker(Machine(GPU, torch.bfloat16))
         for _ in range(2):
             trace.kernels.clear()
             with trace:
@@ -396,12 +396,15 @@ def _places_marked(trace: Trace) -> Iterator[None]:
 
         return call
 
-    def unscale(optimizer: Optimizer) -> None:
+    clip = nn.utils.clip_grad_norm_
+
+    def clipped(*arguments: Any) -> Any:  # the first operation behind the backward pass
         trace.now_in(UPDATE)
+        return clip(*arguments)
 
     with (
         patch.object(losses, "compiled", compiled_loss),
-        patch.object(Optimizer, "unscale", unscale),
+        patch.object(nn.utils, "clip_grad_norm_", clipped),
     ):
         yield
 
@@ -555,9 +558,7 @@ def starts_of_recorded_passes(load: Load) -> int:
     with imagined_gpu():
         machine, training = Machine(GPU, torch.bfloat16), TrainingConfig(max_steps=1, batch_tokens=4096)  # fmt: skip
         objective = build_objective(training, load.vocab_size, GPU)
-        passes = RecordedPasses(
-            _model(load).train(), objective, machine, _recorded, scaled=lambda one: one
-        )
+        passes = RecordedPasses(_model(load).train(), objective, machine, _recorded)
         for _ in range(2):  # the first one is recorded
             with Trace() as replay:
                 passes.sum_gradients([_batch(load)], num_target_tokens=30)
