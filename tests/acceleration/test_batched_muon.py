@@ -8,7 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_cli.acceleration.optimizers import BatchedMuon, orthogonalised
+from transformer_cli.acceleration import optimizers
+from transformer_cli.acceleration.optimizers import (
+    BatchedMuon,
+    orthogonalised,
+    precision_of_muon,
+)
 
 SHAPES = [(6, 4), (6, 4), (4, 6), (5, 5), (6, 4), (700, 1500), (700, 1500), (1, 3)]
 
@@ -39,6 +44,37 @@ def build(parameters: list[Tensor]) -> BatchedMuon:
     optimizer = BatchedMuon(parameters, weight_decay=0.1)
     optimizer.param_groups[0]["lr"] = 0.05
     return optimizer
+
+
+@pytest.mark.parametrize(
+    ("is_emulated", "capability", "dtype"),
+    [(False, (8, 0), torch.bfloat16), (True, (7, 5), torch.float16), (True, (6, 1), torch.float32)],
+)
+def test_a_gpu_that_imitates_bfloat16_multiplies_in_another_precision(
+    is_emulated: bool,
+    capability: tuple[int, int],
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: not is_emulated)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert precision_of_muon.__wrapped__(torch.device("cuda", 0)) == dtype
+    assert precision_of_muon(torch.device("cpu")) == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_in_each_precision_the_singular_values_come_near_1_also_of_a_tiny_gradient(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1e-7 would be 0 in float16, if it were not normalised before."""
+    monkeypatch.setattr(optimizers, "precision_of_muon", lambda _: dtype)
+    torch.manual_seed(1)
+    given = 1e-7 * torch.randn(3, 8, 5)
+    made = orthogonalised(given, {"ns_coefficients": (3.4445, -4.775, 2.0315), "ns_steps": 5, "eps": 1e-12})  # fmt: skip
+    assert made.dtype == dtype
+    values = torch.linalg.svdvals(made.float())
+    assert values.min() > 0.5
+    assert values.max() < 1.5
 
 
 @pytest.mark.long
@@ -114,7 +150,7 @@ def test_more_matrices_of_a_shape_need_no_more_operations() -> None:
         optimizer.found_inf = torch.zeros((), device="meta")
         for _ in range(2):
             give_gradients(parameters, 0)
-            with operations_module().Operations() as operations:
+            with operations_module().Trace() as operations:
                 optimizer.step()
-        numbers.append(operations.number)
+        numbers.append(len(operations.kernels))
     assert numbers[0] == numbers[1] < 60

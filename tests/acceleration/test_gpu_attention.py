@@ -1,5 +1,7 @@
 """Masks are made once in a forward pass, and a fused kernel gets no bias where it needs none."""
 
+import copy
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +14,7 @@ from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.masks import Mask
 from transformer_cli.model import Transformer
 
-from ..model.samples import sample, small_model
+from ..model.samples import Sample, sample, small_model
 
 GPU = torch.device("meta")  # any device but a CPU; the parameters stay on the CPU
 
@@ -44,7 +46,9 @@ def test_each_bias_is_built_once_and_the_decoder_needs_none(
     )  # not the function of its name
     build = module.fused_mask
     monkeypatch.setattr(
-        module, "fused_mask", lambda *given: built.append(build(*given)) or built[-1]
+        module,
+        "fused_mask",
+        lambda *given, **known: built.append(build(*given, **known)) or built[-1],
     )
     model, batch = fused_model(), sample()  # two layers on each side
     model(*batch[:3])
@@ -91,3 +95,40 @@ def test_on_a_gpu_the_flash_kernel_accepts_a_batch_without_padding() -> None:
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
         logits = model(batch.source_ids.cuda(), None, batch.decoder_input_ids.cuda())
     assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_with_real_sizes_a_padded_batch_in_bfloat16_trains_and_is_searched_as_in_float32(
+    device: str,
+) -> None:
+    """Heads of 64 and sources of 30 tokens, for which a GPU takes its own kernels."""
+    torch.manual_seed(1)
+    sizes = {"d_model": 128, "num_heads": 2, "d_ff": 64, "max_length": 64, "dropout": 0.0}
+    plain = small_model(torch.float32, **sizes)
+    plain.load_state_dict({name: 0.2 * one for name, one in plain.state_dict().items()})
+    batch = sample((30, 21, 9), (17, 30, 12))
+    wanted = [*_trained(plain, batch, torch.float32)]
+    twin = accelerate(copy.deepcopy(plain), GPU if device == "cpu" else torch.device(device))
+    on_device = Sample(*(one.to(device) for one in batch))
+    found = [*_trained(twin.to(device), on_device, torch.bfloat16)]
+    for ours, theirs in zip(found, wanted, strict=True):
+        ours = ours.float().cpu()
+        assert (ours - theirs).norm() < 0.05 * theirs.norm()
+
+
+def _trained(model: Transformer, batch: Sample, precision: torch.dtype) -> Iterator[Tensor]:
+    """The output of the decoder, a gradient, and the scores after ten steps of a search."""
+    model.zero_grad()
+    ids, mask, inputs = batch[:3]
+    with torch.autocast(ids.device.type, dtype=precision, enabled=precision != torch.float32):
+        x = model.decoder_output(ids, mask, inputs)
+        x.square().sum().backward()
+        yield x.detach()
+        gradient = model.encoder.get_parameter("layers.0.feed_forward.up.weight").grad
+        assert gradient is not None
+        yield gradient
+        with torch.inference_mode():
+            state = model.start_decoding(model.encode(ids, mask), mask)
+            for step in range(10):
+                scores = state.advance(inputs[:, step])
+        yield scores

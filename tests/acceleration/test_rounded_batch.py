@@ -41,7 +41,14 @@ def test_sizes_are_rounded_up_by_less_than_a_quarter() -> None:
 def test_the_shape_of_a_batch(
     lengths: list[tuple[int, int]], max_length: int, shape: tuple[int, int]
 ) -> None:
-    assert RoundedShape.of(batch(*lengths), max_length) == shape
+    assert RoundedShape.of(batch(*lengths), max_length) == (*shape, True)
+
+
+def test_a_batch_with_an_empty_source_has_a_shape_of_its_own() -> None:
+    """Its recording sets to zero what such a source gives; the others leave that out."""
+    empty = collate([TokenPair([], [8, EOS]), TokenPair([7, EOS], [EOS])], sos_id=SOS, pad_id=PAD)
+    assert RoundedShape.of(empty, 16) == (2, 2, False)
+    assert not empty_batch(RoundedShape.of(empty, 16), PAD, CPU).sources_have_tokens
 
 
 def test_each_batch_replaces_all_of_the_one_before() -> None:

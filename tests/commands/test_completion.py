@@ -106,7 +106,7 @@ def test_values_are_offered_for_a_setting_that_has_few() -> None:
     ]
     assert names(completion.settings("training.optimizer=adamw")) == ["training.optimizer=adamw"]
     assert names(completion.settings("runtime.compile=")) == [
-        "runtime.compile=true", "runtime.compile=false"
+        "runtime.compile=true", "runtime.compile=false", "runtime.compile=auto"
     ]  # fmt: skip
     assert names(completion.settings("data.source=")) == [
         f"data.source={name}" for name in ("phrasebook", "sequences", "files", "hub")

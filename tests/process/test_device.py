@@ -30,6 +30,30 @@ def _threads_stay_as_they_are() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize(
+    ("given", "cuda", "graphs", "found"),
+    [
+        ({}, "13.0", False, "expandable_segments:True"),
+        ({"PYTORCH_ALLOC_CONF": "a:1"}, "13.0", False, "a:1"),
+        ({"PYTORCH_CUDA_ALLOC_CONF": "a:1"}, "13.0", False, None),
+        ({}, None, False, None),
+        ({}, "13.0", True, None),
+    ],
+)
+def test_segments_of_an_nvidia_gpu_grow_unless_the_user_has_decided(
+    given: dict[str, str],
+    cuda: str | None,
+    graphs: bool,
+    found: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime.os, "environ", {**os.environ, **given})
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(runtime.sys, "platform", "linux")
+    prepare_machine(RuntimeConfig(device="cpu", cuda_graphs=graphs))
+    assert runtime.os.environ.get("PYTORCH_ALLOC_CONF") == found
+
+
 parts = st.lists(
     st.integers(0, 2**31) | st.sampled_from(["step", "weights"]), min_size=1, max_size=3
 )

@@ -64,3 +64,22 @@ def test_out_of_memory_is_recognised_by_type_or_message(error: BaseException) ->
 @pytest.mark.parametrize("error", [ValueError("no"), RuntimeError("a shape that does not fit")])
 def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
     assert not is_out_of_memory(error)
+
+
+def test_a_recording_that_ended_for_lack_of_memory_is_recognised() -> None:
+    """PyTorch then raises another error at the end of the recording."""
+
+    def failed(first: Exception) -> BaseException:
+        try:
+            try:
+                raise first
+            finally:
+                raise RuntimeError(
+                    "CUDA error: operation failed due to a previous error during capture"
+                )
+        except RuntimeError as error:
+            return error
+
+    assert is_out_of_memory(failed(RuntimeError("CUDA out of memory")))
+    assert not is_out_of_memory(failed(RuntimeError("CUDA error: misaligned address")))
+    assert not is_out_of_memory(RuntimeError("operation failed due to a previous error"))

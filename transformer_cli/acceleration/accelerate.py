@@ -14,6 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from transformer_cli.acceleration.cast_weights import (
+    Cast,
+    DecoderLayerOnGpu,
+    EncoderLayerOnGpu,
+    LayerNormOnGpu,
+    LinearOnGpu,
+    cast_in_place,
+    project,
+)
 from transformer_cli.acceleration.cpu_training import (
     AttentionOnCpu,
     DropoutOnCpu,
@@ -30,12 +39,20 @@ from transformer_cli.acceleration.losses import (
     sum_loss_in_parts,
     symmetric_divergence_in_parts,
 )
-from transformer_cli.acceleration.masks import Mask, fused_mask, product_dtype, visible_of
+from transformer_cli.acceleration.masks import (
+    Mask,
+    fused_mask,
+    is_known_to_have_tokens,
+    product_dtype,
+    visible_of,
+    with_tokens_in_all,
+)
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.embeddings import Embedding, Rotation
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 from transformer_cli.model.loss import LossSums, likelihood_loss
 from transformer_cli.model.ssru import SSRU
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
 
 # Twins for GPUs and other accelerators: attention in one fused kernel.
@@ -53,13 +70,41 @@ def attend_fused(
         return attend(*inputs, dropout_p=probability, is_causal=mask is not None)
     if not isinstance(mask, Mask):
         mask = fused_mask(mask, queries.dtype)
-    assert mask.reads_any is not None, "this mask was made for another kernel"
+    assert mask.bias is not None, "this mask was made for another kernel"
     gathered = attend(*inputs, attn_mask=mask.bias, dropout_p=probability)
-    return gathered.where(mask.reads_any, 0.0)
+    return gathered if mask.reads_any is None else gathered.where(mask.reads_any, 0.0)
 
 
 class FusedAttention(MultiHeadAttention):
-    """Attention in one kernel."""
+    """Attention in one kernel, and projections of one input in one product where the layer has joined their weights."""
+
+    cast_of_all: Cast | None = None
+    cast_of_keys_and_values: Cast | None = None
+
+    def forward(
+        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
+    ) -> Tensor:
+        """See `MultiHeadAttention.forward`."""
+        if x is not context or self.cast_of_all is None:
+            return super().forward(x, context, mask, rotation)
+        queries, keys, values = project(x, self.cast_of_all, self._sizes)
+        keys_values = self._keys_and_values(keys, values, rotation)
+        keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
+        heads = self.attend(self._queries(queries, rotation), keys, values, mask)
+        return self.output(heads.transpose(1, 2).flatten(2))
+
+    def keys_and_values(
+        self, context: Tensor, rotation: Rotation | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See `MultiHeadAttention.keys_and_values`."""
+        if self.cast_of_keys_and_values is None:
+            return super().keys_and_values(context, rotation)
+        keys, values = project(context, self.cast_of_keys_and_values, self._sizes[1:])
+        return self._keys_and_values(keys, values, rotation)
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.query.out_features, self.key.out_features, self.value.out_features
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
         """See `attend_fused`."""
@@ -73,17 +118,43 @@ class FusedAttention(MultiHeadAttention):
 
 
 class TransformerOnGpu(Transformer):
-    """Makes the masks for `attend_fused`."""
+    """Makes the masks for `attend_fused`, and activations in the precision of matrix products."""
 
     def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Any:
         """See `Transformer.source_mask`."""
         visible = super().source_mask(source_mask, x)
-        return None if visible is None else fused_mask(visible, product_dtype(x))
+        if visible is None:
+            return None
+        reads_any = is_known_to_have_tokens(source_mask)
+        return fused_mask(visible, product_dtype(x), reads_any=reads_any)
 
     def target_mask(self, x: Tensor) -> Any:
         """A flag instead of a bias, so that PyTorch can choose its fastest kernel."""
         visible = super().target_mask(x)
         return None if visible is None else Mask(visible, is_causal=True)
+
+    def start_decoding(
+        self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
+    ) -> DecoderState:
+        """See `Transformer.start_decoding`."""
+        return _DecoderStateOnGpu(self, memory, source_mask, attended_layer=attended_layer)
+
+    def _prepared(self, x: Tensor, norm: nn.Module) -> Tensor:
+        x = norm(x)
+        # Half the memory to read, and nothing to convert.
+        return self.embedding_dropout(x.to(product_dtype(x)))
+
+
+class _DecoderStateOnGpu(DecoderState):
+    """Knows of chosen rows, too, whether each source has a token."""
+
+    def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
+        """See `DecoderState.select`."""
+        have_tokens = is_known_to_have_tokens(self._is_source)
+        super().select(rows, keeps_sources=keeps_sources)
+        if have_tokens and not keeps_sources and self._is_source is not None:
+            self._is_source = with_tokens_in_all(self._is_source)
+            self._source_mask = self._model.source_mask(self._is_source, self._like)
 
 
 # Which twin replaces which module and which loss.
@@ -100,7 +171,14 @@ TWINS_ON_CPU: Twins = {
     nn.Dropout: DropoutOnCpu,
 }
 """What trains faster on a CPU. (`PyTorchEngine.prepared` makes a model that translates faster.)"""
-TWINS_ON_GPU: Twins = {Transformer: TransformerOnGpu, MultiHeadAttention: FusedAttention}
+TWINS_ON_GPU: Twins = {
+    Transformer: TransformerOnGpu,
+    EncoderLayer: EncoderLayerOnGpu,
+    DecoderLayer: DecoderLayerOnGpu,
+    MultiHeadAttention: FusedAttention,
+    nn.Linear: LinearOnGpu,
+    nn.LayerNorm: LayerNormOnGpu,
+}
 _PLAIN = {twin: plain for twins in (TWINS_ON_CPU, TWINS_ON_GPU) for plain, twin in twins.items()}
 
 
@@ -114,8 +192,8 @@ def accelerate(model: Transformer, device: torch.device) -> Transformer:
     twins = _twins_on(device)
     for module in model.modules():
         plain = plain_class(module)
-        # Each module with a twin has one on CPUs; without one on GPUs it becomes plain again, if it was a twin.
-        if plain in TWINS_ON_CPU:
+        # A module without a twin on this device becomes plain again, if it was a twin.
+        if plain in TWINS_ON_CPU or plain in TWINS_ON_GPU:
             module.__class__ = twins.get(plain, plain)
     return model
 
@@ -136,9 +214,9 @@ def plain_class(module: nn.Module) -> type[nn.Module]:
 
 
 def with_cast_layers(model: Transformer, precision: torch.dtype) -> Transformer:
-    """A copy for translation under autocast: its linear layers hold their weights in the precision of the products.
+    """A copy for translation under autocast: its linear layers and norms hold their weights in the precision of the products.
 
-    Its results are those of the model. Autocast would cast all of these weights again in every step of a search, because it
+    Its results are those of the model, but for rounding. Autocast would cast all of these weights again in every step of a search, because it
     keeps no cast in inference mode. All other parameters are those of the model.
     """
     copied = copy.deepcopy(model, {id(one): one for one in model.parameters()})
@@ -149,10 +227,7 @@ def with_cast_layers(model: Transformer, precision: torch.dtype) -> Transformer:
                 embedding = Embedding(*table.shape)
             embedding.weight = table
             setattr(copied, name, embedding)
-    for module in copied.modules():
-        if isinstance(module, nn.Linear):
-            for name, parameter in list(module.named_parameters(recurse=False)):
-                setattr(module, name, nn.Parameter(parameter.to(precision), requires_grad=False))
+    cast_in_place(copied, precision)
     return copied
 
 

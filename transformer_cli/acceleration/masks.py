@@ -1,6 +1,7 @@
 """What the twins of attention read, on CPUs and GPUs: masks with the bias that a kernel needs, and the precision of matrix products."""
 
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,17 +17,30 @@ class Mask(NamedTuple):
     bias: Tensor | None = None
     """Of the same shape: 0 where `visible` is True, else a large negative number. None if no kernel needs it."""
     reads_any: Tensor | None = None
-    """(..., 1) bool: whether a position may read anything. None if all may, or if no kernel needs it."""
+    """(..., 1) bool: whether a position may read anything. None if all may."""
     is_causal: bool = False
     """Whether each position reads itself and all earlier ones, and nothing else."""
 
 
-def fused_mask(visible: Tensor, dtype: torch.dtype) -> Mask:
-    """The mask with the bias that a fused kernel needs, for queries of this dtype."""
+_ALIGNMENT = 8
+"""A fused kernel of a GPU reads rows of a bias that begin at multiples of so many numbers; PyTorch would copy others in each layer."""
+
+
+def fused_mask(visible: Tensor, dtype: torch.dtype, *, reads_any: bool = False) -> Mask:
+    """The mask with the bias that a fused kernel needs, for queries of this dtype.
+
+    Args:
+        visible: bool, broadcast to (B, H, Q, C).
+        dtype: of the bias.
+        reads_any: whether the caller knows that each position may read something.
+    """
     # A large negative bias instead of the bool mask: PyTorch turns False into -inf, and the softmax of a row
     # of -inf alone is NaN.
-    bias = torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest(dtype))
-    return Mask(visible, bias, visible.any(-1, keepdim=True))
+    size = visible.size(-1)
+    aligned = *visible.shape[:-1], size + -size % _ALIGNMENT
+    bias = torch.zeros(aligned, dtype=dtype, device=visible.device)[..., :size]
+    bias.masked_fill_(~visible, lowest(dtype))
+    return Mask(visible, bias, None if reads_any else visible.any(-1, keepdim=True))
 
 
 def added_mask(visible: Tensor) -> Mask:
@@ -39,6 +53,28 @@ def added_mask(visible: Tensor) -> Mask:
 def visible_of(mask: Tensor | Mask | None) -> Tensor | None:
     """The bool mask of the plain model."""
     return mask.visible if isinstance(mask, Mask) else mask
+
+
+_SOURCES_HAVE_TOKENS = "sources_have_tokens"
+
+
+def with_tokens_in_all(source_mask: Tensor) -> Tensor:
+    """The same mask of sources, (B, S) bool, with the note that each of them has a token; the CPU knows it from the batch.
+
+    The note spares a GPU the zeros of sources without tokens. What is computed from the mask does not have it.
+    """
+    setattr(source_mask, _SOURCES_HAVE_TOKENS, True)
+    return source_mask
+
+
+def is_known_to_have_tokens(source_mask: Tensor | None) -> bool:
+    """Whether `with_tokens_in_all` has noted it."""
+    return getattr(source_mask, _SOURCES_HAVE_TOKENS, False)
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager[Any]:
+    """In the block, operations keep the precision of their inputs."""
+    return nullcontext() if x.is_meta else torch.autocast(x.device.type, enabled=False)
 
 
 def product_dtype(x: Tensor) -> torch.dtype:

@@ -7,6 +7,7 @@ of a CPU and 70 MB. `tfm` compiles layers, and never an optimizer. If a later ve
 training works as before, and only this saving is lost.
 """
 
+import functools
 import inspect
 import math
 from collections import defaultdict
@@ -15,6 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from transformer_cli.process.device import has_fast_bfloat16, has_tensor_cores
 
 MOMENTUM = "momentum_buffer"
 """The state of one matrix, in PyTorch's name."""
@@ -81,8 +84,19 @@ class BatchedMuon(torch.optim.Muon):
         return momentum
 
 
+@functools.cache
+def precision_of_muon(device: torch.device) -> torch.dtype:
+    """That of the products: bfloat16, but not on an NVIDIA GPU that only imitates it (Turing and older).
+
+    There it is float16, whose range is enough for matrices of norm 1, or float32 if the card is slow at that too.
+    """
+    if device.type != "cuda" or has_fast_bfloat16(device):
+        return torch.bfloat16
+    return torch.float16 if has_tensor_cores() else torch.float32
+
+
 def orthogonalised(matrices: Tensor, group: dict[str, Any]) -> Tensor:
-    """Matrices with nearly the same singular vectors and singular values near 1: (N, R, C) to the same, in bfloat16.
+    """Matrices with nearly the same singular vectors and singular values near 1: (N, R, C) to the same, in the precision of Muon.
 
     Source: Jordan et al. 2024, a Newton-Schulz iteration of five steps.
 
@@ -93,10 +107,14 @@ def orthogonalised(matrices: Tensor, group: dict[str, Any]) -> Tensor:
     a, b, c = group["ns_coefficients"]
     is_tall = matrices.size(1) > matrices.size(2)
     # On a CPU, the product of two matrices is faster than that of a batch of one.
-    x = (matrices.squeeze(0) if len(matrices) == 1 else matrices).bfloat16()
+    x = matrices.squeeze(0) if len(matrices) == 1 else matrices
+    dtype = precision_of_muon(matrices.device)
+    if dtype == torch.bfloat16:
+        x = x.bfloat16()
     plus_product = torch.addmm if x.ndim == 2 else torch.baddbmm
     x = x.mT if is_tall else x
     x = x / torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True).clamp(min=group["eps"])
+    x = x.to(dtype)  # float16 has no room for numbers that are not normalised yet
     for _ in range(group["ns_steps"]):
         square = x @ x.mT
         x = plus_product(x, plus_product(square, square, square, beta=b, alpha=c), x, beta=a)

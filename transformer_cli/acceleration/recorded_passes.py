@@ -29,6 +29,7 @@ class RoundedShape(NamedTuple):
 
     num_pairs: int
     length: int
+    sources_have_tokens: bool = True
 
     @classmethod
     def of(cls, batch: Batch, max_length: int) -> "RoundedShape":
@@ -40,7 +41,9 @@ class RoundedShape(NamedTuple):
         """
         length = max(batch.source_ids.size(1), batch.target_ids.size(1))
         return cls(
-            rounded_up(len(batch.target_ids)), max(length, min(rounded_up(length), max_length))
+            rounded_up(len(batch.target_ids)),
+            max(length, min(rounded_up(length), max_length)),
+            batch.sources_have_tokens,
         )
 
 
@@ -211,6 +214,7 @@ def empty_batch(shape: RoundedShape, pad_id: int, device: torch.device) -> Batch
         num_source_tokens=0,
         num_target_tokens=0,
         pad_id=pad_id,
+        sources_have_tokens=shape.sources_have_tokens,
     )
 
 

@@ -30,6 +30,7 @@ def found_facts() -> dict[str, Any]:
 
     import torch
 
+    from transformer_cli.acceleration.compilation import missing_for_compilation
     from transformer_cli.acceleration.native_kernels import kernel_level, why_no_kernels
     from transformer_cli.config import RuntimeConfig
     from transformer_cli.process.device import (
@@ -58,6 +59,9 @@ def found_facts() -> dict[str, Any]:
         },
         "device": machine.describe(),
         "gpus": _gpus(),
+        "why_no_compilation": (
+            missing_for_compilation(machine.device) if machine.device.type == "cuda" else None
+        ),
         "why_no_gpu": None if machine.device.type != "cpu" else unused_gpu() or _no_gpu(torch),
         "free_bytes": {
             "memory": free_bytes(torch.device("cpu")),
@@ -89,6 +93,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         ("device", facts["device"]),
         *(("", gpu) for gpu in facts["gpus"]),
         *([("no GPU", facts["why_no_gpu"])] if facts["why_no_gpu"] else []),
+        *([("compilation", f"none: {reason}")] if (reason := facts["why_no_compilation"]) else []),
         ("free memory", _gigabytes(free["memory"])),
         *([("", f"{_gigabytes(free['device'])} on the GPU")] if free["device"] is not None else []),
         ("free disk", f"{_gigabytes(free['disk'])} in the current folder"),

@@ -36,14 +36,14 @@ class RuntimeConfig(Section):
     """CPU threads; absent: PyTorch's default."""
     workers: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     """Processes that encode the training pairs (text to ids) while the data are prepared; the result does not depend on it. absent: one for each 250,000 pairs, at most one for each CPU; one where the system is not Linux."""
-    compile: Switch = False
-    """Compile each layer, and on a GPU the loss, with torch.compile; worthwhile for long runs on a GPU."""
+    compile: Switch | Literal["auto"] = "auto"
+    """What torch.compile compiles. true: each layer, and on a GPU the loss. false: nothing. auto: on an NVIDIA GPU the loss, and the layers if the updates that are left are so many that this saves more time than it takes (docs/scaling.md); on other devices nothing."""
     cuda_graphs: Switch = False
     """Record the forward and backward pass of each shape of batch as a CUDA graph, and replay it: for small models on an NVIDIA GPU, which otherwise waits for the CPU to start each kernel. Batches are padded to few shapes, so dropout draws other masks than without this setting. Not for model.layer_dropout, runtime.sharding: full or training.batch_tokens: auto."""
     sharding: Literal["none", "full"] = "none"
     """How several processes (torchrun) hold the model. none: each holds all of it. full: each holds a part of all weights, gradients and moments (FSDP2), for a training that does not fit into the memory of one GPU; all weights are put together on each GPU for a validation, so they must fit there. training.batch_tokens must then be a number."""
     stuck_after_seconds: Positive | None = None
-    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose a longer time than the longest step, batch or save takes; absent: no watchdog."""
+    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose a longer time than the longest step, batch or save takes; absent: 1,800 with several GPUs, where a sum that hangs would wait for ever, else no watchdog."""
 
 
 # The whole config, and the rules between its sections.

@@ -48,6 +48,7 @@ class Batch:
         0  # its index among the micro-batches of an update; halves of a batch have the same number
     )
     alignment: Tensor | None = None  # (B, T, S) bool, True where given word alignments link both
+    sources_have_tokens: bool = False  # whether each source is known to have a token
 
     @property
     def num_cells(self) -> int:
@@ -134,6 +135,7 @@ def collate_padded(
         num_source_tokens=int(source_mask.sum()),
         num_target_tokens=int(target_mask.sum()),
         pad_id=pad_id,
+        sources_have_tokens=bool(source_mask.any(1).all()),
     )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transformer_cli.acceleration.accelerate import accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
+from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.checkpoint.trained_files import TrainedFiles
 from transformer_cli.checkpoint.trained_model import TrainedModel, load_weights
@@ -313,7 +314,7 @@ class PyTorchEngine:
     ) -> AttendingScorer:
         """The scorer at the beginning of a search, one row for each source."""
         # A source without tokens is too rare for a prepared form.
-        has_tokens = source_mask is None or bool(source_mask.any(1).all())
+        has_tokens = source_mask is None or is_known_to_have_tokens(source_mask)
         if self.translating is not None and has_tokens and not with_attention:
             memory = self.translating.encode(source_ids, source_mask)  # (B, S, D)
             return cast(AttendingScorer, self.translating.start_decoding(memory, source_mask))
@@ -413,8 +414,10 @@ class PyTorchEngine:
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
         ids, is_real = pad_ids(sequences, self.special_ids.pad_id)
-        has_padding = not is_real.size or not is_real.all()
-        return self._on_device(ids), self._on_device(is_real) if has_padding else None
+        if is_real.size and is_real.all():
+            return self._on_device(ids), None
+        mask = self._on_device(is_real)
+        return self._on_device(ids), with_tokens_in_all(mask) if is_real.any(1).all() else mask
 
     def _on_device(self, numbers: Sequence[int] | NDArray[Any]) -> Tensor:
         return to_device(torch.as_tensor(numbers), self.machine.device)

@@ -67,6 +67,8 @@ def prepare_machine(config: "RuntimeConfig") -> Machine:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     keep_freed_memory()
+    if not config.cuda_graphs:
+        let_segments_grow()
     device = _choose_device(config.device)
     if device.type == "cuda":
         # From torch 2.11 on, cuDNN would come first on some cards. It makes a plan for each new shape, which takes up to half a
@@ -188,12 +190,13 @@ def _number_of(architecture: str) -> tuple[int, int]:
 def _choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     if wanted != "auto":
         return {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(wanted, torch.float32)
-    if _has_fast_bfloat16(device):
+    if has_fast_bfloat16(device):
         return torch.bfloat16
-    return torch.float16 if _has_fast_float16(device) else torch.float32
+    is_fast = device.type == "cuda" and has_tensor_cores()
+    return torch.float16 if is_fast else torch.float32
 
 
-def _has_fast_bfloat16(device: torch.device) -> bool:
+def has_fast_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type == "cpu":
@@ -215,9 +218,9 @@ def _is_of_amd() -> bool:
         return "AuthenticAMD" in platform.processor()
 
 
-def _has_fast_float16(device: torch.device) -> bool:
-    """Whether an NVIDIA card is of Volta or newer; these multiply matrices in float16 much faster than in float32."""
-    return device.type == "cuda" and torch.cuda.get_device_capability() >= (7, 0)
+def has_tensor_cores() -> bool:
+    """Whether the current CUDA device multiplies 16-bit numbers much faster than float32: Volta and newer."""
+    return torch.cuda.get_device_capability() >= (7, 0)
 
 
 def num_usable_cpus() -> int:
@@ -385,6 +388,20 @@ def keep_freed_memory() -> None:
     libc = ctypes.CDLL(None)
     libc.mallopt(mmap_threshold, 1 << 30)
     libc.mallopt(trim_threshold, (1 << 31) - 1)
+
+
+_ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+
+
+def let_segments_grow() -> None:
+    """Let PyTorch's allocator of an NVIDIA GPU extend its segments, unless the user has set how it allocates.
+
+    Nearly each batch has sizes of its own; near the limit of memory, segments that cannot grow would hold the free memory in pieces.
+    PyTorch reads the variable at its first allocation on a GPU. (CUDA graphs have few sizes and memory of their own.)
+    """
+    is_possible = sys.platform == "linux" and torch.version.cuda is not None
+    if is_possible and not any(name in os.environ for name in _ALLOCATOR_SETTINGS):
+        os.environ[_ALLOCATOR_SETTINGS[0]] = "expandable_segments:True"
 
 
 def return_freed_memory() -> None:

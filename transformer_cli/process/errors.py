@@ -83,4 +83,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory (of Python, the CPU or a GPU) was not enough."""
     marks = ("MemoryError", "OutOfMemory", "out of memory", "ALLOC_FAILED", "allocate memory", "bad_alloc", "new thread", "ThreadPool")  # fmt: skip
     text = f"{type(error).__name__}: {error}"
+    if "due to a previous error" in text and error.__context__ is not None:
+        # The recording of a CUDA graph ends with this error after another one.
+        return is_out_of_memory(error.__context__)
     return any(mark in text for mark in marks)

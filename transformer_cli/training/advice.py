@@ -30,7 +30,7 @@ from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
-from transformer_cli.process.device import Machine, num_usable_cpus
+from transformer_cli.process.device import Machine, has_tensor_cores, num_usable_cpus
 from transformer_cli.process.errors import TrainingStoppedError, TryAgainError
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
 from transformer_cli.training.callbacks import Callback, TrainingReport
@@ -342,6 +342,11 @@ def _one_or_two_digits(number: float) -> int:
 def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
     """One text for each setting that slows this machine down: what happens, and what to set instead."""
     found = list[str]()
+    if machine.device.type == "cuda" and machine.precision == torch.float32 and has_tensor_cores():
+        found.append(
+            "runtime.precision is float32, and tfm leaves TF32 off, so this GPU multiplies several times slower than it can; "
+            "set runtime.precision to auto, which keeps weights and sums in float32"
+        )
     if machine.device.type != "cpu":
         return found
     if runtime.threads is not None and runtime.threads > (num_cpus := num_usable_cpus()):
@@ -354,7 +359,7 @@ def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
             "runtime.precision is float16, which CPUs compute several times slower than float32; "
             "set runtime.precision to auto"
         )
-    if runtime.compile:
+    if runtime.compile is True:
         found.append(
             "runtime.compile on a CPU: the first updates take minutes, because layers are compiled, and later ones "
             "are not faster; set runtime.compile to false"
@@ -383,7 +388,7 @@ class Announcer(Callback):
         self.seconds = 0.0
         self.has_told_time = False
         # The first updates on a GPU also compile, record and choose kernels, which takes longer than the updates.
-        self.is_warm = machine.device.type == "cpu" and not config.runtime.compile
+        self.is_warm = machine.device.type == "cpu" and config.runtime.compile is not True
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         if num_steps is None:
@@ -549,6 +554,21 @@ class TimeLimit(Callback):
 
 
 CHECKS_PER_LIMIT = 8
+
+
+STUCK_GPUS_SECONDS = 1800.0
+"""With several GPUs: longer than any step, batch of a validation or save takes."""
+
+
+def limit_of_watchdog(runtime: RuntimeConfig, machine: Machine, num_processes: int) -> float | None:
+    """The seconds after which a training counts as stuck; None: never.
+
+    If a sum over several GPUs hangs, for example because one of them has an error, all processes wait and look alive: the
+    time limit of NCCL is long, because the others wait for rank 0 while it prepares the data.
+    """
+    if runtime.stuck_after_seconds is None and machine.device.type == "cuda" and num_processes > 1:
+        return STUCK_GPUS_SECONDS
+    return runtime.stuck_after_seconds
 
 
 class Watchdog(Callback):

@@ -138,6 +138,8 @@ def _changes(before: Config, now: Config) -> dict[str, str]:
         for key in sorted(flat_old.keys() | flat_new.keys())
         if flat_old.get(key) != flat_new.get(key)
     }
+    if "compile" not in now.runtime.model_fields_set:
+        changes.pop("runtime.compile", None)  # a default that was another one in earlier versions
     if all(corpora):
         changes |= _corpora_changes(*corpora)
     elif any(corpora):

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 
@@ -210,9 +211,14 @@ class GradientSums:
         used = iter(are_used)
         for bucket, sent in zip(self.buckets, sent_buckets, strict=True):
             parts = sent.wait()
-            for parameter, part in zip(bucket, parts, strict=False):
-                if next(used):
-                    _gradient(parameter).copy_(part.view_as(parameter))
+            changed = [
+                (_gradient(parameter), part.view_as(parameter))
+                for parameter, part in zip(bucket, parts, strict=False)
+                if next(used)
+            ]
+            if changed:  # one kernel of a GPU for all of them
+                gradients, sums = map(list, zip(*changed, strict=True))
+                torch._foreach_copy_(gradients, sums)
         return [part.clone().view(()) for part in parts[len(bucket) :]]
 
     def _send_rest(self, losses: Sequence[Tensor]) -> None:
@@ -275,7 +281,12 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 # Source: Zhao et al. 2023, "PyTorch FSDP"; `torch.distributed.fsdp.fully_shard`.
 
 
-def shard(model: Transformer, device: torch.device, processes: Processes) -> None:
+def shard(
+    model: Transformer,
+    device: torch.device,
+    processes: Processes,
+    precision: torch.dtype = torch.float32,
+) -> None:
     """Divide the parameters of a model among all processes, layer by layer; the model is changed in place.
 
     Each layer is moved to the device and cut there, before the next one is moved. So the device holds the parts
@@ -285,10 +296,13 @@ def shard(model: Transformer, device: torch.device, processes: Processes) -> Non
         model: on the CPU; the same weights in each process.
         device: the device that gets the parts of this process.
         processes: all of them take a part.
+        precision: of matrix products. On a GPU, weights are sent and kept in it while they are whole, because autocast would
+            keep a copy of all of them until the backward pass; gradients are added up in float32.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import (
         FSDPModule,
+        MixedPrecisionPolicy,
         fully_shard,
         register_fsdp_forward_method,
     )
@@ -296,8 +310,13 @@ def shard(model: Transformer, device: torch.device, processes: Processes) -> Non
     # The logits are such a view. The warning is about changes in place, and no objective changes logits in place.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
     mesh = init_device_mesh(device.type, (processes.size,))
+    is_plain = device.type == "cpu" or precision == torch.float32
+    policy = MixedPrecisionPolicy(
+        param_dtype=None if is_plain else precision,
+        reduce_dtype=None if is_plain else torch.float32,
+    )
     for part in (*model.encoder.layers, *model.decoder.layers, model):
-        fully_shard(part, mesh=mesh)
+        fully_shard(part, mesh=mesh, mp_policy=policy)
     register_fsdp_forward_method(model, "decoder_output")  # what objectives call
     for module in model.modules():
         if isinstance(module, FSDPModule):
@@ -368,6 +387,8 @@ def whole_copy(model: Transformer, device: torch.device) -> Transformer:
     with torch.device("meta"):  # nothing is drawn: all weights are copied
         copy = Transformer(model.config, source, output)
     copy.to_empty(device=device)
+    if device.type != "cpu":  # in a validation, the twins for a CPU are the plain modules
+        accelerate(copy, device)
     weights = copy.state_dict()
     for name, tensor in model.state_dict().items():
         weights[name].copy_(whole(tensor))

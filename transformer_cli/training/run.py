@@ -37,7 +37,14 @@ from transformer_cli.process.messages import log_to_file
 from transformer_cli.process.signals import signals_as_requests
 from transformer_cli.process.torchrun import Launch, read_launch
 from transformer_cli.storage import RunLock
-from transformer_cli.training.advice import Alarms, Announcer, Plan, TimeLimit, Watchdog
+from transformer_cli.training.advice import (
+    Alarms,
+    Announcer,
+    Plan,
+    TimeLimit,
+    Watchdog,
+    limit_of_watchdog,
+)
 from transformer_cli.training.averaging import average_at_end
 from transformer_cli.training.callbacks import Callback, Callbacks, SignalsObeyed, recorders
 from transformer_cli.training.initial_weights import (
@@ -245,8 +252,9 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
     config, processes = session.config, session.experiment.worker.processes
     with signals_as_requests() as request:
         own: list[Callback] = [SignalsObeyed(request)]
-        if config.runtime.stuck_after_seconds is not None:
-            own.append(Watchdog(config.runtime.stuck_after_seconds))
+        limit = limit_of_watchdog(config.runtime, session.experiment.machine, processes.size)
+        if limit is not None:
+            own.append(Watchdog(limit))
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
         records: list[Callback] = []
         if processes.is_main:

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from transformer_cli.acceleration.accelerate import (
     compilation_errors_explained,
     compile_layers,
 )
+from transformer_cli.acceleration.compilation import NOTHING, Compilation, planned_compilation
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.checkpoint import (
     Checkpoint,
@@ -27,7 +28,7 @@ from transformer_cli.checkpoint import (
 )
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, IMPORTED, RunFolder
 from transformer_cli.checkpoint.trained_files import seen_lengths_of
-from transformer_cli.config import Config, load_stored_config, to_yaml
+from transformer_cli.config import Config, TrainingConfig, load_stored_config, to_yaml
 from transformer_cli.data.encoded import lengths_seen_in
 from transformer_cli.data.order import UpdateSize
 from transformer_cli.data.pairs import SentencePair
@@ -110,6 +111,7 @@ class TrainingSession:
     origin: dict[str, Any] = field(default_factory=dict)  # of the initial weights; empty: random
     seen: SeenLengths = UNKNOWN_LENGTHS
     """The lengths of the texts that the model has seen, with those of the run of its initial weights."""
+    compilation: Compilation = NOTHING
     callbacks: Callbacks = field(default_factory=Callbacks)
 
     @classmethod
@@ -122,8 +124,12 @@ class TrainingSession:
         processes: Processes,
         *,
         initial: InitialModel | None = None,
+        compilation: Compilation | None = None,
     ) -> Self:
         """A new session, from random weights or from `initial`; or the continuation of the newest valid checkpoint.
+
+        Args:
+            compilation: what torch.compile compiles; None: what the config asks for.
 
         Raises:
             ConfigError: the processes cannot share out the batches of an update.
@@ -140,7 +146,7 @@ class TrainingSession:
             # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
             processes.sums(0)
         model, average = _on_device(
-            new_model(config, data.tokenizers, initial), config, machine.device, processes
+            new_model(config, data.tokenizers, initial), config, machine, processes
         )
         optimizer = Optimizer(model, config.training, machine.precision)
         newest = checkpoints.newest_valid()
@@ -161,16 +167,26 @@ class TrainingSession:
                 logger.info("resuming %s at step %d; %s", *described)
         num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
         progress = replace(progress, num_micro_batches=num_micro)
-        if config.runtime.compile:
+        updates = updates_of(config, data, progress, machine, processes)
+        if compilation is None:
+            compilation = planned_compilation(
+                config,
+                machine.device,
+                lambda: max(0, num_steps_of(config.training, updates) - progress.step),
+                processes.size,
+            )
+        if compilation.reason and processes.is_main:
+            logger.info("%s", compilation.reason)
+        if compilation.layers:
             compile_layers(model)
         objective = build_objective(
-            config.training, vocab_sizes[1], machine.device, is_compiled=config.runtime.compile
+            config.training, vocab_sizes[1], machine.device, is_compiled=compilation.loss
         )
         experiment = Experiment(
             model=model,
             optimizer=optimizer,
             objective=objective,
-            updates=updates_of(config, data, progress, machine, processes),
+            updates=updates,
             training=config.training,
             machine=machine,
             worker=worker_of(config, model, optimizer, objective, machine, processes),
@@ -184,20 +200,16 @@ class TrainingSession:
         elif initial is not None:
             seen = seen.joined(initial.trained.seen)
         return cls(
-            config, data, experiment, progress, meter, checkpoints, pairs, validation, seen=seen
-        )
+            config, data, experiment, progress, meter, checkpoints, pairs, validation,
+            seen=seen, compilation=compilation,
+        )  # fmt: skip
 
     def run(self, callbacks: Callbacks) -> Progress:
         """Train until the run is finished or a callback asks to stop; the state is saved then."""
         self.callbacks = callbacks
-        compiles = self.config.runtime.compile
-        explained = compilation_errors_explained() if compiles else nullcontext()
-        training = self.config.training
-        limits = [] if training.max_steps is None else [training.max_steps]
-        if training.max_epochs is not None:  # estimated from the number of batches of this epoch
-            limits.append(training.max_epochs * self.experiment.updates.num_updates)
-        is_running = callbacks.running(self.progress.step, min(limits))
-        with explained, is_running, self.experiment.updates:
+        num_steps = num_steps_of(self.config.training, self.experiment.updates)
+        is_running = callbacks.running(self.progress.step, num_steps)
+        with self.compiling(), is_running, self.experiment.updates:
             self.progress = run_loop(
                 self.experiment,
                 self.progress,
@@ -207,6 +219,11 @@ class TrainingSession:
                 callbacks=callbacks,
             )
         return self.progress
+
+    def compiling(self) -> AbstractContextManager[None]:
+        """In the block, what is compiled is used; see `compilation_errors_explained`."""
+        is_compiled = self.compilation.layers or self.compilation.loss
+        return compilation_errors_explained() if is_compiled else nullcontext()
 
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         settings, processes = self.config.validation, self.experiment.worker.processes
@@ -296,12 +313,13 @@ class TrainingSession:
 
 
 def _on_device(
-    model: Transformer, config: Config, device: torch.device, processes: Processes
+    model: Transformer, config: Config, machine: Machine, processes: Processes
 ) -> tuple[Transformer, MovingAverage | None]:
     """A model and its moving average, accelerated, on a device; if they are sharded, the device gets a part of each.
 
     Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
     """
+    device = machine.device
     accelerate(model, device)
     is_sharded = config.runtime.sharding == "full"
     if not is_sharded:
@@ -310,7 +328,7 @@ def _on_device(
     average = None if decay is None else MovingAverage(model, decay)
     if is_sharded:
         for one in (model, *([average.model] if average else [])):
-            shard(one, device, processes)
+            shard(one, device, processes, machine.precision)
     return model, average
 
 
@@ -345,6 +363,14 @@ def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> I
         yield
     finally:
         handle.remove()
+
+
+def num_steps_of(training: TrainingConfig, updates: Updates) -> int:
+    """The last step of a run, estimated from the number of batches of this epoch."""
+    limits = [] if training.max_steps is None else [training.max_steps]
+    if training.max_epochs is not None:
+        limits.append(training.max_epochs * updates.num_updates)
+    return min(limits)
 
 
 def updates_of(

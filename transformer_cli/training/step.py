@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.acceleration import accelerated_loss
+from transformer_cli.acceleration.masks import with_tokens_in_all
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, recorder_on
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.data.updates import Batch
@@ -151,7 +152,7 @@ class LabelSmoothedLikelihood:
     def __call__(self, model: Transformer, batch: Batch) -> LossSums:
         """See `Objective`."""
         decoder_output = model.decoder_output(
-            batch.source_ids, batch.padding_mask, batch.decoder_input_ids
+            batch.source_ids, _noted(batch.padding_mask, batch), batch.decoder_input_ids
         )
         return self.loss(model.output, decoder_output, batch.target_ids, self.labels)
 
@@ -204,10 +205,15 @@ class RDrop:
         mask = batch.padding_mask
         decoder_output = model.decoder_output(
             _twice(batch.source_ids),
-            None if mask is None else _twice(mask),
+            _noted(None if mask is None else _twice(mask), batch),
             _twice(batch.decoder_input_ids),
         )
         return self.loss(model.output, decoder_output, batch.target_ids, self.labels, self.alpha)
+
+
+def _noted(mask: Tensor | None, batch: Batch) -> Tensor | None:
+    """A mask of the sources of a batch, with what the CPU knows of them."""
+    return mask if mask is None or not batch.sources_have_tokens else with_tokens_in_all(mask)
 
 
 def _twice(rows: Tensor) -> Tensor:

@@ -40,6 +40,7 @@ def figures(phases: dict[str, float] | None = None, **changes: Any) -> TrainingF
     values: dict[str, Any] = {
         "num_updates": 9,
         "target_tokens_per_second": exactly(1000.0),
+        "target_tokens_per_second_together": 900.0,
         "target_tokens_per_cpu_second": exactly(1000.0),
         "target_tokens_per_update": exactly(500.0),
         "batches_per_update": 1.0,

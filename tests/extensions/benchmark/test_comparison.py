@@ -1,6 +1,7 @@
 """Files of benchmarks: written, read and compared."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from transformer_cli.extensions.benchmark.report import (
     benchmark_json,
     compare_benchmarks,
     read_benchmark,
+    report_lines,
 )
 from transformer_cli.extensions.benchmark.training import TrainingBenchmark
 from transformer_cli.process.device import processor_name
@@ -108,3 +110,26 @@ def test_a_figure_that_is_no_number_is_refused(tmp_path: Path) -> None:
     after.write_text(json.dumps(damaged))
     with pytest.raises(DataError, match="padding_share is 'much' instead of a number"):
         compare_benchmarks(before, after)
+
+
+def test_a_file_of_an_earlier_version_is_compared_without_the_figures_that_it_lacks(
+    tmp_path: Path,
+) -> None:
+    before, after = written(tmp_path / "a.json"), written(tmp_path / "b.json")
+    found = json.loads(before.read_text())
+    for name in ("target_tokens_per_second_together", "busy_share", "share_of_data_sheet"):
+        del found["figures"][name]
+    before.write_text(json.dumps(found))
+    names = {row.name for row in compare_benchmarks(before, after).rows}
+    assert "target tokens per second" in names
+    assert "all updates together" not in names
+    assert "all updates together" in {row.name for row in compare_benchmarks(after, after).rows}
+    assert not any("busy" in line for line in report_lines(json.loads(after.read_text())))
+
+
+def test_a_gpu_has_lines_for_both_peaks_and_for_how_busy_it_is(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.json", busy_share=0.75, share_of_data_sheet=0.25)
+    text = "\n".join(report_lines(json.loads(file.read_text())))
+    assert re.search(r"share of the data sheet's peak +25\.0%", text)
+    assert re.search(r"GPU busy +75\.0%", text)
+    assert re.search(r"  all updates together +900", text)

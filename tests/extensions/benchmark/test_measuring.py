@@ -1,6 +1,7 @@
 import sys
 import time
 from dataclasses import astuple
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -10,7 +11,10 @@ from transformer_cli.extensions.benchmark.measuring import (
     PeakMemory,
     Spread,
     Stopwatch,
+    busy_seconds,
+    kernel_seconds,
     measure_products,
+    peak_of_data_sheet,
     phases_of,
 )
 from transformer_cli.process.device import Machine
@@ -89,3 +93,34 @@ def test_three_shapes_are_measured_and_named(monkeypatch: pytest.MonkeyPatch) ->
         ("of this model", (8, 16, 24)),
     ]
     assert all(0.0 < one.flop_per_second.low <= one.flop_per_second.high for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "teraflop"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989),
+        ("NVIDIA H100 PCIe", 756),
+        ("NVIDIA A100-SXM4-80GB", 312),
+        ("NVIDIA GeForce RTX 4090", 165),
+        ("Tesla T4", 65),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA A10G", None),
+    ],
+)
+def test_the_peak_of_a_data_sheet_is_that_of_the_card(name: str, teraflop: int | None) -> None:
+    expected = None if teraflop is None else teraflop * 1e12
+    assert peak_of_data_sheet(name, torch.bfloat16) == expected
+    assert peak_of_data_sheet(name, torch.float32) is None
+
+
+class Event(NamedTuple):
+    """An event of a profile."""
+
+    device_type: str
+    self_device_time_total: float  # microseconds
+
+
+def test_the_time_in_kernels_is_that_of_the_device_alone() -> None:
+    events = [Event("DeviceType.CUDA", 3e6), Event("DeviceType.CPU", 9e6), Event("DeviceType.CUDA", 1e6)]  # fmt: skip
+    assert kernel_seconds(events) == 4.0
+    assert busy_seconds(torch.device("cpu"), lambda: None) is None

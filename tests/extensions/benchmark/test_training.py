@@ -141,6 +141,37 @@ def test_a_gpu_tries_compiled_layers() -> None:
     ]
 
 
+def test_a_gpu_that_waits_for_the_cpu_tries_cuda_graphs_first_and_a_busy_one_compiled_layers() -> (
+    None
+):
+    on_gpu = situation(machine=machine_facts(device="cuda"))
+    waiting, *rest = training_suggestions(figures(busy_share=0.4, share_of_peak=0.03), on_gpu)
+    assert waiting.overrides == ("runtime.cuda_graphs=true",)
+    assert waiting.because.startswith("the GPU computes only 40% of the time")
+    assert waiting.expected == pytest.approx(2.5)
+    assert [one.overrides for one in rest] == [("runtime.compile=true",)]
+    [busy] = training_suggestions(figures(busy_share=0.97, share_of_peak=0.03), on_gpu)
+    assert busy.overrides == ("runtime.compile=true",)
+    compiled = replace(on_gpu, are_layers_compiled=True)
+    assert training_suggestions(figures(busy_share=0.97), compiled) == []
+
+
+def test_the_limit_names_both_peaks_and_how_busy_the_gpu_is() -> None:
+    told = training_limit(figures(share_of_data_sheet=0.31, busy_share=0.9))
+    assert "reach 40% of this machine's peak and 31% of that of its data sheet" in told
+    assert "the GPU computes 90% of the time" in told
+
+
+def test_all_updates_together_have_the_slow_ones_too(tmp_path: Path) -> None:
+    """A median hides compilations and recordings in a few updates."""
+    config = tiny_config("training.accumulate=2")
+    pacing = TrainingPacing(3, 0.0, 0.0, 0.0, 0.0, 0.0, num_trials=0)
+    found = benchmark_training(config, tiny_data(config, tmp_path), tmp_path / "run", pacing)
+    spread = found.figures.target_tokens_per_second
+    assert 0.0 < found.figures.target_tokens_per_second_together < 10 * spread.high
+    assert (found.figures.busy_share, found.figures.share_of_data_sheet) == (None, None)
+
+
 def test_a_gpu_that_is_far_below_its_peak_tries_cuda_graphs() -> None:
     slow = figures(share_of_peak=0.03)
     on_gpu = situation("runtime.compile=true", machine=machine_facts(device="cuda"))

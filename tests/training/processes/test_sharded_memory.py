@@ -185,7 +185,7 @@ def test_a_model_and_its_average_are_cut_before_they_are_on_the_device(
         processes.events.append("built")
         return new_model(*arguments)
 
-    def shard(model: Transformer, device: torch.device, _: Processes) -> None:
+    def shard(model: Transformer, device: torch.device, *_: Any) -> None:
         assert device.type == "meta"
         places.append({parameter.device.type for parameter in model.parameters()})
 

@@ -231,6 +231,54 @@ def _resident(name: str) -> int | None:
     return None
 
 
+PEAKS_OF_DATA_SHEETS = {
+    "B200": 2250e12,
+    "H200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "RTX 4090": 165e12,
+    "RTX 3090": 71e12,
+    "L4": 121e12,
+    "V100": 125e12,
+    "T4": 65e12,
+}
+"""A part of the name of an NVIDIA card -> FLOP a second of dense products in bfloat16 or float16, added up in float32.
+
+Source: the data sheets and architecture papers of NVIDIA; those of H100 and H200 are of SXM cards unless the name says otherwise.
+"""
+
+
+def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
+    """The FLOP a second that the data sheet of a card promises; None for another precision or a card that is not in the table."""
+    if precision not in (torch.bfloat16, torch.float16) or "Laptop" in name:
+        return None
+    words = f" {name} ".replace("-", " ")
+    return next((peak for part, peak in PEAKS_OF_DATA_SHEETS.items() if f" {part} " in words), None)
+
+
+def busy_seconds(device: torch.device, work: Callable[[], None]) -> float | None:
+    """The seconds that a GPU spends in kernels while it does some work; None if the device is no CUDA device.
+
+    The work itself takes longer than usual, because PyTorch's profiler writes down each kernel.
+    """
+    if device.type != "cuda":
+        return None
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        work()
+        wait_for(device)
+    return kernel_seconds(profiler.key_averages())
+
+
+def kernel_seconds(events: Iterable[Any]) -> float:
+    """The sum over the kernels and copies of a profile; what the CPU did is left out."""
+    of_device = (one for one in events if str(one.device_type).endswith("CUDA"))
+    return sum(one.self_device_time_total for one in of_device) / 1e6
+
+
 # (m, k, n) of square products: on a CPU 1.5 MB of bfloat16 and 24 MB, on a GPU 6 MB and 400 MB.
 SIDES = {"cpu": (512, 2048), "cuda": (1024, 8192), "mps": (1024, 4096)}
 SECONDS_PER_SHAPE = 0.5

@@ -22,6 +22,8 @@ class Figure(NamedTuple):
     path: str
     shown: Callable[[float], str] = "{:,.0f}".format
     """A value without a spread, in words."""
+    may_be_absent: bool = False
+    """Whether some devices do not have it; files of earlier versions do not either."""
 
 
 _percent = "{:.1%}".format
@@ -31,11 +33,14 @@ _AT_THE_END = (
 )
 OF_TRAINING = (
     Figure("target tokens per second", "target_tokens_per_second"),
+    Figure("  all updates together", "target_tokens_per_second_together", may_be_absent=True),
     Figure("target tokens per CPU-second", "target_tokens_per_cpu_second"),
     Figure("target tokens per update", "target_tokens_per_update"),
     Figure("padding", "padding_share", _percent),
     Figure("an update, ms", "update_milliseconds"),
     *_AT_THE_END,
+    Figure("share of the data sheet's peak", "share_of_data_sheet", _percent, may_be_absent=True),
+    Figure("GPU busy", "busy_share", _percent, may_be_absent=True),
 )
 OF_SEARCH = (
     Figure("source tokens per second", "source_tokens_per_second"),
@@ -127,7 +132,9 @@ def _number_shown(value: float) -> str:
 
 def _figure_lines(part: Mapping[str, Any], figures: tuple[Figure, ...]) -> Iterator[str]:
     for figure in figures:
-        value = part[figure.path]
+        value = part.get(figure.path) if figure.may_be_absent else part[figure.path]
+        if value is None:
+            continue
         if not isinstance(value, Mapping):
             yield _line(figure.name, figure.shown(value))
             continue
@@ -234,7 +241,12 @@ def _paths(first: Mapping[str, Any], second: Mapping[str, Any], file: Path) -> d
     paths, is_training = dict[str, str](), first["kind"] == "training"
     for part, figures in PARTS[first["kind"]].items():
         prefix = "" if is_training else f"{part}: "
-        paths |= {f"{prefix}{one.name}": f"{part}.{one.path}" for one in figures}
+        paths |= {
+            f"{prefix}{one.name.strip()}": f"{part}.{one.path}"
+            for one in figures
+            if not one.may_be_absent
+            or all(one.path in found.get(part, {}) for found in (first, second))
+        }
         for phase in _value(first, f"{part}.phases", file):
             paths[f"{prefix}{phase}, ms"] = f"{part}.phases.{phase}.milliseconds"
     machine = "figures." if is_training else ""

@@ -10,10 +10,8 @@ from typing import cast
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from transformer_cli.acceleration.accelerate import (
-    compilation_errors_explained,
-    num_compiled_graphs,
-)
+from transformer_cli.acceleration.accelerate import num_compiled_graphs
+from transformer_cli.acceleration.compilation import planned_compilation
 from transformer_cli.acceleration.recorded_passes import RecordedPasses
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
@@ -26,9 +24,9 @@ from transformer_cli.model import LossSums, Transformer
 from transformer_cli.process.device import prepare_machine
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
-from transformer_cli.training.loop import run_loop
+from transformer_cli.training.loop import Progress, run_loop
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.session import TrainingSession
+from transformer_cli.training.session import TrainingSession, num_steps_of, updates_of
 from transformer_cli.training.step import StepReport
 
 PHASES = ("waiting for data", "forward", "output and loss", "backward", "optimizer", "other")
@@ -88,10 +86,17 @@ class Trainee:
         rare = {"save_every": NEVER, "validate_every": NEVER}
         if config.training.batch_tokens == "auto":
             config = with_fitting_batches(config, data, self.machine)
+        updates = updates_of(config, data, Progress(), self.machine, ALONE)
+        limits = config.training
+        compilation = planned_compilation(
+            config, self.machine.device, lambda: num_steps_of(limits, updates)
+        )
         training = config.training.model_copy(update=endless | rare)
         self.config = config.model_copy(update={"training": training})
         place = RunFolder(folder)
-        self.session = TrainingSession.open(place, self.config, data, self.machine, ALONE)
+        self.session = TrainingSession.open(
+            place, self.config, data, self.machine, ALONE, compilation=compilation
+        )
         self.progress = self.session.progress
         self._data, self._folder = data, folder
 
@@ -108,9 +113,9 @@ class Trainee:
     def prepare_shapes(self) -> None:
         """Train until no batch needs a compilation or a recording any more, because these take long.
 
-        Only with `runtime.compile` or `runtime.cuda_graphs`.
+        Only if layers or the loss are compiled, or with `runtime.cuda_graphs`.
         """
-        if not (self.config.runtime.compile or self.config.runtime.cuda_graphs):
+        if not (self._is_compiled or self.config.runtime.cuda_graphs):
             return
         for _ in range(MOST_ROUNDS_OF_PREPARATION):
             before = self._num_prepared()
@@ -122,9 +127,13 @@ class Trainee:
         """How many functions are compiled, and how many shapes of batches are recorded."""
         recorded = self.session.experiment.worker.recorded
         return (
-            num_compiled_graphs() if self.config.runtime.compile else 0,
+            num_compiled_graphs() if self._is_compiled else 0,
             0 if recorded is None else recorded.num_recordings,
         )
+
+    @property
+    def _is_compiled(self) -> bool:
+        return self.session.compilation.layers or self.session.compilation.loss
 
     def close(self) -> None:
         """Stop the thread that prepares batches."""
@@ -185,9 +194,7 @@ class Trainee:
         elif phases:
             watched = replace(watched, objective=objective)
             marked = _phases_marked(experiment.model, stopwatch)
-        compiles = self.config.runtime.compile
-        explained = compilation_errors_explained() if compiles else nullcontext()
-        with marked, explained:
+        with marked, self.session.compiling():
             self.progress = run_loop(
                 watched,
                 self.progress,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
 from transformer_cli.data.order import epoch_order, padding_share
@@ -31,11 +33,13 @@ from transformer_cli.extensions.benchmark.measuring import (
     Phase,
     ProductSpeed,
     Spread,
+    busy_seconds,
     bytes_in_use,
     flop_per_second,
     measure_products,
     peak_memory,
     peak_of,
+    peak_of_data_sheet,
     phases_of,
     start_measuring,
 )
@@ -43,6 +47,7 @@ from transformer_cli.extensions.benchmark.timed_updates import (
     DATA,
     OPTIMIZER,
     OTHER,
+    TimedUpdate,
     Trainee,
 )
 from transformer_cli.process.device import (
@@ -62,6 +67,8 @@ MUCH_PADDING, MUCH_WAITING = 0.1, 0.02
 MEMORY_TO_USE = 0.8
 """The share of the memory that a suggestion plans to use; the rest is for batches that differ."""
 LARGEST_RAISE = 8.0
+MUCH_BUSY = 0.75
+"""The share of the time that a GPU computes, from which on recordings that start all kernels at once gain little."""
 SMALL_SHARE = 0.15
 """A share of the peak below which the short kernels of a model may be what limits a GPU."""
 LEAST_GAIN_OF_LARGER_BATCHES = 1.15
@@ -95,6 +102,8 @@ class TrainingFigures:
 
     num_updates: int
     target_tokens_per_second: Spread
+    target_tokens_per_second_together: float
+    """All target tokens divided by all seconds: unlike the median, it has the few updates that take long."""
     target_tokens_per_cpu_second: Spread
     target_tokens_per_update: Spread
     batches_per_update: float
@@ -115,6 +124,10 @@ class TrainingFigures:
     peak: ProductSpeed
     """The fastest of `products`."""
     share_of_peak: float
+    share_of_data_sheet: float | None = None
+    """Of the FLOP a second in the data sheet of the card; None if it is not known."""
+    busy_share: float | None = None
+    """The share of the time (0 to 1) in which an NVIDIA GPU computes; the rest of the time it waits for the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,7 @@ class Situation:
     """Memory that does not grow with the batch: libraries, weights, gradients and the optimizer's state."""
     padding_at: Mapping[int, float]
     """The share of padding for other values of training.batch_tokens."""
+    are_layers_compiled: bool = False
 
     @property
     def batch(self) -> tuple[str, int]:
@@ -227,6 +241,7 @@ def benchmark_training(
             num_batches=sum(1 for _ in trainee.session.experiment.updates.order.batches(0)),
             fixed_bytes=fixed,
             padding_at=_padding_of_smaller_batches(trainee, data),
+            are_layers_compiled=trainee.session.compilation.layers,
         )
         worth = training_suggestions(figures, situation)[: pacing.num_trials]
 
@@ -264,9 +279,17 @@ def _measured(trainee: Trainee, pacing: TrainingPacing) -> TrainingFigures:
     num_predictions = 1 if trainee.config.training.r_drop is None else 2  # of each pair
     flops = [num_predictions * flop_of(update.work) for update in speed]
     flop_speed, peak = flop_per_second(flops, speed, device), peak_of(products)
+    of_data_sheet = (
+        peak_of_data_sheet(torch.cuda.get_device_name(device), trainee.machine.precision)
+        if device.type == "cuda"
+        else None
+    )
+    tokens = sum(u.work.target_tokens for u in speed)
+    seconds_of_a_token = sum(u.seconds for u in speed) / tokens
     return TrainingFigures(
         num_updates=len(speed),
         target_tokens_per_second=Spread.of(u.work.target_tokens / u.seconds for u in speed),
+        target_tokens_per_second_together=tokens / sum(u.seconds for u in speed),
         target_tokens_per_cpu_second=Spread.of(u.work.target_tokens / u.cpu_seconds for u in speed),
         target_tokens_per_update=Spread.of(u.work.target_tokens for u in speed),
         batches_per_update=sum(u.num_batches for u in speed) / len(speed),
@@ -280,7 +303,26 @@ def _measured(trainee: Trainee, pacing: TrainingPacing) -> TrainingFigures:
         products=tuple(products),
         peak=peak,
         share_of_peak=flop_speed.median / peak.flop_per_second.median,
+        share_of_data_sheet=None if of_data_sheet is None else flop_speed.median / of_data_sheet,
+        busy_share=_busy_share(trainee, seconds_of_a_token),
     )
+
+
+NUM_PROFILED = 3
+
+
+def _busy_share(trainee: Trainee, seconds_of_a_token: float) -> float | None:
+    """The seconds in kernels for a target token, of the seconds that it takes without a profiler."""
+    profiled: list[TimedUpdate] = []
+
+    def work() -> None:
+        profiled.extend(trainee.train(0.0, at_least=NUM_PROFILED, at_most=NUM_PROFILED))
+
+    seconds = busy_seconds(trainee.machine.device, work)
+    if seconds is None:
+        return None
+    # Two streams may compute at the same time.
+    return min(1.0, seconds / sum(u.work.target_tokens for u in profiled) / seconds_of_a_token)
 
 
 def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[int, float]:
@@ -308,6 +350,10 @@ def training_limit(figures: TrainingFigures) -> str:
         f"{figures.update_milliseconds.median:,.0f} ms; the matrix products reach "
         f"{figures.share_of_peak:.0%} of this machine's peak"
     )
+    if figures.share_of_data_sheet is not None:
+        limit += f" and {figures.share_of_data_sheet:.0%} of that of its data sheet"
+    if figures.busy_share is not None:
+        limit += f"; the GPU computes {figures.busy_share:.0%} of the time"
     waiting = figures.phases[DATA].share
     if waiting >= MUCH_WAITING:
         limit += f"; waiting for data takes {waiting:.0%}: one thread prepares the batches"
@@ -324,17 +370,33 @@ def training_suggestions(figures: TrainingFigures, situation: Situation) -> list
 
 
 def _compiling(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    if situation.machine.device != "cuda" or situation.config.runtime.compile:
+    is_compiled = situation.are_layers_compiled or situation.config.runtime.compile is True
+    if situation.machine.device != "cuda" or is_compiled:
         return None
     because = "the layers are not compiled"
-    return Suggestion(because, "set runtime.compile=true", ("runtime.compile=true",), 1.2)
+    # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
+    gain = 1.05 if is_waiting(figures) else 1.2
+    return Suggestion(because, "set runtime.compile=true", ("runtime.compile=true",), gain)
+
+
+def is_waiting(figures: TrainingFigures) -> bool:
+    """Whether the GPU often waits for the CPU to start its kernels, as far as that is known."""
+    return figures.busy_share is not None and figures.busy_share < MUCH_BUSY
 
 
 def _cuda_graphs(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
     share, runtime = figures.share_of_peak, situation.config.runtime
     may_record = runtime.sharding == "none" and not situation.config.model.layer_dropout
     is_open = may_record and not runtime.cuda_graphs
-    if situation.machine.device != "cuda" or not is_open or share > SMALL_SHARE:
+    if situation.machine.device != "cuda" or not is_open:
+        return None
+    if figures.busy_share is not None:
+        if not is_waiting(figures):
+            return None
+        because = f"the GPU computes only {figures.busy_share:.0%} of the time and waits for the CPU to start its kernels"
+        gain = min(3.0, 1.0 / max(figures.busy_share, 0.01))
+        return Suggestion(because, "set runtime.cuda_graphs=true", ("runtime.cuda_graphs=true",), gain)  # fmt: skip
+    if share > SMALL_SHARE:
         return None
     because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
     gain = min(2.0, SMALL_SHARE / max(share, 0.01))
