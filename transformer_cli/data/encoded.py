@@ -421,7 +421,7 @@ def encoded_text(
         TryAgainError: a process that encodes was killed.
     """
     encoder = PairEncoder(
-        dict(tokenizer_files(tokenizers)),
+        tokenizer_files(tokenizers),
         SequenceFormat.of(config.data),
         config.model.max_length,
     )
@@ -460,7 +460,7 @@ def _num_cpus() -> int:
 class PairEncoder:
     """Encodes batches of pairs; it can be sent to another process."""
 
-    tokenizers: dict[str, str]
+    tokenizers: dict[str, bytes]
     """Name -> content of the files of the tokenizers."""
     sequence_format: SequenceFormat
     max_length: int
@@ -476,7 +476,7 @@ class _Worker:
     def __init__(self, text: Path, encoder: PairEncoder) -> None:
         files = encoder.tokenizers
         self._tokenizers = load_tokenizers(
-            files.__contains__, lambda name: Tokenizer.from_json(files[name])
+            files.__contains__, lambda name: Tokenizer.from_file(name, files[name])
         )
         self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
 

@@ -259,14 +259,14 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
 
 
 def _write_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
-    for name, text in tokenizer_files(tokenizers).items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, content in tokenizer_files(tokenizers).items():
+        (folder / name).write_bytes(content)
 
 
 def _tokenizers_in(folder: Path) -> Tokenizers:
     return load_tokenizers(
         lambda name: (folder / name).exists(),
-        lambda name: Tokenizer.from_json((folder / name).read_text(encoding="utf-8")),
+        lambda name: Tokenizer.from_file(name, (folder / name).read_bytes()),
     )
 
 
@@ -276,7 +276,7 @@ def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: b
     both = list(zip(tokenizers, _tokenizers_in(folder), strict=True))
     if is_extended:
         return all(is_extension(there, of=given) for given, there in both)
-    return all(given.to_json() == there.to_json() for given, there in both)
+    return all(given.to_file() == there.to_file() for given, there in both)
 
 
 def num_corpora(config: Config) -> int:

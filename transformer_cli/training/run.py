@@ -310,7 +310,6 @@ def open_run(
     require_same_settings(config, processes, from_scratch=from_scratch)
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
-    _require_learnable_tokenizers(folder, config, is_new=from_scratch or not folder.is_begun())
     if processes.is_main:
         Checkpoints(folder.path).sweep()
         if from_scratch:
@@ -384,14 +383,6 @@ def record_run(folder: RunFolder, session: TrainingSession) -> None:
     _describe(folder, session.data, machine, size, session.origin)
     # Last: a run has started when it has a config.
     replace_file(folder.config_file, to_yaml(session.config).encode())
-
-
-def _require_learnable_tokenizers(folder: RunFolder, config: Config, *, is_new: bool) -> None:
-    if is_new and config.tokenizer.kind == "sentencepiece" and config.training.init_from is None:
-        raise ConfigError(
-            f"{folder.path}: tokenizer.kind: sentencepiece is not learned: it belongs to an imported model",
-            hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
-        )
 
 
 def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:

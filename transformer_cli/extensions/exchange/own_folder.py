@@ -188,7 +188,7 @@ def own_tokenizers(own: ModelFolder) -> Tokenizers:
 
     def load(name: str) -> Tokenizer:
         try:
-            return Tokenizer.from_json(own.text(name, max_bytes=MAX_TOKENIZER_BYTES))
+            return Tokenizer.from_file(name, own.bytes(name, max_bytes=MAX_TOKENIZER_BYTES))
         except DataError as error:
             raise DataError(f"{own.path / name}: {error.message}", hint=error.hint) from error
 
