@@ -21,6 +21,7 @@ from transformer_cli.extensions.exchange.export_format import (
     shared_obstacles,
 )
 from transformer_cli.extensions.exchange.hugging_face import HuggingFaceFormat
+from transformer_cli.extensions.exchange.marian import MarianFormat
 from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
 from transformer_cli.extensions.exchange.onnx import OnnxFormat
 from transformer_cli.extensions.exchange.own_folder import RECORD, own_files
@@ -44,6 +45,7 @@ FORMATS: tuple[ExportFormat, ...] = (
     HuggingFaceFormat(),
     OnnxFormat(),
     ArgosFormat(),
+    MarianFormat(),
 )
 
 
@@ -126,7 +128,7 @@ def export_run(
                 plain.touch() if wanted.suffix else plain.mkdir()
                 wanted.write(trained, plain, quantization=None)
                 agreements.append(reference.require_equal(wanted.open(plain)))
-        logger.info("writing the model, and translating the same texts with %s", wanted.library)
+            logger.info("writing the model, and translating the same texts with its files")
         wanted.write(trained, path, quantization=quantization)
         if quantization is None:
             _add_way_back(trained, wanted, path)

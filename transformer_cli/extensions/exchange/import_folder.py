@@ -37,6 +37,7 @@ from transformer_cli.extensions.exchange.imported_model import (
     require_new,
     write_run,
 )
+from transformer_cli.extensions.exchange.marian_import import import_marian, model_file
 from transformer_cli.extensions.exchange.model_folder import (
     ModelFolder,
     NamedLanguages,
@@ -52,7 +53,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import Foreign
 from transformer_cli.extensions.exchange.tokenizer_json import vocabulary_sizes
 from transformer_cli.extensions.exchange.tutorial import import_tutorial, is_tutorial_folder
 from transformer_cli.model import Transformer
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.storage.manifest import MANIFEST_NAME
 from transformer_cli.text.tokenizer import Tokenizers
 
@@ -81,6 +82,11 @@ def import_folder(
             hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
         )
     require_new(name, runs_folder)
+    if path.suffix == ".npz":
+        if not path.is_file():
+            raise MissingInputError(f"{path}: no such file")
+        imported = import_marian(path, name, named)
+        return imported, write_run(imported, runs_folder)
     with _opened(path) as folder:
         imported = _read(folder, name, named, path)
         return imported, write_run(imported, runs_folder)
@@ -113,13 +119,15 @@ def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> 
         return import_hugging_face(folder, name, named)
     if is_tutorial_folder(folder):
         return import_tutorial(folder, name, named)
+    if (found := model_file(folder.path)) is not None:
+        return import_marian(found, name, named)
     if folder.has(MANIFEST_NAME) or (folder.path / CHECKPOINTS).is_dir():
         raise DataError(
             f"{path}: this is a run of tfm, which needs no import",
             hint=f"use it as it is: tfm translate --run {path}",
         )
     raise DataError(
-        f"{path}: not a model folder that can be imported: there is no config.json and no tmodel_XX.pt",
+        f"{path}: not a model folder that can be imported: there is no config.json, no model.npz and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",
     )
 
