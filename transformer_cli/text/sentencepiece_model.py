@@ -19,6 +19,7 @@ from transformer_cli.text.tokenizer_file import (
     MAX_ENTRIES,
     MAX_PIECE_CHARACTERS,
     SPACE,
+    UNLISTED,
     SentencePieceLayout,
     TokenizerParts,
     hidden,
@@ -283,6 +284,18 @@ def _learned(kind: str, pieces: Sequence[Piece]) -> dict[str, Any]:
         return {"type": kind, "vocab": [*map(list, zip(names, scores, strict=True))]}
     by_score = sorted(range(len(names)), key=lambda index: -scores[index])
     return {"type": kind, "vocab": {names[index]: index for index in by_score}}
+
+
+def as_tokenizer_json(parts: TokenizerParts) -> TokenizerParts:
+    """The parts of a tokenizer of the `tokenizers` library that gives the same ids, for a unigram model without bytes and symbols."""
+    layout = parts.layout
+    assert isinstance(layout, LibraryLayout)
+    assert layout.kind == "Unigram"
+    assert not layout.has_byte_fallback
+    assert not layout.symbols
+    listed = SentencePieceLayout(tags=layout.tags, charsmap=layout.charsmap)
+    learned = {"vocab": parts.model["vocab"], UNLISTED: []}
+    return TokenizerParts(listed, listed.empty_model() | learned)
 
 
 def with_control_symbols(content: bytes, symbols: Iterable[str]) -> bytes:

@@ -276,9 +276,16 @@ class Tokenizer:
             return cls(library_parts(content, name))
 
     def to_json(self) -> str:
-        """The content of a tokenizer.json, which the `tokenizers` library can load as well."""
-        assert not self._parts.layout.is_of_library
-        return tokenizer_file.write(self._parts)
+        """The content of a tokenizer.json, which the `tokenizers` library can load as well.
+
+        For a tokenizer of the SentencePiece library: of one that gives the same ids, if it is a unigram model without bytes
+        and symbols.
+        """
+        if not self._parts.layout.is_of_library:
+            return tokenizer_file.write(self._parts)
+        from transformer_cli.text.sentencepiece_model import as_tokenizer_json
+
+        return tokenizer_file.write(as_tokenizer_json(self._parts))
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":

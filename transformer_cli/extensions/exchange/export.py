@@ -69,7 +69,7 @@ def require_open(config: Config, wanted: ExportFormat) -> None:
     can = f"formats that can hold it: {', '.join(others)}" if others else "no format can hold it"
     way = "train with other settings"
     if any(one.setting.startswith("tokenizer.") for one in obstacles[wanted.name]):
-        way = "fine-tune an imported run (tfm import), or let programs that know LibreTranslate ask tfm serve"
+        way = "train with tokenizer.kind: sentencepiece, fine-tune an imported run (tfm import), or let programs that know LibreTranslate ask tfm serve"
     raise ConfigError(
         f"--to {wanted.name}: the format cannot hold this model: {reasons}",
         hint=f"{can}; or {way}",

@@ -37,7 +37,15 @@ from transformer_cli.extensions.exchange.imported_model import (
     require_new,
     write_run,
 )
-from transformer_cli.extensions.exchange.marian_import import import_marian, model_file
+from transformer_cli.extensions.exchange.marian import MODEL_FILE, MarianFormat, our_rows
+from transformer_cli.extensions.exchange.marian_format import read_npz
+from transformer_cli.extensions.exchange.marian_import import (
+    MarianTokenizers,
+    compare_with_files,
+    import_marian,
+    model_file,
+    state_of,
+)
 from transformer_cli.extensions.exchange.model_folder import (
     ModelFolder,
     NamedLanguages,
@@ -163,6 +171,8 @@ def import_exported(
     if wanted is None:
         model, comparison = _from_transformers(folder, config, tokenizers)
         state, config = model.state, config.model_copy(update={"model": model.config})
+    elif wanted.name == MarianFormat().name:
+        state, comparison = _from_marian(folder, config, tokenizers)
     else:
         path = origin or folder.path
         expected = _expected(config.model, tokenizers)
@@ -215,6 +225,17 @@ def _from_transformers(
         are_shared=config.tokenizer.shared,
     )
     return model, functools.partial(compare_with_transformers, folder.path, foreign)
+
+
+def _from_marian(
+    folder: ModelFolder, config: Config, tokenizers: Tokenizers
+) -> tuple[dict[str, Tensor], Comparison]:
+    """The weights in a folder for Marian, which may have trained them further, and the comparison with its files."""
+    found = read_npz(folder.path / MODEL_FILE)
+    source, target = (our_rows(tokenizer) for tokenizer in tokenizers)
+    both = MarianTokenizers(*tokenizers, source, target, config.tokenizer)
+    state = state_of(found, config.model, both, folder.path / MODEL_FILE)
+    return state, functools.partial(compare_with_files, found, both)
 
 
 def _expected(config: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:

@@ -31,6 +31,7 @@ from transformer_cli.extensions.exchange.marian_format import (
     shape_of,
 )
 from transformer_cli.extensions.exchange.marian_reading import MarianModel
+from transformer_cli.extensions.exchange.own_folder import OWN_FOLDER, own_files
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.sentencepiece_model import parsed_model
@@ -80,7 +81,8 @@ class MarianFormat:
     def write(
         self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
     ) -> None:
-        add_to_folder(path, marian_files(trained))
+        (path / OWN_FOLDER).mkdir()
+        add_to_folder(path, marian_files(trained) | own_files(trained, None))
 
     def open(self, path: Path) -> OtherEngine:
         return MarianFolder(path)
@@ -181,6 +183,13 @@ def marian_vocabulary(tokenizer: Tokenizer) -> MarianVocabulary:
         setattr(model.trainer_spec, f"{name}_id", index)
     model.trainer_spec.vocab_size = len(rows)
     return MarianVocabulary(model.SerializeToString(), rows)
+
+
+def our_rows(tokenizer: Tokenizer) -> list[int]:
+    """For each of our ids, that of `marian_vocabulary`; -1: Marian has no such entry."""
+    rows = marian_vocabulary(tokenizer).rows
+    places = {ours: theirs for theirs, ours in enumerate(rows)}
+    return [places.get(index, -1) for index in range(tokenizer.vocab_size)]
 
 
 def marian_arrays(

@@ -256,20 +256,9 @@ def model_config(settings: Mapping[str, Any], origin: str) -> ModelConfig:
     for name, value in _MUST_BE.items():
         if settings.get(name, value) != value:
             raise refused(name, f"our models have only {value!r}")
-    inputs = settings.get("input-types") or []
-    if any(one != "sequence" for one in inputs):
+    if any(one != "sequence" for one in settings.get("input-types") or []):
         raise refused("input-types", "our models read text on both sides")
-    layer = settings.get("transformer-decoder-autoreg", "self-attention")
-    is_ssru = layer == "rnn" and settings.get("dec-cell") == "ssru"
-    if layer != "self-attention" and not (is_ssru and "decoder_layer" in ModelConfig.model_fields):
-        raise refused("transformer-decoder-autoreg", f"no such layer here (dec-cell: {settings.get('dec-cell')})")  # fmt: skip
-    sizes = {
-        "d_model": _number(settings, "dim-emb", origin),
-        "num_heads": _number(settings, "transformer-heads", origin),
-        "d_ff": _number(settings, "transformer-dim-ffn", origin),
-        "encoder_layers": _number(settings, "enc-depth", origin),
-        "decoder_layers": _number(settings, "dec-depth", origin),
-    }
+    sizes = {name: _number(settings, theirs, origin) for name, theirs in _SIZES.items()}
     for name, ours in (
         ("transformer-decoder-dim-ffn", sizes["d_ff"]),
         ("transformer-decoder-ffn-depth", 2),
@@ -283,7 +272,7 @@ def model_config(settings: Mapping[str, Any], origin: str) -> ModelConfig:
     found = {
         **sizes,
         **_norms(settings, refused),
-        **({"decoder_layer": "ssru"} if is_ssru else {}),
+        **_decoder_layer(settings, refused),
         "norm_eps": NORM_EPS,
         "activation": ours_of[activation],
         "positions": "sinusoidal_marian",
@@ -299,6 +288,26 @@ def model_config(settings: Mapping[str, Any], origin: str) -> ModelConfig:
             f"{origin}: these sizes fit no model of ours: {first[0].strip()}",
             hint="docs/marian.md lists what can be imported",
         ) from error
+
+
+_SIZES = {
+    "d_model": "dim-emb",
+    "num_heads": "transformer-heads",
+    "d_ff": "transformer-dim-ffn",
+    "encoder_layers": "enc-depth",
+    "decoder_layers": "dec-depth",
+}
+
+
+def _decoder_layer(settings: Mapping[str, Any], refused: Any) -> dict[str, str]:
+    """With what a decoder layer reads the target so far."""
+    layer = settings.get("transformer-decoder-autoreg", "self-attention")
+    if layer == "self-attention":
+        return {}
+    cell = settings.get("dec-cell")
+    if layer != "rnn" or cell != "ssru" or "decoder_layer" not in ModelConfig.model_fields:
+        raise refused("transformer-decoder-autoreg", f"no such layer here (dec-cell: {cell})")
+    return {"decoder_layer": "ssru"}
 
 
 def _number(settings: Mapping[str, Any], name: str, origin: str) -> int:
@@ -328,8 +337,10 @@ def _norms(settings: Mapping[str, Any], refused: Any) -> dict[str, Any]:
     letters = {letter for text in found.values() for letter in text} - {"a"}
     kinds = {letter: name for name, letter in _NORM_LETTERS.items()}
     for name, text in found.items():
-        if {*text} - {"a", *kinds} or len(letters) > 1 or not letters:
-            raise refused(f"transformer-{name}", "we have one kind of norm: n or r; and d, a")
+        if {*text} - {"a", *kinds}:
+            raise refused(f"transformer-{name}", "we have d, a, and the norms n and r")
+    if len(letters) != 1:
+        raise refused("transformer-postprocess", "our models have one kind of norm, n or r")
     [letter] = letters
     placements = {
         tuple(part.format(letter).replace("d", "") for part in parts): placement
@@ -496,7 +507,7 @@ def read_yaml_vocabulary(content: bytes, origin: str) -> dict[str, int]:
     """
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # all values are text
     try:
-        found = yaml.load(content, loader)  # noqa: S506 - it makes text, lists and mappings only
+        found = yaml.load(content, loader)
         vocabulary = {str(entry): int(index) for entry, index in found.items()}
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
         problem = str(error).split("\n")[0]

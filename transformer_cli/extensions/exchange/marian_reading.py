@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
-_NORM_EPS = np.float32(1e-6)
-_HIDDEN = np.float32(-99999999.0)
+Array = NDArray[np.floating[Any]]
+_NORM_EPS = 1e-6
+_HIDDEN = -99999999.0
 BATCH = 32
 """Sentences that are computed together."""
 
@@ -36,7 +36,7 @@ class MarianModel:
     """A model with its tensors.
 
     Args:
-        arrays: by their names in the archive.
+        arrays: by their names in the archive; their type is that of all numbers.
         settings: of `special:model.yml`.
     """
 
@@ -44,6 +44,7 @@ class MarianModel:
         self._arrays, self._settings = arrays, settings
         self._heads = int(settings["transformer-heads"])
         self._width = int(settings["dim-emb"])
+        self._dtype = next(iter(arrays.values())).dtype
         self._has_ssru = settings.get("transformer-decoder-autoreg", "self-attention") == "rnn"
 
     def log_probs(
@@ -107,7 +108,7 @@ class MarianModel:
         length = max(map(len, sources))
         is_real = np.array([[place < len(ids) for place in range(length)] for ids in sources])
         ids = np.array([[*one, *([0] * (length - len(one)))] for one in sources])
-        bias = np.where(is_real, np.float32(0.0), _HIDDEN)[:, None, None, :]
+        bias = np.where(is_real, 0.0, _HIDDEN).astype(self._dtype)[:, None, None, :]
         table = self._arrays["Wemb" if "Wemb" in self._arrays else "encoder_Wemb"]
         x = self._embedded(table[ids], 0, "encoder")
         for number in range(1, int(self._settings["enc-depth"]) + 1):
@@ -131,7 +132,7 @@ class MarianModel:
         tied = "Wemb" in self._arrays
         table = self._arrays["Wemb" if tied else "decoder_Wemb"]
         if last is None:
-            x = np.zeros((num_rows, 1, self._width), np.float32)
+            x = np.zeros((num_rows, 1, self._width), self._dtype)
         else:
             x = table[last][:, None]
         x = self._embedded(x, state.position, "decoder")
@@ -168,7 +169,7 @@ class MarianModel:
     def _attend_to_target(self, name: str, x: Array, state: _State, index: int) -> Array:
         before = state.earlier[index]
         state.earlier[index] = x if before is None else np.concatenate([before, x], axis=1)
-        everything = np.zeros((1, 1, 1, 1), np.float32)
+        everything = np.zeros((1, 1, 1, 1), self._dtype)
         return self._attend(name, x, self._keys(name, state.earlier[index]), everything)
 
     def _recurrent(self, x: Array, layer: str, state: _State, index: int) -> Array:
@@ -189,9 +190,9 @@ class MarianModel:
         step = math.log(10000.0) / max(half - 1, 1)
         places = np.arange(start, start + x.shape[1])[:, None]
         angles = places * np.exp(-step * np.arange(half))
-        signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
-        x = x * np.float32(math.sqrt(self._width)) + signal
-        return self._operated(x, "postprocess-emb", "d", f"{stack}_emb", "_pre")
+        signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(self._dtype)
+        added: Array = x * math.sqrt(self._width) + signal
+        return self._operated(added, "postprocess-emb", "d", f"{stack}_emb", "_pre")
 
     def _sublayer(self, x: Array, name: str, function: Any, *, after: str | None = None) -> Array:
         """One sub-layer with what stands before and behind it."""
@@ -252,10 +253,10 @@ class MarianModel:
 
     def _attend(self, name: str, x: Array, keys: tuple[Array, Array], bias: Array) -> Array:
         queries = self._heads_of(self._affine(x, f"{name}_Wq", f"{name}_bq"))
-        scale = np.float32(1.0 / math.sqrt(queries.shape[-1]))
+        scale = 1.0 / math.sqrt(queries.shape[-1])
         scores = scale * (queries @ keys[0].transpose(0, 1, 3, 2)) + bias
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
-        heads = (scores / scores.sum(-1, keepdims=True)) @ keys[1]
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        heads = (weights / weights.sum(-1, keepdims=True)) @ keys[1]
         joined = heads.transpose(0, 2, 1, 3).reshape(x.shape)
         return self._affine(joined, f"{name}_Wo", f"{name}_bo")
 

@@ -39,7 +39,11 @@ from transformer_cli.extensions.exchange.position_tables import (
     num_positions,
     position_table,
 )
-from transformer_cli.extensions.exchange.tokenizer_json import tokenizer_config, tokenizer_json
+from transformer_cli.extensions.exchange.tokenizer_json import (
+    tokenizer_config,
+    tokenizer_json,
+    tokenizer_obstacles,
+)
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import KeysValues
 from transformer_cli.model.embeddings import Rotation, rotation_at
@@ -63,7 +67,7 @@ class OnnxFormat:
     library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
-        return []
+        return tokenizer_obstacles(config)
 
     def write(
         self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
