@@ -147,6 +147,8 @@ def marian_obstacles(config: ModelConfig) -> Iterator[Obstacle]:
         "num_kv_heads": (config.kv_heads != config.num_heads, "Marian has keys and values for each head"),
         "qk_norm": (config.qk_norm, "Marian has no such norm"),
         "scale_embeddings": (not config.scale_embeddings, "Marian always scales embeddings"),
+        # DecoderLayerSelfAttention joins earlier inputs before their norm; LayerAttention normalises only the newest one.
+        "norm_placement": (config.norm_placement == "pre" and not has_ssru(config), "Marian leaves out the norm of earlier positions when it translates"),
     }  # fmt: skip
     for name, (is_in_the_way, reason) in reasons.items():
         if is_in_the_way:

@@ -19,6 +19,7 @@ from transformer_cli.extensions.exchange.marian_format import (
     Arrays,
     NpzModel,
     checked_arrays,
+    has_ssru,
     ids_without_gaps,
     model_config,
     parts_of,
@@ -131,7 +132,7 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         state=state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=functools.partial(compare_with_files, found, tokenizers),
-        notes=tuple(_notes(search)),
+        notes=tuple(_notes(search, config)),
     )
 
 
@@ -402,8 +403,13 @@ def search_of(search: Mapping[str, Any]) -> DecodingConfig:
     return DecodingConfig.model_validate(found)
 
 
-def _notes(search: Mapping[str, Any]) -> list[str]:
+def _notes(search: Mapping[str, Any], config: ModelConfig) -> list[str]:
     notes = []
+    if config.norm_placement == "pre" and not has_ssru(config):
+        notes.append(
+            "with pre-norm, Marian 1.12 leaves out the norm of earlier positions when it translates, though not when it trains; "
+            "the run translates as the model was trained"
+        )
     for name in ("word-penalty", "output-sampling", "shortlist"):
         if search.get(name) not in (None, 0, 0.0, False, []):
             notes.append(f"{name} {search[name]!r} of decoder.yml is not used in the search")
