@@ -12,6 +12,7 @@ from transformer_cli.config import Config, RuntimeConfig
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.extensions.exchange.argos import ArgosFormat
+from transformer_cli.extensions.exchange.bergamot import BergamotFormat
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.export_format import (
     ExportFormat,
@@ -46,6 +47,7 @@ FORMATS: tuple[ExportFormat, ...] = (
     OnnxFormat(),
     ArgosFormat(),
     MarianFormat(),
+    BergamotFormat(),
 )
 
 
@@ -111,6 +113,8 @@ def export_run(
         DataError: the exported model translates in another way; nothing is left behind.
     """
     require_open(trained.config, wanted)
+    if wanted.name == BergamotFormat().name:
+        quantization = "int8"  # its programs have no other weights
     _check_quantization(quantization, wanted)
     require_extra("export", wanted.modules, purpose=f"tfm export --to {wanted.name}")
     _check_output(output, wanted)

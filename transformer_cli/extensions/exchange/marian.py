@@ -94,7 +94,7 @@ class MarianFormat:
         return None  # Marian may have trained the model further
 
     def usage(self, trained: TrainedModel, name: str) -> str:
-        vocabs = ", ".join(f'f"{{folder}}/{one}"' for one in _vocabulary_names(trained))
+        vocabs = ", ".join(f'f"{{folder}}/{one}"' for one in vocabulary_names(trained))
         search = {"beam": trained.config.decoding.beam_size, "normalize": _exponent(trained.config)}
         return _USAGE.format(name=name, vocabs=vocabs, **search)
 
@@ -105,7 +105,7 @@ def marian_files(trained: TrainedModel) -> dict[str, bytes]:
     Raises:
         ConfigError: a tokenizer is not one of the SentencePiece library.
     """
-    names, both = _vocabulary_names(trained), _tokenizers(trained)
+    names, both = vocabulary_names(trained), both_tokenizers(trained)
     vocabularies = [marian_vocabulary(tokenizer) for tokenizer in both]
     files = {name: one.content for name, one in zip(names, vocabularies, strict=True)}
     config = trained.config.model
@@ -116,11 +116,11 @@ def marian_files(trained: TrainedModel) -> dict[str, bytes]:
     return files
 
 
-def _tokenizers(trained: TrainedModel) -> tuple[Tokenizer, Tokenizer]:
+def both_tokenizers(trained: TrainedModel) -> tuple[Tokenizer, Tokenizer]:
     return trained.source_tokenizer, trained.target_tokenizer
 
 
-def _vocabulary_names(trained: TrainedModel) -> tuple[str, str]:
+def vocabulary_names(trained: TrainedModel) -> tuple[str, str]:
     """The names of the vocabularies of source and target."""
     if trained.source_tokenizer is trained.target_tokenizer:
         return "vocab.spm", "vocab.spm"
@@ -224,11 +224,14 @@ class MarianFolder:
     """An `OtherEngine`: the files of a folder, computed in numpy, and its vocabularies in the SentencePiece library."""
 
     def __init__(self, folder: Path) -> None:
-        from sentencepiece import SentencePieceProcessor
-
         found = read_npz(folder / MODEL_FILE)
         names = yaml.safe_load((folder / DECODER_FILE).read_text(encoding="utf-8"))["vocabs"]
-        self._model = MarianModel(found.arrays, found.settings)
+        self._open(MarianModel(found.arrays, found.settings), folder, names)
+
+    def _open(self, model: MarianModel, folder: Path, names: Sequence[str]) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self._model = model
         self._source, self._target = (
             SentencePieceProcessor(model_file=str(folder / name)) for name in names
         )

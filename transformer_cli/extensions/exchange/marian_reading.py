@@ -5,6 +5,7 @@ table that was put in the wrong place, is noticed.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,10 +39,20 @@ class MarianModel:
     Args:
         arrays: by their names in the archive; their type is that of all numbers.
         settings: of `special:model.yml`.
+        scales: for each matrix that is multiplied in int8, what its left factor is multiplied with before it is rounded to
+            whole numbers from -127 to 127; None: all products are exact.
     """
 
-    def __init__(self, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        arrays: dict[str, NDArray[Any]],
+        settings: dict[str, Any],
+        scales: dict[str, float] | None = None,
+    ) -> None:
         self._arrays, self._settings = arrays, settings
+        self._scales = scales or {}
+        self.largest: defaultdict[str, list[float]] = defaultdict(list)
+        """For each matrix, the largest absolute value of each left factor that it was multiplied with."""
         self._heads = int(settings["transformer-heads"])
         self._width = int(settings["dim-emb"])
         self._dtype = next(iter(arrays.values())).dtype
@@ -158,8 +169,9 @@ class MarianModel:
             x = self._feed_forward(x, layer)
         x = self._top(x, "decoder")[:, 0]
         state.position += 1
-        output = self._arrays.get("decoder_ff_logit_out_Wt", table)
-        logits = x @ output.T
+        untied = "decoder_ff_logit_out_Wt"
+        output = "Wemb" if tied else "decoder_Wemb"
+        logits = self._product(x, untied if untied in self._arrays else output, is_table=True)
         if "decoder_ff_logit_out_b" in self._arrays:
             logits = logits + self._arrays["decoder_ff_logit_out_b"]
         logits -= logits.max(-1, keepdims=True)
@@ -175,7 +187,7 @@ class MarianModel:
     def _recurrent(self, x: Array, layer: str, state: _State, index: int) -> Array:
         def cell(y: Array) -> Array:
             forget = _sigmoid(self._affine(y, f"{layer}_rnn_Wf", f"{layer}_rnn_bf"))
-            added = (1.0 - forget) * (y @ self._arrays[f"{layer}_rnn_W"])
+            added = (1.0 - forget) * self._product(y, f"{layer}_rnn_W")
             before = state.earlier[index]
             state.earlier[index] = added if before is None else forget * before + added
             found: Array = np.maximum(state.earlier[index], 0.0)
@@ -239,7 +251,16 @@ class MarianModel:
         return self._operated(x, "postprocess-top", "", f"{stack}_top")
 
     def _affine(self, x: Array, matrix: str, bias: str) -> Array:
-        found: Array = x @ self._arrays[matrix] + self._arrays[bias]
+        found: Array = self._product(x, matrix) + self._arrays[bias]
+        return found
+
+    def _product(self, x: Array, matrix: str, *, is_table: bool = False) -> Array:
+        self.largest[matrix].append(float(np.abs(x).max()))
+        scale = self._scales.get(matrix)
+        if scale is not None:
+            x = (np.clip(np.rint(x * scale), -127, 127) / scale).astype(self._dtype)
+        weight = self._arrays[matrix]
+        found: Array = x @ (weight.T if is_table else weight)
         return found
 
     def _heads_of(self, x: Array) -> Array:

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 def export_command(
     to: Annotated[
-        Literal["ctranslate2", "hf", "onnx", "argos", "marian"],
+        Literal["ctranslate2", "hf", "onnx", "argos", "marian", "bergamot"],
         typer.Option("--to", help="The format."),
     ],
     output: Annotated[
