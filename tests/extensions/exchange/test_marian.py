@@ -88,6 +88,9 @@ MODELS: dict[str, tuple[dict[str, Any], TokenizerConfig]] = {
     ),
     "bytes and symbols": ({"tie_embeddings": "all"}, BYTES),
 }
+if "decoder_layer" in ModelConfig.model_fields:
+    MODELS["ssru, post-norm"] = {"decoder_layer": "ssru", "tie_embeddings": "all"}, BPE
+    MODELS["ssru, norm before"] = {"decoder_layer": "ssru", "norm_placement": "pre"}, SPM
 LINES = [*ENGLISH, "The cat \u0192 <x>.", "a", "", "We see the \ufb01ne dog on the chair"]
 LANGUAGES = NamedLanguages("en", ("it",))
 

@@ -36,7 +36,12 @@ from transformer_cli.extensions.exchange.marian import (
     marian_vocabulary,
     vocabulary_names,
 )
-from transformer_cli.extensions.exchange.marian_format import SETTINGS, Arrays, settings_of
+from transformer_cli.extensions.exchange.marian_format import (
+    SETTINGS,
+    Arrays,
+    has_ssru,
+    settings_of,
+)
 from transformer_cli.extensions.exchange.marian_reading import MarianModel
 from transformer_cli.extensions.exchange.verification import stored_sources
 from transformer_cli.text import Tokenizer
@@ -83,6 +88,9 @@ class BergamotFormat:
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found, model = MarianFormat().obstacles(config), config.model
+        if not has_ssru(model):
+            reason = "its programs know decoders with an SSRU: decoder_layer: ssru"
+            found.append(Obstacle("model.decoder_layer: attention", reason))
         if model.tie_embeddings == "none":
             reason = "its programs read tied tables only: target-output or all"
             found.append(Obstacle("model.tie_embeddings: none", reason))
