@@ -3,8 +3,8 @@
 A product of matrices is computed in whole numbers: the weights are rounded when the file is written, and what they are
 multiplied with is rounded when it comes, by a factor (alpha) that was measured on text beforehand.
 
-Source: the format of browsermt/marian-dev (src/common/binary.cpp, src/tensors/cpu/expression_graph_packable.h,
-scripts/alphas/extract_stats.py).
+Source: the format of github.com/browsermt/marian-dev: the functions binary::saveItems and packAndSave, and the script that
+computes alphas.
 """
 
 import struct

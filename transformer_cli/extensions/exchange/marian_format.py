@@ -3,8 +3,8 @@
 A `model.npz` is a zip archive of arrays. One of them, `special:model.yml`, is the text of a YAML file with the settings of the
 architecture. Marian multiplies rows by matrices (x W), so its matrices are ours transposed.
 
-Source: the names and shapes are those of Marian 1.12 (github.com/marian-nmt/marian-dev: src/models/transformer.h, src/layers,
-src/rnn/cells.h, src/common/io.cpp).
+Source: the names and shapes are those of Marian 1.12 (github.com/marian-nmt/marian-dev: the classes EncoderTransformer,
+DecoderTransformer, Embedding, Output and SSRU, and the functions of cnpy).
 """
 
 import io
@@ -509,7 +509,7 @@ def read_yaml_vocabulary(content: bytes, origin: str) -> dict[str, int]:
     """
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # all values are text
     try:
-        found = yaml.load(content, loader)
+        found = loader(content).get_single_data()
         vocabulary = {str(entry): int(index) for entry, index in found.items()}
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
         problem = str(error).split("\n")[0]
