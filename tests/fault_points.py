@@ -7,6 +7,7 @@ import atexit
 import errno
 import functools
 import importlib
+import inspect
 import os
 import resource
 import shutil
@@ -25,7 +26,7 @@ from faults import WRITING
 # The points at which a fault can happen: just before a call of this function.
 POINTS = {
     "config": "transformer_cli.config:load_config",
-    "data": "transformer_cli.training.run:prepare_data",
+    "data": "transformer_cli.training.session:prepare_data",
     "connection": "transformer_cli.training.joining:_wait_for_address",
     "step": "transformer_cli.training.loop:train_step",
     "forward": "transformer_cli.model.transformer:Transformer.decoder_output",
@@ -87,7 +88,8 @@ def _wrap(place: str, before: Callable[[], None]) -> None:
         before()
         return original(*arguments, **options)
 
-    setattr(owner, name, wrapped)
+    is_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
+    setattr(owner, name, staticmethod(wrapped) if is_static else wrapped)
 
 
 def _signal(name: str, times: int = 1) -> None:

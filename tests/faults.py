@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.storage import FileSystem
+from transformer_cli.storage import REAL, FileSystem
 
 WRITING = (
     "make_folder",
@@ -40,7 +40,7 @@ class WatchedFileSystem(FileSystem):
 def _announced(operation: str) -> Callable[..., Any]:
     def method(self: WatchedFileSystem, *arguments: Any) -> Any:
         self.announce(operation)
-        return getattr(FileSystem, operation)(self, *arguments)
+        return getattr(REAL, operation)(*arguments)
 
     return method
 

@@ -164,7 +164,7 @@ def measure_bits(machinery: Machinery, trained: Tfm, num_bits: int) -> str:
         path.write_bytes(data)
         checkpoints = Checkpoints(run)
         found = checkpoints.newest_valid()
-        is_passed_over = newest.name in checkpoints.skipped()
+        is_passed_over = newest.name in checkpoints.skipped
         noticed += is_passed_over and found is not None and found.folder == previous
         if number % 40 == 0:
             told += is_told(machinery, run, newest, previous)

@@ -11,9 +11,9 @@ def main() -> None:
     # OpenMP threads that wait for others sleep. By default they spin, so they keep cores busy, and where other
     # programs use the cores too, the thread that has work gets none. OpenMP reads the variable when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from transformer_cli import cli
+    from transformer_cli.cli import main as run_command_line
 
-    cli.main()
+    run_command_line()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The command line `tfm`: which commands there are. The file of a command is imported only when it is used."""
 
+import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
@@ -13,10 +14,12 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     CarefulCommand,
     CarefulGroup,
+    CarefulTop,
     SentenceCommand,
+    unknown_command,
     with_debug,
 )
-from transformer_cli.process.exits import run_to_exit
+from transformer_cli.process.exits import errors_as_exit_codes
 from transformer_cli.process.imports import imported
 from transformer_cli.process.torchrun import require_single_process
 
@@ -57,6 +60,11 @@ COMMANDS = {
         "transformer_cli.commands.score:score_command",
         "Score translations in a file against references.",
         "tfm score out.txt reference.txt",
+    ),
+    "calibrate": Entry(
+        "transformer_cli.commands.calibrate:calibrate_command",
+        "Find out which translations of a run can be trusted.",
+        "tfm calibrate --run en-it --below 60 --share 0.05",
     ),
     "next": Entry(
         "transformer_cli.commands.next:next_command",
@@ -236,6 +244,16 @@ class LazyGroup(TyperGroup):
         super().__init__(**options)
         self.commands = Commands()  # type: ignore[assignment]  # Typer asks for a mapping that it could change
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first argument names, and the arguments behind it.
+
+        Raises:
+            UsageError: there is no such command.
+        """
+        if not ctx.resilient_parsing and args[0] not in self.commands:
+            raise unknown_command(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands into the help."""
         table: Mapping[str, Entry] = self.commands.table  # type: ignore[attr-defined]
@@ -243,12 +261,16 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, entry.help) for name, entry in table.items()])
 
 
+class TopGroup(LazyGroup, CarefulTop):
+    """The group of all commands, which refuses an unknown option as they do."""
+
+
 class LazySubgroup(LazyGroup, CarefulGroup):
     """A command that has commands below it, which are imported when they are asked for."""
 
 
 app = typer.Typer(
-    cls=LazyGroup,
+    cls=TopGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -277,5 +299,7 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
-    completion.join_words_of_bash()
-    run_to_exit(app)
+    if os.environ.get("_TFM_COMPLETE") == "complete_bash":
+        completion.join_words_of_bash()
+    with errors_as_exit_codes():
+        app(prog_name="tfm")

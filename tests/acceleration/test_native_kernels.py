@@ -11,11 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.acceleration import native_kernels
-from transformer_cli.acceleration.native_kernels import SWITCH, Kernels, find_kernels, log_softmax_
-from transformer_cli.acceleration.prepared_transformer import (
+from transformer_cli.acceleration.native_kernels import (
+    SWITCH,
+    Kernels,
     Lists,
-    PreparedTransformer,
     attend_to_lists,
+    find_kernels,
+    log_softmax_,
+)
+from transformer_cli.acceleration.prepared_transformer import (
+    PreparedTransformer,
     prepare_norm,
     prepare_quantised,
 )

@@ -15,7 +15,7 @@ from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.process_group import ALONE, Processes
+from transformer_cli.training.process_group import ALONE, GradientSums, Processes
 from transformer_cli.training.step import StepReport, Worker, build_objective, train_step
 
 PAD, SOS, EOS = 1, 2, 3
@@ -80,9 +80,11 @@ class Trainer:
                 self.objective,
                 machine,
                 record,
-                scaled=self.optimizer.scale.scaled,
+                scaled=self.optimizer.scale and self.optimizer.scale.scaled,
             )
-        self.worker = Worker.of(self.model, machine, processes, recorded=self.recorded)
+        self.worker = Worker(machine, processes, recorded=self.recorded)
+        if not processes.is_alone:
+            self.worker.gradients = GradientSums(self.model.parameters_by_gradient(), processes)
 
     def step(self, seed: int, *batches: Batch) -> StepReport:
         seed_everything(seed)

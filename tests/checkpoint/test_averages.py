@@ -216,9 +216,9 @@ def test_an_average_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert averaged_steps(newer) == [20, 30]
     newer.folder.rename(newer.folder.with_name(f".replaced-{newer.folder.name}"))
     (left,) = list_averages(tmp_path / "checkpoints").whole
-    assert left.score == 7.0
+    assert left.manifest.score == 7.0
     Checkpoints(tmp_path).sweep()
-    assert open_checkpoint(newer.folder).score == 7.0
+    assert open_checkpoint(newer.folder).manifest.score == 7.0
 
 
 def test_different_models_have_no_mean(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import random
 import shutil
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -26,7 +25,7 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config.schema import Metric
 from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
-from transformer_cli.storage import MANIFEST_NAME, DamagedError, Manifest
+from transformer_cli.storage import MANIFEST_NAME, Manifest
 from transformer_cli.storage.manifest import FORMAT_VERSION, parse_manifest
 
 from ..faults import RecordingFileSystem
@@ -65,7 +64,7 @@ def test_a_snapshot_comes_back_bit_for_bit(tmp_path: Path) -> None:
     )
     found = Checkpoints(tmp_path).newest_valid()
     assert found is not None
-    assert (found.step, found.score, found.state()) == (123, 12.5, state)
+    assert (found.step, found.manifest.score, found.state()) == (123, 12.5, state)
     assert found.file("config.yaml", max_bytes=10) == b"\xc3\xa8: 1"
     for expected, loaded in ((model, found.model(model)), (optimizer, found.optimizer(optimizer))):
         assert expected.keys() == loaded.keys()
@@ -111,7 +110,7 @@ def damaged_newest(run: Path, reason: str) -> None:
     newest = checkpoints.newest_valid()
     assert newest is not None
     assert newest.step == 10
-    (skipped,) = checkpoints.skipped().values()
+    (skipped,) = checkpoints.skipped.values()
     assert reason in skipped
     assert "step-00000020" in skipped
 
@@ -296,7 +295,7 @@ def test_a_step_that_is_saved_again_has_the_later_content(tmp_path: Path) -> Non
     checkpoints.save(snapshot(10), 2.0)
     newest = Checkpoints(tmp_path).newest_valid()
     assert newest is not None
-    assert newest.score == 2.0
+    assert newest.manifest.score == 2.0
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
         "best",
         "last",
@@ -414,10 +413,13 @@ def test_what_is_no_such_number_is_refused(value: object) -> None:
 
 def test_the_state_is_compared_if_the_manifest_lists_one(tmp_path: Path) -> None:
     saved(tmp_path, 10)
-    [found] = list_checkpoints(tmp_path / "checkpoints").whole
-    files = [file for file in found.manifest.files if file.name != "state.json"]
-    found.verify_state()
-    (found.folder / "state.json").write_bytes(b'{"step":11}')
-    with pytest.raises(DamagedError, match=r"state\.json"):
-        found.verify_state()
-    replace(found, manifest=found.manifest.model_copy(update={"files": files})).verify_state()
+    folder = tmp_path / "checkpoints"
+    [found] = list_checkpoints(folder).whole
+    state = found.folder / "state.json"
+    state.write_bytes(state.read_bytes().replace(b"1", b"2", 1))
+    assert "state.json" in list_checkpoints(folder).skipped[found.folder.name]
+    files = tuple(file for file in found.manifest.files if file.name != "state.json")
+    without_state = found.manifest.model_copy(update={"files": files})
+    (found.folder / MANIFEST_NAME).write_bytes(without_state.encode())
+    state.unlink()
+    assert [one.step for one in list_checkpoints(folder).whole] == [10]

@@ -15,7 +15,7 @@ from transformer_cli.config import load_config, to_yaml
 from transformer_cli.config.schema import TrainingConfig
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.storage import RunLock
-from transformer_cli.training.progress import Progress, is_finished
+from transformer_cli.training.loop import Progress, is_finished
 
 from .snapshots import saved, snapshot
 

@@ -26,7 +26,7 @@ from transformer_cli.process.errors import (
 from transformer_cli.storage import MANIFEST_NAME, Content, open_sealed, write_folder
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.progress import Progress
+from transformer_cli.training.loop import Progress
 
 from ..faults import run_in_child
 from .models import Parts, logits, parts, save

@@ -1,5 +1,6 @@
 """Command lines of people who know other programs: each mistake is answered with what is meant here."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -181,3 +182,95 @@ def test_the_name_of_a_run_as_a_sentence_is_warned_of(answer: Answer) -> None:
     assert code == 0
     assert "phrases is a run, but its name is translated; did you mean --run phrases?" in told
     assert told.count("did you mean") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["tranlsate", "Hi"], "did you mean tfm translate?"),
+        (["Train"], "did you mean tfm train?"),
+        (["evaluate"], "did you mean tfm validate?"),
+        (["help"], "did you mean tfm --help?"),
+        (["qwertz"], "tfm --help lists the commands"),
+        (["data", "chek", "a.en", "a.it"], "did you mean tfm data check?"),
+        (["runs", "copmare", "a", "b"], "did you mean tfm runs compare?"),
+        (["runs", "qwertz"], "tfm runs --help lists the commands"),
+        (["--versoin"], "did you mean --version?"),
+        (
+            ["--beam-size", "3", "translate"],
+            "options stand behind the command: tfm translate --beam-size",
+        ),
+        (["--foo"], "tfm --help lists the options"),
+    ],
+)
+def test_an_unknown_command_is_told_the_nearest_one(
+    answer: Answer, arguments: list[str], hint: str
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert "there is no such" in told
+    assert f"hint: {hint}\n" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--beam-size", "-1"], "the least value is 1: --beam-size 1"),
+        (["--beam-size=-1"], "the least value is 1: --beam-size 1"),
+        (["--n-best", "-20"], "the least value is 1: --n-best 1"),
+        (["--beam-size", "65"], "the greatest value is 64: --beam-size 64"),
+        (["--beam-size", "3", "-5 degrees"], "write -- before such sentences, behind all options: tfm translate -- '-5 degrees'"),
+    ],
+)  # fmt: skip
+def test_a_number_beyond_a_limit_is_told_the_limit(
+    answer: Answer, arguments: list[str], hint: str
+) -> None:
+    code, told = answer("translate", "--run", RUN, *arguments, "Hi")
+    assert code == 2
+    assert f"hint: {hint}\n" in told
+
+
+def test_a_run_has_one_name_in_all_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def shown(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["tfm", *arguments])
+        with pytest.raises(SystemExit):
+            cli.main()
+        return capsys.readouterr().out
+
+    for folder in ("docs", "runs/other"):
+        Path(folder).mkdir(parents=True)
+    for place in ("docs/run", "runs/phrases"):
+        Path(place).symlink_to(RUN)
+    for each in Path(RUN).iterdir():
+        Path("runs/other", each.name).symlink_to(each)
+    few = ["--set", "validation.max_sentences=2", "--set", "validation.scores=[chrf]"]
+    for name in ("docs/run", "phrases"):
+        for command in (["info", "--run", name], ["validate", "--run", name, *few]):
+            assert json.loads(shown(*command, "--json"))["run"] == name
+        assert f"tfm translate --run {name} " in shown("card", "--run", name)
+    compared = shown("runs", "compare", "docs/run", "other", "--json")
+    assert json.loads(compared)["runs"] == ["docs/run", "other"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["score", "a.txt"], "score: missing argument 'references'", "such as tfm score out.txt "),
+        (["train"], "train: missing option '--config' / '-c'", "such as tfm train --config "),
+        (["train", "--config"], "train: option '--config' requires an argument", "such as tfm train "),
+        (["data", "import"], "data import: missing argument 'files'", "such as tfm data import "),
+        (["doctor", "x"], "doctor: got unexpected extra argument(s) (x)", "such as tfm doctor"),
+        (["info", "--json=3"], "info: option '--json' does not take a value", "such as tfm info "),
+        (["--version=3"], "tfm: option '--version' does not take a value", "tfm --help lists the options"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_too_much_is_answered_with_an_example(
+    answer: Answer, arguments: list[str], message: str, hint: str
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert told.startswith(f"tfm: {message}\n  hint: {hint}")

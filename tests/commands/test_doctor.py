@@ -56,3 +56,10 @@ def test_an_extra_names_the_packages_that_it_lacks(monkeypatch: pytest.MonkeyPat
     facts = found_facts()
     assert facts["extras"]["documents"] == ["polib"]
     assert "[documents] lacks polib" in "\n".join(lines_of(facts))
+
+
+@pytest.mark.parametrize(("number", "shown"), [(1, "1 thread,"), (2, "2 threads,")])
+def test_one_thread_is_no_plural(number: int, shown: str) -> None:
+    facts = found_facts()
+    facts["processor"]["threads"] = number
+    assert f" usable, {shown}" in "\n".join(lines_of(facts))

@@ -15,9 +15,10 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps, recipe
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection import CleaningReport, clean
+from transformer_cli.data.selection import CleaningReport, clean, pairs_to_validate
 from transformer_cli.data.sources.built_in import read_phrasebook
 from transformer_cli.data.survey import in_words
+from transformer_cli.data.updates import training_pairs
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.training.advice import Plan, Vocabulary, warnings
 
@@ -225,7 +226,9 @@ def test_training_on_the_config_is_not_warned_of(folder: Path, num_pairs: int) -
     config = init("a.csv")
     data = prepare_data(config, folder / "data")
     assert config.training.max_steps is not None
-    one = Plan.of(config, data, config.training.max_steps)
+    _, order = training_pairs(data.train, data.tokenizers, config)
+    num_validated = len(pairs_to_validate(config, data.validation))
+    one = Plan.of(config, data, order, num_validated, config.training.max_steps)
     assert warnings(one, config) == []
     assert 9 <= one.times(config.training.validate_every) <= 21
     assert one.num_validation_sentences >= 25

@@ -71,6 +71,7 @@ VALUES = {
     "decoding.split_sentences": "false",
     "decoding.keep_layout": "false",
     "decoding.keep_text": "false",
+    "decoding.repair": "false",
     "decoding.known_spellings": "false",
     "decoding.batch_tokens": "5",
     "runtime.precision": "bfloat16",

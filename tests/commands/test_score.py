@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.score import chosen_scores, score_command
+from transformer_cli.commands.score import chosen_scores, score_command, target_language
 from transformer_cli.config.schema import SCORES_BY_DEFAULT
 from transformer_cli.evaluation.metrics import _warn_of_script
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
@@ -182,6 +182,16 @@ def test_a_code_of_a_language_that_is_not_known_is_taken_with_a_warning(
     assert found["scores"] == figures(capfd, "reference", to="it")["scores"]
     [warning] = caplog.messages
     assert warning.startswith("--to xx: this code is not known here; BLEU and TER split")
+
+
+@pytest.mark.parametrize("language", ["hy", "ta", "am", "sw", "hy-AM", "tam", "arm", "Tamil", "armenian", "हिन्दी"])  # fmt: skip
+def test_every_language_of_unicode_is_known_by_its_codes_and_its_name(
+    language: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert target_language(language) == {
+        "Tamil": "ta", "armenian": "hy", "हिन्दी": "hi",
+    }.get(language, language)  # fmt: skip
+    assert not caplog.messages
 
 
 def test_scores_are_chosen_in_any_case_and_once() -> None:

@@ -273,7 +273,8 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
         answer(), answer(alignment=True), answer(details=True), answer(attention=True)
     )  # fmt: skip
     assert {*plain} == {
-        "source", "translation", "score", "alternatives", "unknown_words", "divided", "untranslated"
+        "source", "translation", "score", "alternatives", "unknown_words", "divided", "untranslated",
+        "doubts", "repaired",
     }  # fmt: skip
     assert {*aligned} - {*plain} == {"alignment", "confidence"}
     assert {*detailed} - {*plain} == {*attended} - {*plain} == {"alignment", "confidence", "parts"}

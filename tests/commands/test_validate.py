@@ -295,10 +295,16 @@ def test_a_line_end_inside_a_sentence_moves_no_line(caplog: pytest.LogCaptureFix
     assert "sentences with a line end in them, written with a space: 2" in caplog.text
 
 
-def test_texts_replace_only_texts_of_an_earlier_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="transformer_cli")
     write_run_with_test_split()
-    for split in ("validation", "test"):
+    Path("texts").mkdir()
+    for split, is_replaced in (("validation", False), ("test", True)):
+        caplog.clear()
         validate_command("saved", split, write=Path("texts"))
+        assert ("texts: texts, which replaces the earlier ones" in caplog.text) is is_replaced
     assert not list(Path("texts").glob("validation*"))
     monkeypatch.setattr("transformer_cli.decoding.loading.load_run", None)
     Path("mine").mkdir()

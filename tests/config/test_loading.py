@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import Config, load_config, load_stored_config, shipped_configs, to_yaml
-from transformer_cli.config.loading import check_settings
+from transformer_cli.config.loading import check_settings, stored_config
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.section import meanings
 from transformer_cli.config.yaml_reader import parse_yaml
@@ -163,6 +163,14 @@ def test_a_character_that_does_not_exist_is_refused() -> None:
 @pytest.mark.parametrize("text", ["no", "on", "off", "yes", "12:30", "0777", "1_000"])
 def test_only_true_false_and_null_are_special_words(text: str) -> None:
     assert parse_yaml(text, "x") == text
+
+
+@pytest.mark.parametrize(("text", "found"), [("", "nothing"), ("- 1\n", "a list"), ("a", "text")])
+def test_a_stored_config_that_is_no_mapping_is_refused_with_its_place(
+    text: str, found: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"step-3/config\.yaml: a config is .*, found {found}"):
+        stored_config(text, "step-3/config.yaml")
 
 
 @pytest.mark.parametrize(

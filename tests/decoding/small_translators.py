@@ -61,8 +61,8 @@ def translator(
     machine: Machine = CPU,
     **decoding: object,
 ) -> Translator:
-    """Without the guard of `decoding.keep_text`, unless it is given: random models write what fits no source."""
+    """Without `decoding.keep_text` and `decoding.repair`, unless they are given: random models write what fits no source."""
     model = model or random_model(tokenizer)
-    settings = DecodingConfig.model_validate({"keep_text": False, **decoding})
+    settings = DecodingConfig.model_validate({"keep_text": False, "repair": False, **decoding})
     config = config_of(model, settings, data)
     return build_translator(model, tokenizer, tokenizer, config, machine)

@@ -119,7 +119,7 @@ def stub_translator(
         keeps_text=keeps_text,
         seen=seen,
     )
-    settings = DecodingConfig.model_validate({"keep_text": keeps_text, **decoding})
+    settings = DecodingConfig.model_validate({"keep_text": keeps_text, "repair": False, **decoding})
     return Translator(pipeline, StubEngine(model), settings)
 
 

@@ -79,7 +79,7 @@ def tokenizer_of(kind: str) -> Tokenizer:
 
 def copier(tokenizer: Tokenizer, max_length: int = 500) -> Translator:
     pipeline = TextPipeline(tokenizer, tokenizer, PhrasebookData(), max_length, True)
-    return Translator(pipeline, CopyingEngine(), DecodingConfig())
+    return Translator(pipeline, CopyingEngine(), DecodingConfig(repair=False))
 
 
 COPIERS = {kind: copier(tokenizer_of(kind)) for kind in ("wordlevel", "bpe", "unigram")}
@@ -152,7 +152,7 @@ def test_without_being_asked_nothing_is_explained() -> None:
 
 
 def test_an_engine_that_cannot_explain_is_refused() -> None:
-    mute = Translator(COPIERS["bpe"].pipeline, MuteEngine(), DecodingConfig())
+    mute = Translator(COPIERS["bpe"].pipeline, MuteEngine(), DecodingConfig(repair=False))
     assert [one.text for one in mute.translate(["Il gatto"])] == ["Il gatto"]
     with pytest.raises(UsageError, match="gives no probabilities"):
         mute.translate(["Il gatto"], with_details=True)

@@ -1,5 +1,6 @@
 """A term of a glossary stands in the place of the model's own word, and not beside it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,30 @@ def test_a_term_stands_in_the_place_of_the_own_word_of_the_model(small: Translat
             assert words.count(target) == 1
             beside += [translation.text for word in own if word in words]
     assert not beside
+
+
+def test_the_n_best_translations_have_the_term_in_the_place_of_the_own_word_too(
+    small: Translator,
+) -> None:
+    glossary = Glossary.of({source: target for source, target, _ in TERMS})
+    three = replace(small, decoding=small.decoding.model_copy(update={"num_best": 3}))
+    best = small.with_glossary(glossary).translate(SENTENCES)
+    of_terms = {source: (target, own.split()) for source, target, own in TERMS}
+    num_texts = 0
+    for terms, one, found in zip(
+        SENTENCES.values(), best, three.with_glossary(glossary).translate(SENTENCES), strict=True
+    ):
+        texts = [each.text for each in found.alternatives]
+        num_texts += len(texts)
+        assert len(set(texts)) == len(texts)
+        assert texts[0] == one.text
+        for text in texts:
+            words = [word.casefold() for word in word_sequence(text)]
+            for term in terms.split():
+                target, own = of_terms[term]
+                assert target in words
+                assert not set(own) & set(words), text
+    assert num_texts >= 2 * len(SENTENCES)
 
 
 def test_the_rest_of_the_sentence_is_that_of_the_translation_without_terms(small: Translator) -> None:  # fmt: skip

@@ -63,6 +63,7 @@ def translator(
     batch_tokens: int = 4096,
     data: DataConfig | None = None,
     keep_text: bool = True,
+    repair: bool = False,
 ) -> Translator:
     model = model or model_of(tokenizers)
     config = Config(
@@ -70,7 +71,9 @@ def translator(
         data=data or PhrasebookData(),
         model=model.config,
         training=TrainingConfig(max_steps=1, batch_sentences=1),
-        decoding=DecodingConfig(beam_size=2, batch_tokens=batch_tokens, keep_text=keep_text),
+        decoding=DecodingConfig(
+            beam_size=2, batch_tokens=batch_tokens, keep_text=keep_text, repair=repair
+        ),
     )
     machine = Machine(torch.device("cpu"), torch.float32)
     return build_translator(model, *tokenizers, config, machine)
@@ -131,18 +134,18 @@ def test_scores_are_of_decoded_text_against_the_references_as_they_are(
     references = [pair.target for pair in pairs]
     of_texts = score_corpus(texts, references, names, target_language="it")
     assert report.scores == [
-        score._replace(signature=f"{score.signature}|keep_text:yes") for score in of_texts
+        score._replace(signature=f"{score.signature}|keep_text:yes|repair:no") for score in of_texts
     ]
 
 
-def test_the_signature_says_whether_the_guard_of_the_text_was_on(
+def test_the_signature_says_whether_the_guards_of_the_text_were_on(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:
     for is_on, said in ((True, "yes"), (False, "no")):
-        of = translator(tokenizers, keep_text=is_on)
+        of = translator(tokenizers, keep_text=is_on, repair=is_on)
         for with_intervals in (True, False):
             report = validate(of, PAIRS, scores=["bleu"], with_intervals=with_intervals)
-            assert report.scores[0].signature.endswith(f"|keep_text:{said}")
+            assert report.scores[0].signature.endswith(f"|keep_text:{said}|repair:{said}")
 
 
 def test_details_do_not_change_the_scores(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:

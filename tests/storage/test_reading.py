@@ -111,8 +111,7 @@ def _sealed(fields: dict[str, Any]) -> bytes:
     from transformer_cli.storage import manifest
 
     fields = {name: value for name, value in fields.items() if name != "manifest_sha256"}
-    checksum = manifest._digest(manifest._compact(fields))
-    return manifest._readable({**fields, "manifest_sha256": checksum})
+    return manifest._with_checksum(fields)
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,9 @@ CHECKPOINT = ["--run", "runs/tiny/checkpoints/step-00000013", "x"]
 NO_FORWARD = [("at", "translation", 1, "raise", "RuntimeError", "the model was asked")]
 
 FAILURES = {
-    "an unknown command": Failure(2, ["trian"], "No such command 'trian'"),
+    "an unknown command": Failure(2, ["trian"], "did you mean tfm train?"),
     "an unknown option": Failure(2, [*TRAIN, "--epochs", "3"], "--epochs: there is no such option.*training.max_epochs=3"),
-    "a missing argument": Failure(2, ["train"], "Missing option '--config'"),
+    "a missing argument": Failure(2, ["train"], "train: missing option .--config."),
     "a bad choice": Failure(2, ["validate", "--split", "dev"], "--split: 'dev' is not one of 'validation', 'test'"),
     "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "--beam-size: should be greater than or equal to 1, found '0'"),
     "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),

@@ -152,6 +152,7 @@ def test_a_finished_run_takes_changed_data_only_with_steps_to_train_on_them(tfm:
     finished = tfm(*accepting)
     assert finished.exit_code == 78
     assert "nothing is trained on the changed data" in finished.talk
+    assert "--accept-data-change --set training.max_steps=N" in finished.talk
     assert essence(tfm.folder / "runs/tiny") == before
     assert tfm(*accepting, "--set", "training.max_steps=15").exit_code == 0
     assert "step-00000015" in str(newest_checkpoint(tfm.folder / "runs/tiny"))

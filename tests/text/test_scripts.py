@@ -89,7 +89,7 @@ def test_another_process_learns_the_same_from_japanese(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_that_is_mostly_ascii_is_still_learned_on_bytes(kind: str) -> None:
-    layout = trained(kind, "L'acqua dell'isola è blu, e l'isola è bella.")._parts.layout
+    layout = trained(kind, "L'acqua dell'isola è blu, e l'isola è bella.").parts.layout
     assert layout.is_byte_level
 
 

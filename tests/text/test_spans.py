@@ -40,6 +40,8 @@ def found(text: str) -> list[str]:
         ("&amp; &#39; R&D `x y`", ["&amp;", "&#39;", "`x y`"]),
         ("/usr/bin/x, ~/y and ./z or C:\\Users\\me", ["/usr/bin/x", "~/y", "./z", "C:\\Users\\me"]),
         ("and/or report.pdf. I/O", ["report.pdf"]),
+        ("Open report_v2.docx, favicon.ico and IMG_001.JPG.", ["report_v2.docx", "favicon.ico", "IMG_001.JPG"]),
+        ("See a.ts or site.tar.gz. He came.So what? Etc.C", ["a.ts", "site.tar.gz"]),
         ("@anna #topic # a", ["@anna", "#topic"]),
         ("A4, mp3, XY-123/45", ["A4", "mp3", "XY-123/45"]),
         ("5kg, 3pm and the 21st", ["5", "3", "21"]),

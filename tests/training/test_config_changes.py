@@ -12,7 +12,7 @@ from transformer_cli.config.refusal import setting_paths
 from transformer_cli.data.updates import Position, StreamPosition
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.config_changes import HARMLESS, accept_changes, refuse_passed_limits
-from transformer_cli.training.progress import Progress
+from transformer_cli.training.loop import Progress
 
 SETTINGS = {
     "name": "this",

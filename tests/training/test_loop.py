@@ -7,9 +7,8 @@ import torch
 
 from transformer_cli.config import TrainingConfig
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.loop import Experiment
+from transformer_cli.training.loop import Experiment, Progress
 from transformer_cli.training.optimizers import learning_rate
-from transformer_cli.training.progress import Progress
 
 from .tiny_world import MACHINE, World, assert_equal, experiment, run, settings, tensors_of, train
 

@@ -66,14 +66,15 @@ def update(
     model.source_word_dropout = model.target_word_dropout = WordDropout(0.1, 4)
     spoil(model)
     optimizer = Optimizer(model, training, precision)
-    average, meter = MovingAverage.of(model, training), Meter(META)
+    decay, meter = training.ema_decay, Meter(META)
+    average = None if decay is None else MovingAverage(model, decay)
     seed_everything(3)
     report = train_step(
         model.train(),
         optimizer,
         build_objective(training, 19, META),
         [batch(42), batch(30)],
-        worker=Worker.of(model, Machine(META, torch.float32)),
+        worker=Worker(Machine(META, torch.float32)),
         clip_norm=training.clip_norm,
     )
     if average is not None:

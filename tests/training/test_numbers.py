@@ -49,7 +49,7 @@ def step(
         optimizer,
         build_objective(TRAINING, VOCAB_SIZE, machine.device),
         batches,
-        worker=Worker.of(model, machine),
+        worker=Worker(machine),
         clip_norm=None,
     ), optimizer
 
@@ -112,7 +112,7 @@ def test_a_loss_that_is_not_a_number_changes_neither_weights_nor_moments() -> No
         optimizer,
         build_objective(TRAINING, VOCAB_SIZE, machine.device),
         [batch],
-        worker=Worker.of(model, machine),
+        worker=Worker(machine),
         clip_norm=None,
     )
     assert math.isnan(float(report.objective))

@@ -14,9 +14,8 @@ from transformer_cli.data.updates import Batch
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, prepare_machine
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.loop import Experiment
+from transformer_cli.training.loop import Experiment, Progress
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.progress import Progress
 from transformer_cli.training.step import Worker, build_objective, train_step
 
 from .tiny_world import MODEL, World, assert_equal, experiment, settings, tensors_of, train
@@ -36,7 +35,8 @@ def on(machine: Machine, **changes: Any) -> tuple[Experiment, Meter]:
     one = experiment(training)
     torch.manual_seed(0)
     model = accelerate(Transformer(MODEL, 9, 9), machine.device).to(machine.device)
-    worker, average = Worker.of(model, machine), MovingAverage.of(model, training)
+    decay = training.ema_decay
+    worker, average = Worker(machine), None if decay is None else MovingAverage(model, decay)
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
     return (

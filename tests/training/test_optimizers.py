@@ -9,7 +9,6 @@ from torch import nn
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import DataError
-from transformer_cli.training.batch_size import state_bytes
 from transformer_cli.training.optimizers import Optimizer
 
 
@@ -247,7 +246,7 @@ def test_the_state_in_memory_is_that_of_the_optimizer() -> None:
     for kind in ("adam", "adafactor", "muon"):
         model = transformer()
         optimizer = Optimizer(model, training(optimizer=kind))
-        sizes[kind] = state_bytes(optimizer)
+        sizes[kind] = optimizer.state_bytes()
         gradients_of(model, 0)
         optimizer.step_if(GOOD)
         assert sum(tensor.nbytes for tensor in optimizer.state().values()) == sizes[kind]

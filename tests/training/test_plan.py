@@ -238,8 +238,8 @@ def test_advice_names_round_numbers_of_at_least_one(number: float, told: int) ->
 def test_the_plan_counts_what_training_will_do(tmp_path: Path) -> None:
     config = load_config("copy.yaml", ["data.num_pairs=500", "training.max_steps=90"])
     data = prepare_data(config, tmp_path / "data")
-    one = Plan.of(config, data, 90)
     order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
+    one = Plan.of(config, data, order, 200, 90)
     updates = Updates(data.train, order)
     assert one.updates_per_epoch == updates.num_updates
     with updates:

@@ -14,14 +14,14 @@ from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.updates import Position
 from transformer_cli.process.errors import DataError
-from transformer_cli.training.progress import (
+from transformer_cli.training.loop import (
     Progress,
     Validated,
     checked_validation,
     goodness,
     is_finished,
-    is_out_of_patience,
     is_validation_due,
+    limits_reached,
     reaches_limit,
 )
 
@@ -211,7 +211,7 @@ def test_the_first_limit_that_is_reached_counts() -> None:
 
 
 def test_without_patience_a_run_goes_on() -> None:
-    assert not is_out_of_patience(Progress(validations_without_best=10**6), settings())
+    assert not limits_reached(Progress(validations_without_best=10**6), settings())
 
 
 @given(st.lists(st.floats(0, 9, width=16), max_size=30), st.integers(1, 4))

@@ -15,8 +15,8 @@ from transformer_cli.checkpoint.run_folder import RAW
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data import updates
 from transformer_cli.training.callbacks import Meter
+from transformer_cli.training.loop import Progress
 from transformer_cli.training.optimizers import restore_tensors, tensors_to_save
-from transformer_cli.training.progress import Progress
 
 from .tiny_world import MACHINE, World, assert_equal, experiment, train
 from .tiny_world import settings as training_settings

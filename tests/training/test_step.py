@@ -1,7 +1,6 @@
 """One update: sums are divided once, and NaN or infinity never reaches the weights."""
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import (
-    DeviceMemory,
     StepReport,
     Worker,
     build_objective,
@@ -54,7 +52,7 @@ def step(
     model: Transformer,
     optimizer: Optimizer,
     batches: list[Batch],
-    memory: DeviceMemory | None = None,
+    worker: Worker | None = None,
     **settings: Any,
 ) -> StepReport:
     settings = {"label_smoothing": 0.1, "clip_norm": None} | settings
@@ -64,7 +62,7 @@ def step(
         optimizer,
         build_objective(training, 9, MACHINE.device),
         batches,
-        worker=replace(Worker.of(model, MACHINE), memory=memory or DeviceMemory()),
+        worker=worker or Worker(MACHINE),
         clip_norm=training.clip_norm,
     )
 
@@ -204,23 +202,23 @@ def test_gradients_of_the_attempt_that_failed_are_forgotten() -> None:
 
 def test_the_size_that_fits_is_remembered_so_no_later_update_fails_first() -> None:
     model, optimizer = model_and_optimizer()
-    memory = DeviceMemory()
+    worker = Worker(MACHINE)
     sizes = with_memory_for(model, 2, MemoryError())
-    halvings = [step(model, optimizer, [batch(PAIRS)], memory).num_halvings for _ in range(3)]
+    halvings = [step(model, optimizer, [batch(PAIRS)], worker).num_halvings for _ in range(3)]
     assert sizes == [4, 2, 2, 2, 2, 2, 2]
     assert halvings == [1, 1, 1]
-    assert memory.max_cells == 2 * 5
-    assert step(model, optimizer, [batch(PAIRS[:1])], memory).num_halvings == 0  # a small one
+    assert worker.max_cells == 2 * 5
+    assert step(model, optimizer, [batch(PAIRS[:1])], worker).num_halvings == 0  # a small one
     assert sizes[7:] == [1]
 
 
 def test_a_long_sentence_that_fitted_alone_does_not_stop_later_updates() -> None:
     model, optimizer = model_and_optimizer()
-    memory = DeviceMemory(max_cells=3)
+    worker = Worker(MACHINE, max_cells=3)
     sizes = with_memory_for(model, 4, MemoryError())
-    assert step(model, optimizer, [batch(PAIRS)], memory).num_halvings == 2
+    assert step(model, optimizer, [batch(PAIRS)], worker).num_halvings == 2
     assert sizes == [1, 1, 1, 1]
-    assert memory.max_cells == 3
+    assert worker.max_cells == 3
 
 
 @pytest.mark.parametrize(("dropout", "is_the_same"), [(0.0, True), (0.5, False)])
@@ -231,8 +229,8 @@ def test_an_update_in_parts_is_the_whole_one_unless_there_is_dropout(
     for max_cells in (None, 10):
         model, optimizer = model_and_optimizer(dropout)
         torch.manual_seed(5)
-        memory = DeviceMemory(max_cells=max_cells)
-        norms.append(float(step(model, optimizer, [batch(PAIRS)], memory).gradient_norm))
+        worker = Worker(MACHINE, max_cells=max_cells)
+        norms.append(float(step(model, optimizer, [batch(PAIRS)], worker).gradient_norm))
     assert (norms[1] == pytest.approx(norms[0], rel=1e-12)) == is_the_same
 
 

@@ -39,13 +39,6 @@ def test_every_process_makes_an_update_however_short_the_limit_is(clock: list[fl
     assert limit.should_stop()
 
 
-def test_without_a_limit_it_never_stops(clock: list[float]) -> None:
-    limit = TimeLimit(None)
-    limit.on_step(1, step_report())
-    clock[0] += 1e9
-    assert not limit.should_stop()
-
-
 @pytest.mark.long
 def test_a_run_that_is_stopped_by_its_minutes_says_so_and_is_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,9 +15,8 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks, Meter, TrainingReport
-from transformer_cli.training.loop import Experiment, run_loop
+from transformer_cli.training.loop import Experiment, Progress, Validated, run_loop
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.progress import Progress, Validated
 from transformer_cli.training.step import StepReport, Worker, build_objective
 
 from ..data.pair_list import PairList
@@ -52,7 +51,8 @@ def experiment(
     updates = Updates(known, order, size=UpdateSize.of(training), position=position)
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
-    worker, average = Worker.of(model, machine), MovingAverage.of(model, training)
+    decay = training.ema_decay
+    worker, average = Worker(machine), None if decay is None else MovingAverage(model, decay)
     return Experiment(model, optimizer, objective, updates, training, machine, worker, 7, average)
 
 

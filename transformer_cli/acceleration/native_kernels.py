@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 logger = logging.getLogger(__name__)
 
@@ -129,25 +129,24 @@ def load_kernels(path: Path) -> Kernels | None:
 @functools.cache
 def _loaded(path: Path) -> Kernels | str:
     """The kernels of a library, or why there are none."""
-    found = _read(path)
+    found: Kernels | str
+    try:
+        library = ctypes.CDLL(str(path)) if path.exists() else None
+        if library is None:
+            found = "no C compiler was found when the package was installed"
+        elif library.tfm_version() != _VERSION:
+            found = f"{path.name} is of another version; install again"
+        elif (level := _LEVELS.get(library.tfm_level())) is None:
+            found = "this processor has no AVX2"
+        else:
+            found = kernels_of(library, level)
+    except (OSError, AttributeError) as error:  # built for another system, or damaged
+        found = f"{path.name} cannot be used: {type(error).__name__}"
     if isinstance(found, str):
         logger.debug("no compiled kernels: %s", found)
     else:
         logger.debug("compiled kernels: %s", found.level)
     return found
-
-
-def _read(path: Path) -> Kernels | str:
-    if not path.exists():
-        return "no C compiler was found when the package was installed"
-    try:
-        library = ctypes.CDLL(str(path))
-        if library.tfm_version() != _VERSION:
-            return f"{path.name} is of another version; install again"
-        level = _LEVELS.get(library.tfm_level())
-        return "this processor has no AVX2" if level is None else kernels_of(library, level)
-    except (OSError, AttributeError) as error:  # built for another system, or damaged
-        return f"{path.name} cannot be used: {type(error).__name__}"
 
 
 def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:
@@ -255,6 +254,73 @@ def pack_weights(integers: Tensor, offset: int) -> Tensor:
     padded = F.pad(integers, room).to(torch.int16) + offset
     panels = padded.remainder_(256).to(torch.uint8).view(-1, _PANEL, padded.size(1) // 4, 4)
     return panels.transpose(1, 2).contiguous()
+
+
+class NativeNorm:
+    """(..., D) float32 to the same; see `torch.nn.LayerNorm`."""
+
+    def __init__(self, kernels: Kernels, norm: nn.LayerNorm) -> None:
+        self._kernels, self._epsilon = kernels, norm.eps
+        self._gain, self._bias = norm.weight.detach(), norm.bias.detach()
+        self._addresses = self._gain.data_ptr(), self._bias.data_ptr()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., D) float32 to the same."""
+        rows = x.contiguous()
+        found = torch.empty_like(rows)
+        self._kernels.layer_norm(
+            rows.data_ptr(), rows.numel() // rows.size(-1), rows.size(-1), *self._addresses,
+            self._epsilon, found.data_ptr(),
+        )  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The positions that each row reads."""
+
+    positions: Tensor  # (L, at least the longest) int32
+    counts: Tensor  # (L,) int32
+    of_rows: Tensor  # (R,) int32: the list of each row
+
+
+def attend_to_lists(
+    kernels: Kernels, queries: Tensor, keys: Tensor, values: Tensor, lists: Lists
+) -> Tensor:
+    """What each query gathers.
+
+    Args:
+        kernels: of this processor.
+        queries: (R, H, K) float32; rows may be apart from each other in memory, heads may not.
+        keys, values: (P, G, K), in the same form.
+        lists: of the R rows.
+
+    Returns:
+        (R, H K).
+    """
+    num_rows, num_heads, width = queries.shape
+    num_groups = keys.size(1)
+    of_queries, of_keys, of_values = map(_side_by_side, (queries, keys, values))
+    found = torch.empty(num_rows, num_heads * width)
+    inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
+
+    def compute(first: int, end: int) -> int:
+        return kernels.attend(
+            inputs + first * stride * 4, stride, end - first, num_groups, num_heads // num_groups, width,
+            of_keys.data_ptr(), of_keys.stride(0), of_values.data_ptr(), of_values.stride(0),
+            lists.positions.data_ptr(), lists.positions.stride(0), lists.of_rows.data_ptr() + first * 4,
+            lists.counts.data_ptr(), results + first * num_heads * width * 4,
+        )  # fmt: skip
+
+    # The lists may be shorter than the room for them; this only chooses the number of threads.
+    in_parts(num_rows, 2 * num_rows * num_heads * width * lists.positions.size(1), compute)
+    return found
+
+
+def _side_by_side(heads: Tensor) -> Tensor:
+    """(N, heads, K) with the numbers of a row side by side in memory, as the kernel reads them."""
+    is_so = heads.stride(2) == 1 and heads.stride(1) == heads.size(2)
+    return heads if is_so else heads.contiguous()
 
 
 _LANES = 16  # as in lanes.h

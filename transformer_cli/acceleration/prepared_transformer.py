@@ -11,7 +11,6 @@ positions or hypotheses of each, Z slots.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -21,9 +20,11 @@ from torch.nn import functional as F
 
 from transformer_cli.acceleration.native_kernels import (
     Kernels,
+    Lists,
     NativeLinear,
+    NativeNorm,
+    attend_to_lists,
     find_kernels,
-    in_parts,
     log_softmax_,
 )
 from transformer_cli.model.attention import MultiHeadAttention, lowest
@@ -328,24 +329,7 @@ def prepare_norm(norm: Any, kernels: Kernels | None) -> Function:
     """The norm as one call of a kernel; the module itself if it is of another kind, or without kernels."""
     if kernels is None or not isinstance(norm, nn.LayerNorm):
         return cast(Function, norm)
-    return _NativeNorm(kernels, norm)
-
-
-class _NativeNorm:
-    def __init__(self, kernels: Kernels, norm: nn.LayerNorm) -> None:
-        self._kernels, self._epsilon = kernels, norm.eps
-        self._gain, self._bias = norm.weight.detach(), norm.bias.detach()
-        self._addresses = self._gain.data_ptr(), self._bias.data_ptr()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., D) float32 to the same."""
-        rows = x.contiguous()
-        found = torch.empty_like(rows)
-        self._kernels.layer_norm(
-            rows.data_ptr(), rows.numel() // rows.size(-1), rows.size(-1), *self._addresses,
-            self._epsilon, found.data_ptr(),
-        )  # fmt: skip
-        return found
+    return NativeNorm(kernels, norm)
 
 
 # The Transformer of prepared layers.
@@ -441,54 +425,6 @@ class PreparedDecoderState:
 _ROOM_IN_LISTS = 32  # steps for which new lists have room; full ones double
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
-    """The positions that each row reads."""
-
-    positions: Tensor  # (L, at least the longest) int32
-    counts: Tensor  # (L,) int32
-    of_rows: Tensor  # (R,) int32: the list of each row
-
-
-def attend_to_lists(
-    kernels: Kernels, queries: Tensor, keys: Tensor, values: Tensor, lists: Lists
-) -> Tensor:
-    """What each query gathers.
-
-    Args:
-        kernels: of this processor.
-        queries: (R, H, K) float32; rows may be apart from each other in memory, heads may not.
-        keys, values: (P, G, K), in the same form.
-        lists: of the R rows.
-
-    Returns:
-        (R, H K).
-    """
-    num_rows, num_heads, width = queries.shape
-    num_groups = keys.size(1)
-    of_queries, of_keys, of_values = map(_side_by_side, (queries, keys, values))
-    found = torch.empty(num_rows, num_heads * width)
-    inputs, stride, results = of_queries.data_ptr(), of_queries.stride(0), found.data_ptr()
-
-    def compute(first: int, end: int) -> int:
-        return kernels.attend(
-            inputs + first * stride * 4, stride, end - first, num_groups, num_heads // num_groups, width,
-            of_keys.data_ptr(), of_keys.stride(0), of_values.data_ptr(), of_values.stride(0),
-            lists.positions.data_ptr(), lists.positions.stride(0), lists.of_rows.data_ptr() + first * 4,
-            lists.counts.data_ptr(), results + first * num_heads * width * 4,
-        )  # fmt: skip
-
-    # The lists may be shorter than the room for them; this only chooses the number of threads.
-    in_parts(num_rows, 2 * num_rows * num_heads * width * lists.positions.size(1), compute)
-    return found
-
-
-def _side_by_side(heads: Tensor) -> Tensor:
-    """(N, heads, K) with the numbers of a row side by side in memory, as the kernel reads them."""
-    is_so = heads.stride(2) == 1 and heads.stride(1) == heads.size(2)
-    return heads if is_so else heads.contiguous()
-
-
 def read_listed_sources(
     kernels: Kernels, shape: Sequence[int], source_mask: Tensor | None
 ) -> ReadItself:
@@ -552,12 +488,12 @@ class ListedDecoding:
         self._target_lists = Lists(self._positions, counts, own)
 
     def read_target(self, number: int, heads: Heads) -> Tensor:
-        """Of layer `number`: store keys and values, then attend_to_lists to those of each hypothesis."""
+        """Of layer `number`: store keys and values, then attend to those of each hypothesis."""
         keys, values = self._targets[number].append(heads.keys, heads.values)
         return attend_to_lists(self._kernels, heads.queries, keys, values, self._target_lists)
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
-        """Of layer `number`: attend_to_lists to the source of each row."""
+        """Of layer `number`: attend to the source of each row."""
         return attend_to_lists(self._kernels, queries, *self._sources[number], self._source_lists)
 
     def select(self, rows: Tensor, *, keeps_sources: bool) -> None:
@@ -685,13 +621,13 @@ class BiasedDecoding:
         self._target_bias = self._slots.bias()
 
     def read_target(self, number: int, heads: Heads) -> Tensor:
-        """Of layer `number`: store keys and values, then attend_with_bias to those of each hypothesis."""
+        """Of layer `number`: store keys and values, then attend to those of each hypothesis."""
         queries, keys, values = map(self._of_sentences, heads)
         stored = self._caches[number].append(keys, values, self._slots)
         return attend_with_bias(queries, *stored, self._target_bias)
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
-        """Of layer `number`: attend_with_bias to the source of each row."""
+        """Of layer `number`: attend to the source of each row."""
         return attend_with_bias(
             self._of_sentences(queries), *self._sources[number], self._source_bias
         )

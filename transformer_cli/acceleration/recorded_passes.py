@@ -67,7 +67,7 @@ class RecordedPasses:
         objective: what is minimised.
         machine: the precision of matrix products.
         record: how a pass is recorded; `recorder_on` does it on CUDA devices.
-        scaled: multiplies the objective by the scale of float16, if there is one.
+        scaled: multiplies the objective by the scale of float16; None: the objective stays as it is.
 
     Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs.
     """
@@ -79,7 +79,7 @@ class RecordedPasses:
         machine: Machine,
         record: Record,
         *,
-        scaled: Callable[[Tensor], Tensor],
+        scaled: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self._model = model
         self._objective = objective
@@ -112,8 +112,8 @@ class RecordedPasses:
         torch._foreach_zero_(self._gradients)
         for parameter, gradient in zip(self._parameters, self._gradients, strict=True):
             parameter.grad = gradient
-        one = self._scaled(torch.ones((), device=self._machine.device))
-        factor = one / max(num_target_tokens, 1)
+        one = torch.ones((), device=self._machine.device)
+        factor = (one if self._scaled is None else self._scaled(one)) / max(num_target_tokens, 1)
         return [self._add_gradients(batch, factor) for batch in batches]
 
     def _add_gradients(self, batch: Batch, factor: Tensor) -> LossSums:

@@ -59,13 +59,17 @@ class Checkpoints:
         self.run_folder = run_folder
         self.folder = RunFolder(run_folder).checkpoints_folder
         self.retention = retention or Retention()
-        self._data_fingerprint = _digest(data_fingerprint) if data_fingerprint else ""
+        self._data_fingerprint = ""
+        if data_fingerprint:
+            shown = json.dumps(dict(data_fingerprint), sort_keys=True)
+            self._data_fingerprint = hashlib.sha256(shown.encode()).hexdigest()
         self._fs = fs
         self._known: KnownFolder | None = None
         self._run_id: str | None = None
         self._saved_at = 0
         self._verified: dict[str, Manifest] = {}
-        self._skipped: dict[str, str] = {}
+        self.skipped: dict[str, str] = {}
+        """The checkpoints that the last call of `newest_valid` skipped, each with the reason."""
 
     def newest_valid(self) -> Checkpoint | None:
         """The valid checkpoint of the highest step, every checksum compared; None if the folder has none.
@@ -81,7 +85,7 @@ class Checkpoints:
                 hint="restore the files; upgrade tfm if a reason above says so; or start again with "
                 "--from-scratch, which keeps the old checkpoints",
             )
-        self._skipped = listing.skipped
+        self.skipped = listing.skipped
         return newest
 
     def best(self) -> Checkpoint | None:
@@ -89,10 +93,6 @@ class Checkpoints:
         listing = list_checkpoints(self.folder)
         averages = list_averages(self.folder).whole
         return self._first_verified(ranked(listing.whole, averages), listing)
-
-    def skipped(self) -> dict[str, str]:
-        """The checkpoints that the last call of `newest_valid` skipped, each with the reason."""
-        return dict(self._skipped)
 
     def save(self, snapshot: Snapshot, score: float | None = None) -> Path:
         """Write a checkpoint, verify it, then delete checkpoints that the retention does not keep.
@@ -249,6 +249,7 @@ class Checkpoints:
         return True
 
     def _rotate(self) -> None:
+        """Delete superfluous checkpoints, and let the links `last` and `best` name those that are kept."""
         kept, superfluous = self._kept_and_superfluous()
         storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
         storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
@@ -263,7 +264,8 @@ class Checkpoints:
             _warn_of_damage(listing.skipped[name])
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
-            steps = self.retention.superfluous(found.scored(self.retention.metric) for found in own)
+            scored = [found.scored(self.retention.metric) for found in own]
+            steps = self.retention.superfluous(scored)
             kept = [found for found in own if found.step not in steps]
             damaged = [found for found in kept if not self._is_trusted(found, listing)]
             if not damaged:
@@ -279,10 +281,6 @@ class Checkpoints:
 
 def _warn_of_damage(reason: str) -> None:
     logger.warning("a damaged checkpoint is not counted among those to keep: %s", reason)
-
-
-def _digest(fingerprint: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(dict(fingerprint), sort_keys=True).encode()).hexdigest()
 
 
 # Replacing the checkpoint of a step: at any moment, the old or the new one is valid.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import RUNS, RunFolder, name_of_run
 from transformer_cli.config import LOWER_IS_BETTER, Config, load_stored_config
 from transformer_cli.config.section import flat_settings
 from transformer_cli.storage import read_json_lines
@@ -141,15 +141,19 @@ class Comparison:
         return [every[i * (len(every) - 1) // last] for i in range(MAX_STEPS_OF_A_CURVE)]
 
 
-def compare(folders: Sequence[Path]) -> Comparison:
+def compare(folders: Sequence[Path], runs_folder: Path = RUNS) -> Comparison:
     """Compare the runs in these folders.
+
+    Args:
+        runs_folder: runs in it are called by their names alone.
 
     Raises:
         MissingInputError, ConfigError: a config cannot be read.
     """
     configs = [load_stored_config(RunFolder(folder).config_file) for folder in folders]
     curves = [_curve(folder, config) for folder, config in zip(folders, configs, strict=True)]
-    return Comparison([folder.name for folder in folders], _differences(configs), curves)
+    names = [name_of_run(folder, runs_folder) for folder in folders]
+    return Comparison(names, _differences(configs), curves)
 
 
 def _differences(configs: Sequence[Config]) -> dict[str, list[Any]]:

@@ -105,6 +105,14 @@ class RunFolder:
         return self.path / f"{CONVERTED}{library}"
 
 
+def name_of_run(folder: Path, runs_folder: Path = RUNS) -> str:
+    """What a person types to name a run, or a checkpoint of one: its name if it lies in `runs_folder`, else the path of its folder."""
+    run = RunFolder.of_checkpoint(folder)
+    path = folder if run is None else run.path
+    is_in_folder = path.absolute().parent == runs_folder.absolute()
+    return path.name if is_in_folder else str(path)
+
+
 def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:
     is_junction = getattr(
         path, "is_junction", None
@@ -184,16 +192,19 @@ class Checkpoint:
         """Number of updates of the model."""
         return self.manifest.step
 
-    @property
-    def score(self) -> float | None:
-        """Score on the validation split, by `training.best_metric`."""
-        return self.manifest.score
-
     def scored(self, metric: str) -> "Scored":
         """Step, score and loss; a score of another metric is ignored."""
-        if self.score is None or self.manifest.metric != metric:
+        if self.manifest.score is None or self.manifest.metric != metric:
             return Scored(self.step, None)
-        return Scored(self.step, self.score, self._validation_loss())
+        loss = math.inf
+        # The score alone counts if the state does not contain the loss of the validation at this step.
+        with suppress(DataError, StorageError, KeyError, TypeError, ValueError):
+            validation = self.state()["validation"]
+            if validation["step"] == self.step and not math.isnan(
+                found := float(validation["loss"])
+            ):
+                loss = found
+        return Scored(self.step, self.manifest.score, loss)
 
     def rival(self) -> tuple[int, bool] | None:
         """The step of the checkpoint that an average was compared with, and whether the average was better; else None."""
@@ -203,16 +214,6 @@ class Checkpoint:
                 return rival["step"], rival["is_worse"]
         return None
 
-    def _validation_loss(self) -> float:
-        """The loss of the validation at this step; infinity if the state does not contain it."""
-        try:
-            validation = self.state()["validation"]
-            loss = float(validation["loss"]) if validation["step"] == self.step else math.inf
-        except (DataError, StorageError, KeyError, TypeError, ValueError):
-            # The score alone counts; `list_checkpoints` skips a checkpoint whose state is damaged.
-            return math.inf
-        return math.inf if math.isnan(loss) else loss
-
     def verify(self) -> None:
         """Read every file and compare its checksum.
 
@@ -221,20 +222,6 @@ class Checkpoint:
         """
         with open_sealed(self.folder) as sealed:
             sealed.verify()
-
-    def verify_state(self) -> None:
-        """Compare the checksum of the state, which has the loss that decides between equal scores.
-
-        Raises:
-            DamagedError: the file has changed since it was saved.
-        """
-        sizes = {file.name: file.size for file in self.manifest.files}
-        if sizes.get(STATE_FILE, MAX_STATE_BYTES + 1) <= MAX_STATE_BYTES:
-            self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES)
-
-    def has(self, name: str) -> bool:
-        """Whether the checkpoint has a file of this name."""
-        return any(file.name == name for file in self.manifest.files)
 
     def file(self, name: str, *, max_bytes: int) -> bytes:
         """All bytes of a file of at most `max_bytes`."""
@@ -356,19 +343,23 @@ class Listing:
         return "".join(f"\n    {reason}" for reason in self.skipped.values())
 
 
-def list_checkpoints(folder: Path) -> Listing:
+def list_checkpoints(folder: Path, prefix: str = "step-") -> Listing:
     """The checkpoints of a folder, which need not exist."""
-    return _listing(folder, "step-")
-
-
-def list_averages(folder: Path) -> Listing:
-    """The averages that runs made at their end: `tfm translate` can use them, but no training continues from them."""
-    return _listing(folder, AVERAGE)
-
-
-def _listing(folder: Path, prefix: str) -> Listing:
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        names = []
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be read: {error.strerror}") from error
+    # Step, whether it is replaced, and path; highest step first; of equal steps, the replaced one last.
+    candidates = [
+        (-int(match["step"]), match["replaced"] is not None, folder / match[0])
+        for match in map(re.compile(_NAME % prefix).fullmatch, names)
+        if match is not None
+    ]
     listing = Listing()
-    for step, is_replaced, path in _candidates(folder, prefix):
+    for negative_step, is_replaced, path in sorted(candidates):
+        step = -negative_step
         if is_replaced and any(checkpoint.step == step for checkpoint in listing.whole):
             continue
         try:
@@ -377,12 +368,20 @@ def _listing(folder: Path, prefix: str) -> Listing:
             checkpoint = open_checkpoint(path)
             if checkpoint.step != step:
                 raise DamagedError(f"{path}: its manifest says step {checkpoint.step}")
-            checkpoint.verify_state()
+            # The state has the loss that decides between equal scores, so its checksum is compared here.
+            sizes = {file.name: file.size for file in checkpoint.manifest.files}
+            if sizes.get(STATE_FILE, MAX_STATE_BYTES + 1) <= MAX_STATE_BYTES:
+                checkpoint.file(STATE_FILE, max_bytes=MAX_STATE_BYTES)
         except (DamagedError, StorageError) as error:
             listing.skip(path, error)
         else:
             listing.whole.append(checkpoint)
     return listing
+
+
+def list_averages(folder: Path) -> Listing:
+    """The averages that runs made at their end: `tfm translate` can use them, but no training continues from them."""
+    return list_checkpoints(folder, AVERAGE)
 
 
 def ranked(

@@ -126,7 +126,7 @@ def _named(run: str, runs_folder: Path) -> Path:
 def _is_run(folder: Path) -> bool:
     """Whether a folder is a run or a single checkpoint."""
     # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
-    return isdir(RunFolder(folder).checkpoints_folder) or isfile(folder / MANIFEST_NAME)
+    return isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME)
 
 
 def _hint_on_names(run: str, names: list[str]) -> str:
@@ -222,7 +222,7 @@ def overview(folder: Path) -> RunOverview:
         status=_status(folder, listing, newest, training, problem),
         step=None if newest is None else newest.step,
         metric=None if newest is None else newest.manifest.metric,
-        best=None if best is None else best.score,
+        best=None if best is None else best.manifest.score,
         best_step=None if best is None else best.step,
         num_checkpoints=len(listing.whole),
         size_bytes=folder_size(folder),
@@ -285,7 +285,7 @@ def _is_imported(newest: Checkpoint) -> bool:
 
 
 def _is_finished(newest: Checkpoint, training: TrainingConfig) -> bool:
-    """The rule of training/progress.py, which cannot be imported without PyTorch."""
+    """The rule of training/loop.py, which cannot be imported without PyTorch."""
     try:
         progress = StateValues(newest.state(), str(newest.folder)).part("progress")
         step, without_best = progress.count("step"), progress.count("validations_without_best")

@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Literal, TypeVar, get_args
 
 from transformer_cli.checkpoint.run_folder import (
+    CHECKPOINTS,
     CONFIG_FILE,
     CONVERTED,
     IMPORTED,
@@ -24,8 +24,7 @@ from transformer_cli.checkpoint.run_folder import (
     ranked,
 )
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
-from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.process.errors import (
     ConfigError,
     DataError,
@@ -45,7 +44,7 @@ from transformer_cli.storage.manifest import ListedFile, encode_json
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
-from transformer_cli.text.tokenizer import load_tokenizers, tokenizer_files
+from transformer_cli.text.tokenizer import tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +111,7 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
     """
     if which not in get_args(Which):
         raise ValueError(f"which: {which!r}; it is one of {', '.join(map(repr, get_args(Which)))}")
-    checkpoints_folder = RunFolder(folder).checkpoints_folder
+    checkpoints_folder = folder / CHECKPOINTS
     if not checkpoints_folder.is_dir():
         if not folder.is_dir():
             raise MissingInputError(
@@ -144,9 +143,9 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
 
 def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
     """See `TrainedFiles.seen`."""
-    state = StateValues(checkpoint.state(), str(checkpoint.folder / STATE_FILE))
-    if SEEN_LENGTHS in state.values:
-        recorded = state.part(SEEN_LENGTHS)
+    state = checkpoint.state()
+    if SEEN_LENGTHS in state:
+        recorded = StateValues(state, str(checkpoint.folder / STATE_FILE)).part(SEEN_LENGTHS)
         is_known = {name: recorded.values.get(name) is not None for name in SeenLengths._fields}
         return SeenLengths(
             recorded.count("longest") if is_known["longest"] else None,
@@ -154,9 +153,9 @@ def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
         )
     languages = [language for direction in config.data.directions for language in direction]
     ratio = _SMALLEST_RATIO if all(map(has_spaces, languages)) else None
-    if IMPORTED in state.values:
+    if IMPORTED in state:
         return SeenLengths(None, ratio)
-    validation = state.values.get("validation")
+    validation = state.get("validation")
     figures = validation if isinstance(validation, dict) else {}
     num_sentences, num_tokens = map(figures.get, ("num_sentences", "num_target_tokens"))
     if not isinstance(num_sentences, int) or not isinstance(num_tokens, int) or num_sentences < 1:
@@ -187,20 +186,16 @@ def read_files(folder: Path) -> TrainedFiles:
         ConfigError: the config in the checkpoint is invalid.
     """
     checkpoint = open_checkpoint(folder)
-    return TrainedFiles(_load_config(checkpoint), *tokenizers_of(checkpoint), checkpoint)
+    text = _text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES)
+    config = stored_config(text, str(folder / CONFIG_FILE))
+    return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
 
 
 def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
-    return load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
-
-
-def _load_config(checkpoint: Checkpoint) -> Config:
-    origin = str(checkpoint.folder / CONFIG_FILE)
-    settings = parse_yaml(_text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES), origin)
-    if not isinstance(settings, dict):
-        raise DataError(f"{origin}: not a mapping of sections")
-    return check_settings(stored_settings(settings), origin)
+    names = tokenizer_names({file.name for file in checkpoint.manifest.files})
+    loaded = [_tokenizer(checkpoint, name) for name in names]
+    return loaded[0], loaded[-1]
 
 
 def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:

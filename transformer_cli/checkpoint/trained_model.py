@@ -72,7 +72,14 @@ def load_weights(files: TrainedFiles) -> TrainedModel:
     with torch.device("meta"):
         model = Transformer(files.config.model, *sizes)
     try:
-        _require_memory(checkpoint, model)
+        # The reader refuses a file whose tensors do not fit the model.
+        in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
+        require_memory(
+            min(in_file, sum(parameter.nbytes for parameter in model.parameters())),
+            torch.device("cpu"),
+            f"{checkpoint.folder / MODEL_FILE}: the weights",
+            hint="close other programs, or use a machine with more memory",
+        )
         weights = checkpoint.model(expected=model.state_dict())
     except DamagedError:
         raise
@@ -91,18 +98,6 @@ def load_weights(files: TrainedFiles) -> TrainedModel:
         target_tokenizer=files.target_tokenizer,
         checkpoint=checkpoint,
         model=model.eval(),
-    )
-
-
-def _require_memory(checkpoint: Checkpoint, model: Transformer) -> None:
-    """Refuse weights that do not fit into memory; the reader refuses a file whose tensors do not fit the model."""
-    in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
-    needed = min(in_file, sum(parameter.nbytes for parameter in model.parameters()))
-    require_memory(
-        needed,
-        torch.device("cpu"),
-        f"{checkpoint.folder / MODEL_FILE}: the weights",
-        hint="close other programs, or use a machine with more memory",
     )
 
 

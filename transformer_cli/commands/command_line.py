@@ -3,12 +3,13 @@
 Misread would be an option that is given twice or is unknown, a missing name, and a sentence with a dash.
 """
 
+import difflib
 import functools
 import inspect
 import itertools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
@@ -107,21 +108,25 @@ class CarefulCommand(TyperCommand):
         return _parsed(self, ctx, args, super().parse_args)
 
 
-class CarefulGroup(TyperGroup):
+class CarefulTop(TyperGroup):
+    """As `CarefulCommand`, for the group of all commands, which has no log of its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line up to the command.
+
+        Raises:
+            UsageError: as of `CarefulCommand`.
+        """
+        return _parsed(self, ctx, args, super().parse_args)
+
+
+class CarefulGroup(CarefulTop):
     """As `CarefulCommand`, for a command that has subcommands and also works without one."""
 
     def invoke(self, ctx: Any) -> Any:
         """Begin the log, and run the function of the command or the subcommand that is named."""
         _begin_log(ctx)
         return super().invoke(ctx)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line up to the subcommand.
-
-        Raises:
-            UsageError: as of `CarefulCommand`.
-        """
-        return _parsed(self, ctx, args, super().parse_args)
 
 
 def _parsed(
@@ -133,9 +138,26 @@ def _parsed(
         return parse(ctx, args)
     except Exception as error:
         option, problem = getattr(error, "param", None), getattr(error, "message", "")
-        if option is None or not problem:  # no wrong value: an option is missing
-            raise
-        raise _wrong_value(command, ctx, given, option, problem) from error
+        if option is not None and problem:
+            raise _wrong_value(command, ctx, given, option, problem) from error
+        if incomplete := _incomplete(command, ctx, error):
+            raise incomplete from error
+        raise
+
+
+def _incomplete(command: Any, ctx: Any, error: Exception) -> UsageError | None:
+    """The error for a command line in which a name or value is missing, or one stands too many; None for any other one."""
+    problem = getattr(error, "format_message", lambda: "")().rstrip(".")
+    is_group_alone = hasattr(command, "commands") and getattr(error, "option_name", None) is None
+    if not problem or is_group_alone:  # a group alone shows its help
+        return None
+    where = ctx.command_path.partition(" ")[2] or ctx.command_path
+    example = (command.epilog or "").partition("Example: ")[2]
+    hint = f"such as {example}" if example else f"{ctx.command_path} --help lists the options"
+    return UsageError(f"{where}: {problem[0].lower()}{problem[1:]}", hint=hint)
+
+
+_LIMIT = re.compile(r"(?P<side>greater|less) than or equal to (?P<value>[\d.]+)")
 
 
 def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: str) -> UsageError:
@@ -145,10 +167,13 @@ def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: 
     found = values.get(option.name)
     # A word that is not one of several is in the problem already.
     shown = "" if repr(found) in problem or not isinstance(found, str) else f", found {found!r}"
-    return UsageError(
-        f"{name}: {problem}{shown}",
-        hint=f"{ctx.command_path} --help explains the options",
-    )
+    limit = _LIMIT.search(problem)
+    if limit is None:
+        hint = f"{ctx.command_path} --help explains the options"
+    else:
+        which = "least" if limit["side"] == "greater" else "greatest"
+        hint = f"the {which} value is {limit['value']}: {name} {limit['value']}"
+    return UsageError(f"{name}: {problem}{shown}", hint=hint)
 
 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
@@ -159,13 +184,48 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     except Exception as error:
         if hasattr(error, "possibilities"):  # only an unknown option has them
             raise _unknown_option(command, ctx, args, error) from error
+        if incomplete := _incomplete(command, ctx, error):
+            raise incomplete from error
         raise
     _check_overrides(values)
     for option in command.get_params(ctx):
         if option.param_type_name == "option" and not option.is_flag:
             _check_option(option, values.get(option.name), order.count(option))
-    if not (others and others[0] in getattr(command, "commands", {})):
+    commands = getattr(command, "commands", {})
+    if not (others and others[0] in commands):
+        if others and (meant := _similar(others[0], commands)):
+            raise unknown_command(ctx, others[0], meant)
         _check_others(command, values, others)
+
+
+# What other programs call the commands of tfm.
+_COMMANDS_ELSEWHERE = {
+    "fit": "train", "finetune": "train", "fine-tune": "train", "resume": "train", "predict": "translate", "infer": "translate", "generate": "translate",
+    "decode": "translate", "interactive": "translate", "test": "validate", "eval": "validate", "evaluate": "validate", "bleu": "score",
+    "sacrebleu": "score", "preprocess": "data", "prepare": "data", "clean": "data clean", "check": "data check", "download": "data get",
+    "convert": "export", "server": "serve", "list": "runs", "compare": "runs compare", "help": "--help", "version": "--version",
+}  # fmt: skip
+
+
+def _similar(name: str, commands: Iterable[str]) -> str:
+    """The command that is spelled nearly so; empty if none is."""
+    close = difflib.get_close_matches(name.lower(), list(commands), n=1, cutoff=0.7)
+    return close[0] if close else ""
+
+
+def unknown_command(ctx: Any, name: str, meant: str = "") -> UsageError:
+    """The error for a command that does not exist.
+
+    Args:
+        ctx: of the group of commands.
+        name: what was typed.
+        meant: the command that was probably meant; empty: it is searched.
+    """
+    meant = meant or _similar(name, ctx.command.commands)
+    if not meant and ctx.parent is None:
+        meant = _COMMANDS_ELSEWHERE.get(name.lower(), "")
+    hint = f"did you mean {ctx.command_path} {meant}?" if meant else f"{ctx.command_path} --help lists the commands"  # fmt: skip
+    return UsageError(f"{name}: there is no such command of {ctx.command_path}", hint=hint)
 
 
 def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError:
@@ -179,6 +239,8 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
     setting = setting_called(name)
     if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
         hint = f"the same command continues the run where it stopped: leave out {option}"
+    elif named := next((one for one in args if one in getattr(command, "commands", {})), ""):
+        hint = f"options stand behind the command: {ctx.command_path} {named} {option}"
     elif meant:
         hint = f"did you mean {' or '.join(meant)}?"
     elif setting is not None and "--set" in known and _takes(ctx.info_name, setting):
@@ -265,7 +327,17 @@ class SentenceCommand(CarefulCommand):
             UsageError: the command line is wrong, and an argument looks like a sentence.
         """
         given = list(itertools.takewhile(lambda argument: argument != "--", args))
-        sentences = [argument for argument in given if _SENTENCE.fullmatch(argument)]
+        with_value = {
+            name
+            for option in self.get_params(ctx)
+            if option.param_type_name == "option" and not getattr(option, "is_flag", False)
+            for name in option.opts
+        }
+        sentences = [
+            argument
+            for before, argument in itertools.pairwise(["", *given])
+            if _SENTENCE.fullmatch(argument) and before not in with_value
+        ]
         for argument, before in zip(given, ["", *given], strict=False):
             # The parser would read `-hello you` as -h and other options, and show the help.
             if argument in sentences and argument.startswith("-h") and not before.startswith("-"):

@@ -43,7 +43,7 @@ def join_words_of_bash() -> None:
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     position = os.environ.get("COMP_CWORD", "")
-    if os.environ.get("_TFM_COMPLETE") != "complete_bash" or not position.isdecimal():
+    if not position.isdecimal():
         return
     words = [*words[: int(position) + 1], *[""] * (int(position) + 1 - len(words))]
     if words[-1] == "=":  # the cursor stands right behind it

@@ -82,7 +82,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         ("processor", processor["name"]),
         (
             "",
-            f"{processor['usable_cpus']} of {processor['cpus']} CPUs usable, {processor['threads']} threads, "
+            f"{processor['usable_cpus']} of {_counted(processor['cpus'], 'CPU')} usable, {_counted(processor['threads'], 'thread')}, "
             f"{processor['instructions']}",
         ),
         ("kernels in C", kernels),
@@ -100,6 +100,10 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         ),
     ]  # fmt: skip
     return [f"{name:<{_WIDTH}}  {value}" for name, value in rows]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _version_of(package: str) -> str | None:

@@ -82,13 +82,13 @@ def _facts_of_config(
 
 def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
     from transformer_cli.checkpoint import Checkpoints, load_trained, open_checkpoint
-    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.checkpoint.run_folder import RunFolder, name_of_run
     from transformer_cli.config import load_stored_config
     from transformer_cli.training.initial_weights import checked_origin
 
     trained = load_trained(folder)
     facts: dict[str, Any] = {
-        "run": str(folder),
+        "run": name_of_run(folder),
         "checkpoint": str(trained.folder),
         "step": trained.step,
         "parameters": _count(trained.model),
@@ -105,7 +105,7 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
         facts["newest_step"] = newest.step
     if (best := checkpoints.best()) is not None:
         facts["best_step"] = best.step
-        facts[f"best_{best.manifest.metric}"] = round(best.score or 0.0, 4)
+        facts[f"best_{best.manifest.metric}"] = round(best.manifest.score or 0.0, 4)
         if scores := _validation_scores(best):
             facts["validation"] = scores
     for path in (run_folder.metrics_file, run_folder.log_file, run_folder.tensorboard_folder):

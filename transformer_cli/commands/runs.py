@@ -117,15 +117,16 @@ def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: boo
         UsageError: fewer than two different runs are named.
     """
     from transformer_cli.checkpoint.recorded_series import compare
+    from transformer_cli.checkpoint.run_folder import name_of_run
 
     folders = _run_folders(names, runs_folder)
     if len(folders) < 2:
-        found_one = "no run" if not folders else f"only {folders[0].name}"
+        found_one = f"only {name_of_run(folders[0], runs_folder)}" if folders else "no run"
         raise UsageError(
             f"two different runs or more are compared, found {found_one}",
             hint="tfm runs lists them",
         )
-    found = compare(folders)
+    found = compare(folders, runs_folder)
     lines = [
         *_table(_settings_rows(found)),
         "",
@@ -188,7 +189,7 @@ def prune_runs(
         for one in done
     ]
     figures = {"is_dry_run": is_dry_run, "runs": facts}
-    show(figures, [_pruned_line(one, verb) for one in done], as_json=as_json)
+    show(figures, [_pruned_line(one, verb, runs_folder) for one in done], as_json=as_json)
 
 
 def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:
@@ -207,7 +208,8 @@ def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:
         raise UsageError("nothing was deleted", hint="answer y, or add --yes")
 
 
-def _pruned_line(one: Pruned, verb: str) -> str:
+def _pruned_line(one: Pruned, verb: str, runs_folder: Path) -> str:
+    from transformer_cli.checkpoint.run_folder import name_of_run
     from transformer_cli.storage.filesystem import size_in_words
 
     deleted = ", ".join(map(str, sorted(one.deleted)))
@@ -217,7 +219,7 @@ def _pruned_line(one: Pruned, verb: str) -> str:
         if deleted
         else "nothing to delete"
     )
-    return f"{one.folder.name}: {what}; keeps {kept}"
+    return f"{name_of_run(one.folder, runs_folder)}: {what}; keeps {kept}"
 
 
 def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:

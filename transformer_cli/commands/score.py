@@ -93,7 +93,7 @@ def score_command(
         "num_sentences": len(hypotheses),
         "scores": [score.as_json() for score in found],
     }
-    lines = [f"{len(hypotheses):,} sentences; {intervals()}", *score_lines(found)]
+    lines = [f"{_num_sentences(hypotheses)}; {intervals()}", *score_lines(found)]
     if against:
         others = measure(texts[1 + len(references)])
         comparison = compare(measured, others, str(against), significance or "bootstrap")
@@ -189,7 +189,7 @@ def target_language(given: str) -> str:
     """
     from transformer_cli.text import languages
 
-    code = languages.language_code(given.strip())
+    code = languages.language_code(given.strip()) or languages.named_language(given)
     if code is None:
         similar = difflib.get_close_matches(
             given.strip().casefold(), languages.LANGUAGE_OF_NAME, n=1, cutoff=0.8
@@ -199,7 +199,7 @@ def target_language(given: str) -> str:
             f"--to {given}: this is not a known language",
             hint=f"{meant}give a code such as zh or pt-BR, or a name such as Chinese",
         )
-    if not languages.is_known_language(code):
+    if not (languages.is_known_language(code) or languages.has_name(code)):
         logger.warning(
             "--to %s: this code is not known here; BLEU and TER split the text at spaces and punctuation marks",
             given,
@@ -233,6 +233,10 @@ def intervals() -> str:
 def score_lines(scores: Sequence[Score]) -> list[str]:
     """The scores as a table for people."""
     return fitting(score.line() for score in scores)
+
+
+def _num_sentences(text: Sequence[str]) -> str:
+    return "1 sentence" if len(text) == 1 else f"{len(text):,} sentences"
 
 
 def _num_lines(text: Sequence[str]) -> str:

@@ -143,6 +143,21 @@ AttentionOption = Annotated[
     bool,
     typer.Option("--attention", help="With --json: as --details, and the attention weights."),
 ]
+MarkOption = Annotated[
+    bool,
+    typer.Option(
+        "--mark",
+        help="Print, after a tab, green if the translation can be trusted as tfm calibrate has found, else -, and after "
+        "another tab the estimated probability that it is good.",
+    ),
+]
+OnlyGreenOption = Annotated[
+    bool,
+    typer.Option(
+        "--only-green",
+        help="Leave the line of a translation empty that cannot be trusted, as tfm calibrate has found.",
+    ),
+]
 ResumeOption = Annotated[
     bool,
     typer.Option(
@@ -198,6 +213,10 @@ class TranslateOptions:
     """Whether the JSON has the tokens of source and translation, with their probabilities."""
     attention: bool = False
     """Whether the JSON has the tokens, and the attention weights between them."""
+    mark: bool = False
+    """Whether each translation is marked as green or not."""
+    only_green: bool = False
+    """Whether only green translations are printed."""
     protects_spans: bool = False
     """See `Translator.protects_spans`."""
     is_strict: bool = False
@@ -215,7 +234,12 @@ class TranslateOptions:
     @property
     def any_details(self) -> bool:
         """Whether the translations need their details."""
-        return self.alignment or self.details or self.attention
+        return self.alignment or self.details or self.attention or self.needs_quality
+
+    @property
+    def needs_quality(self) -> bool:
+        """Whether the run must have a calibration."""
+        return self.mark or self.only_green
 
 
 def translate_command(
@@ -241,6 +265,8 @@ def translate_command(
     alignment: AlignmentOption = False,
     details: DetailsOption = False,
     attention: AttentionOption = False,
+    mark: MarkOption = False,
+    only_green: OnlyGreenOption = False,
     replace_unknown: ReplaceUnknownOption = False,
     dictionary: DictionaryOption = None,
     resume: ResumeOption = False,
@@ -251,9 +277,12 @@ def translate_command(
         raise UsageError("give either sentences or --input, not both")
     if prefix and prefixes:
         raise UsageError("give either --prefix or --prefixes, not both")
+    settings = list(overrides or [])
+    if beam_size is not None:
+        settings.append(f"decoding.beam_size={beam_size}")
     options = TranslateOptions(
         run=run,
-        overrides=_with_beam(overrides, beam_size),
+        overrides=settings,
         to=to,
         from_=from_,
         num_best=n_best,
@@ -263,6 +292,8 @@ def translate_command(
         alignment=alignment,
         details=details,
         attention=attention,
+        mark=mark,
+        only_green=only_green,
         protects_spans=protect,
         is_strict=strict,
         replace_unknown=replace_unknown,
@@ -288,7 +319,3 @@ def translate_command(
     from transformer_cli.commands.translate_lines import translate_lines
 
     translate_lines(sentences or input_file, output_file, options)
-
-
-def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
-    return [*(overrides or []), *([] if beam_size is None else [f"decoding.beam_size={beam_size}"])]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.commands.input_lines import (
     check_input,
     count_lines,
@@ -45,7 +45,7 @@ from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import escaped_in_json, for_output
+from transformer_cli.process.escaping import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
@@ -65,12 +65,6 @@ class InputLine(NamedTuple):
     """The text with which its translation begins."""
     end: str = "\n"
     """Its line feed, after a carriage return if it has one."""
-
-    @classmethod
-    def of(cls, number: int, line: str, prefix: str) -> "InputLine":
-        """A line as it was read, without its line feed."""
-        text = line.removesuffix("\r")
-        return cls(number, text, prefix, f"{line[len(text) :]}\n")
 
 
 def translate_lines(
@@ -123,10 +117,12 @@ def translate_lines(
                 write(data)
             advance(len(window))
             for translation in translations:
-                unknown_words.add(translation)
+                if translation.num_words:  # of a model of subwords, none
+                    unknown_words.add(translation)
                 if glossary_use is not None:
                     glossary_use.add(translation)
-    unknown_words.report()
+    if unknown_words.num_unknown:
+        unknown_words.report()
     if glossary_use is not None:
         glossary_use.report()
 
@@ -153,7 +149,39 @@ def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
         translator = _with_num_best(translator, options.num_best, loaded)
     if options.replace_unknown:
         translator = _with_replacement(translator, options.dictionary)
+    if options.needs_quality:
+        _require_quality(translator, loaded)
     return loaded, translator
+
+
+def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
+    """Refuse to mark translations of a run without a calibration for its checkpoint.
+
+    Raises:
+        UsageError: there is none, or no threshold keeps its promise.
+    """
+    quality = translator.pipeline.quality
+    folder = loaded.trained.folder
+    run = RunFolder.of_checkpoint(folder)
+    if quality is None:
+        raise UsageError(
+            f"{folder}: no calibration of this checkpoint for {translator.pipeline.languages}, so nothing is known about the quality "
+            "of its translations",
+            hint=f"make one: tfm calibrate --run {run.path if run else folder}",
+        )
+    if quality.threshold is None:
+        raise UsageError(
+            f"{folder}: no threshold keeps the promise of its calibration: {quality.promise}",
+            hint="calibrate with a lower --below, a larger --share, or more text",
+        )
+    beam_size = quality.conditions.get("beam_size")
+    if beam_size != translator.decoding.beam_size:
+        logger.warning(
+            "the calibration was made with decoding.beam_size %s, but this translates with %d: the promise may not hold",
+            beam_size,
+            translator.decoding.beam_size,
+        )
+    logger.info("%s", quality.promise)
 
 
 def input_lines(
@@ -180,7 +208,11 @@ def input_lines(
         of_window: Iterable[str] = repeat(options.prefix or "")
         if prefixes is not None:
             of_window = prefixes[numbers.start : numbers.stop]
-        yield list(map(InputLine.of, numbers, window, of_window))
+        lines = []
+        for number, line, prefix in zip(numbers, window, of_window, strict=False):
+            text = line.removesuffix("\r")
+            lines.append(InputLine(number, text, prefix, end=f"{line[len(text) :]}\n"))
+        yield lines
     if prefixes is not None and num_before < len(prefixes):
         raise DataError(
             f"{path}: {len(prefixes)} lines, but the input has {num_before}", hint=_PREFIXES_HINT
@@ -223,9 +255,9 @@ def output_bytes(
         output: the file into which they go; None: standard output, which may be a terminal.
     """
     lines = [line for one in translations for line in output_lines(one, pipeline, options)]
-    if output is None:
-        lines = [for_output(line, sys.stdout) for line in lines]
-    is_text_only = not (options.num_best or options.alignment or options.as_json)
+    if output is None and sys.stdout.isatty():
+        lines = list(map(escaped, lines))
+    is_text_only = not (options.num_best or options.alignment or options.as_json or options.mark)
     ends = (line.end for line in window) if is_text_only else repeat("\n")
     return "".join(map(str.__add__, lines, ends)).encode()
 
@@ -240,6 +272,8 @@ def output_lines(
     """
     if options.as_json:
         return [_as_json(translation, pipeline, options)]
+    if options.needs_quality:
+        return [_marked(translation, pipeline, options)]
     if options.num_best is None:
         details = translation.details
         if not options.alignment:
@@ -251,6 +285,19 @@ def output_lines(
         f"{rank}\t{alternative.score:.6f}\t{_without_tabs(alternative.text)}"
         for rank, alternative in enumerate(best, start=1)
     ]
+
+
+def _marked(translation: Translation, pipeline: TextPipeline, options: TranslateOptions) -> str:
+    """The translation as `--mark` and `--only-green` print it; a blank line stays blank."""
+    quality = pipeline.quality
+    assert quality is not None  # `_require_quality`
+    is_green = quality.is_green(translation)
+    text = translation.text if is_green or not options.only_green else ""
+    if not options.mark:
+        return text
+    probability = quality.probability(translation)
+    shown = "" if probability is None else f"{probability:.3f}"
+    return f"{_without_tabs(text)}\t{'green' if is_green else '-'}\t{shown}"
 
 
 def _without_tabs(text: str) -> str:
@@ -266,12 +313,19 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         "unknown_words": translation.unknown_words,
         "divided": translation.is_divided,
         "untranslated": translation.is_untranslated,
+        "doubts": translation.doubts,
+        "repaired": translation.is_repaired,
     }
     if options.glossary is not None:
         facts["terms"] = [
             {"source": term.source, "target": term.target, "applied": term.is_applied}
             for term in translation.terms
         ]
+    if options.needs_quality and pipeline.quality is not None:
+        facts["green"] = pipeline.quality.is_green(translation)
+        facts["quality"] = pipeline.quality.probability(translation)
+        if options.only_green and not facts["green"]:
+            facts |= {"translation": "", "alternatives": []}
     if translation.details is not None:
         facts |= _details(translation.details, pipeline, options)
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
@@ -423,9 +477,18 @@ def _check_options(options: TranslateOptions) -> None:
             raise UsageError(
                 f"{option} works only with --json", hint=f"add --json, or leave out {option}"
             )
+    if options.needs_quality and options.num_best is not None:
+        raise UsageError(
+            "--mark and --only-green say something of the best translation, but --n-best prints several",
+            hint="leave out --n-best",
+        )
+    if options.mark and options.alignment and not options.as_json:
+        raise UsageError(
+            "--mark and --alignment print different columns", hint="add --json, which has both"
+        )
     if options.any_details and options.protects_spans:
         raise UsageError(
-            "--protect cannot be used with --alignment, --details and --attention",
+            "--protect cannot be used with --alignment, --details, --attention, --mark and --only-green",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
         )
     if options.dictionary is not None and not options.replace_unknown:
@@ -443,7 +506,8 @@ def _check_files(
     given: Sequence[str] | Path | None, output: Path | None, options: TranslateOptions
 ) -> None:
     """Refuse files that cannot be read or written, before a model is loaded."""
-    check_output(output)
+    if output is not None:
+        check_output(output)
     _check_given(given, output)
     if options.resume:
         _check_resumable(given, output)
@@ -466,12 +530,14 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
                 sentence,
                 sentence,
             )
-        for sentence in filter(_is_run, given):
-            logger.warning(
-                "%s is a run, but its name is translated; did you mean --run %s?",
-                sentence,
-                sentence,
-            )
+        for sentence in given:
+            # `Path.is_dir` raises an error for a name that is too long to be one.
+            if Path(sentence).name == sentence and os.path.isdir(RUNS / sentence / CHECKPOINTS):
+                logger.warning(
+                    "%s is a run, but its name is translated; did you mean --run %s?",
+                    sentence,
+                    sentence,
+                )
         return
     read = os.fstat(0) if given is None else check_input(given)
     if given is not None:
@@ -485,16 +551,12 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
     )
 
 
-def _is_run(sentence: str) -> bool:
-    # `Path.is_dir` raises an error for a name that is too long to be one.
-    return Path(sentence).name == sentence and os.path.isdir(RUNS / sentence / CHECKPOINTS)
-
-
 @contextmanager
 def _opened_windows(given: Sequence[str] | Path | None) -> Iterator[Iterable[list[str]]]:
     """The input in batches of lines; the caller translates a batch before it asks for the next one."""
     if given is not None and not isinstance(given, Path):
-        yield [[_as_text(sentence) for sentence in given]]
+        # Lone surrogates, which Python makes of bytes that are not UTF-8, become U+FFFD.
+        yield [[os.fsencode(each).decode("utf-8", errors="replace") for each in given]]
     else:
         with opened_lines(given) as batches:
             yield batches
@@ -506,11 +568,6 @@ def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) ->
         raise UsageError("--resume is for a file of lines", hint="name the file with --input")
     if output is None or not is_new_or_regular(output):
         raise UsageError("--resume is for an output file", hint="name it with --output")
-
-
-def _as_text(argument: str) -> str:
-    """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
-    return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 @contextmanager

@@ -154,7 +154,7 @@ def validate_command(
     loaded = load_run(run, settings, command="validate --source" if source else "validate")
     is_directed = bool(source or to or from_)
     translator = loaded.translator.towards(to, from_) if is_directed else loaded.translator
-    pairs = _pairs(loaded, translator, split, source, reference)
+    pairs = pairs_to_score(loaded, translator, split, source, reference)
     # All scores that need no further package are measured, unless an override says otherwise: the config of the run
     # says what is measured during training.
     is_asked = "validation.scores" in loaded.overridden
@@ -254,7 +254,7 @@ def _first_judging(
     return next((option for option, is_given in given.items() if is_given), None)
 
 
-def _pairs(
+def pairs_to_score(
     loaded: LoadedRun,
     translator: Translator,
     split: SplitName | None,
@@ -301,6 +301,7 @@ def _write_texts(
     from transformer_cli.storage import staged_folder
 
     num_joined = 0
+    is_replaced = (folder / RECORD).exists()
     with staged_folder(folder) as unfinished:
         for report in reports:
             source, target = report.direction
@@ -319,7 +320,7 @@ def _write_texts(
         (unfinished / RECORD).write_text(f"{record}\n", encoding="utf-8", newline="\n")
     if num_joined:
         logger.warning("sentences with a line end in them, written with a space: %d", num_joined)
-    logger.info("texts: %s", folder)
+    logger.info("texts: %s%s", folder, ", which replaces the earlier ones" if is_replaced else "")
 
 
 def _shown(
@@ -351,11 +352,12 @@ def _shown(
 
 def _facts(loaded: LoadedRun, held_out: str) -> dict[str, str]:
     """What was measured, and with which settings; settings that nobody changes often are told only if changed."""
+    from transformer_cli.checkpoint.run_folder import name_of_run
     from transformer_cli.config import DecodingConfig
 
     decoding = loaded.config.decoding
     facts = {
-        "run": " + ".join(member.config.name for member in loaded.members),
+        "run": " + ".join(name_of_run(member.folder) for member in loaded.members),
         "step": ", ".join(str(member.step) for member in loaded.members),
         "split": held_out,
         "beam_size": str(decoding.beam_size),

@@ -45,22 +45,29 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
 
 
 def load_stored_config(path: str | os.PathLike[str]) -> Config:
-    """The config that a run has written; see `stored_settings`."""
-    settings = parse_yaml(_read_text(Path(path)), str(path))
+    """The config that a run has written; see `stored_config`."""
+    return stored_config(_read_text(Path(path)), str(path))
+
+
+def stored_config(text: str, origin: str) -> Config:
+    """The config that a run has written, with what runs of earlier versions did where a newer setting is missing.
+
+    Args:
+        text: YAML.
+        origin: what messages call the file.
+
+    Raises:
+        ConfigError: the text is not YAML, or a setting is not allowed.
+    """
+    settings = parse_yaml(text, origin)
     if not isinstance(settings, dict):
-        raise ConfigError(f"{path}: a config is a mapping of sections, found {_kind(settings)}")
-    return check_settings(stored_settings(settings), str(path))
-
-
-def stored_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings that a run has written, with what runs of earlier versions did where a newer setting is missing."""
+        raise ConfigError(f"{origin}: a config is a mapping of sections, found {_kind(settings)}")
     data = settings.get("data")
-    if not isinstance(data, dict):
-        return settings
-    cleaning = data.get("cleaning", {})
-    if not isinstance(cleaning, dict):
-        return settings
-    return settings | {"data": data | {"cleaning": {"normalize_invisible": None} | cleaning}}
+    cleaning = data.get("cleaning", {}) if isinstance(data, dict) else None
+    if isinstance(data, dict) and isinstance(cleaning, dict):
+        older = {"normalize_invisible": None} | cleaning
+        settings = settings | {"data": data | {"cleaning": older}}
+    return check_settings(settings, origin)
 
 
 def check_settings(settings: dict[str, Any], origin: str, *, is_trained: bool = False) -> Config:
@@ -256,15 +263,6 @@ class _Override(NamedTuple):
         return ConfigError(f"--set {shortened(self.text, 200)}: {problem}", hint=hint)
 
 
-def overridden_setting(override: str) -> str:
-    """The name of the setting that an override names, with dots.
-
-    Raises:
-        ConfigError: the override is not of the form `section.field=value`.
-    """
-    return _parse(override).path()
-
-
 def apply_override(settings: dict[str, Any], override: str) -> None:
     """Store the value of an override under its name in the plain values of a config.
 
@@ -277,7 +275,14 @@ def apply_override(settings: dict[str, Any], override: str) -> None:
     *parents, last = parsed.names
     section: Any = settings
     for depth, name in enumerate(parents):
-        section = _enter(section, name, depth, parsed)
+        if isinstance(section, list):
+            section = section[_index(section, name, parsed)]
+            continue
+        _require_section(section, name, depth, parsed, section)
+        if section.get(name.text) is None:  # a section that is missing is made
+            section[name.text] = Mapping()
+            section.lines[name.text] = f"--set {override}"
+        section = section[name.text]
     if isinstance(section, list):
         section[_index(section, last, parsed)] = parsed.value
         return
@@ -295,7 +300,12 @@ def _parse(override: str) -> _Override:
             "a bracket is missing, or is in the wrong place",
             hint="name an item of a list like this: --set data.corpora[0].weight=2",
         )
-    names = [name for part in parts if part for name in _names(part)]
+    names: list[_Name] = []
+    for part in filter(None, parts):
+        in_brackets = [_Name(index, True) for index in re.findall(r"\[(.*?)\]", part[2])]
+        if part[1] or not in_brackets:
+            names.append(_Name(part[1], False))
+        names += in_brackets
     if not equals or not names or not all(name.text for name in names):
         raise shown.refusal(
             "not of the form section.field=value", hint="for example --set training.max_steps=100"
@@ -313,23 +323,6 @@ def _parse(override: str) -> _Override:
             hint=f"write a value after the =; --set {key.strip()}=null removes a setting that may be absent",
         )
     return _Override(override, tuple(names), value)
-
-
-def _names(part: re.Match[str]) -> list[_Name]:
-    name, indices = part.groups()
-    in_brackets = [_Name(index, True) for index in re.findall(r"\[(.*?)\]", indices)]
-    return [*([_Name(name, False)] if name or not in_brackets else []), *in_brackets]
-
-
-def _enter(section: Any, name: _Name, depth: int, override: _Override) -> Any:
-    """The value of a name in a section; a section that is missing is made."""
-    if isinstance(section, list):
-        return section[_index(section, name, override)]
-    _require_section(section, name, depth, override, section)
-    if section.get(name.text) is None:
-        section[name.text] = Mapping()
-        section.lines[name.text] = f"--set {override.text}"
-    return section[name.text]
 
 
 def _require_section(
@@ -412,6 +405,13 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
         "validate --source",
         "benchmark --decode",
     ),
+    "decoding.repair": (
+        "translate",
+        "serve",
+        "validate",
+        "validate --source",
+        "benchmark --decode",
+    ),
     "decoding.num_best": ("translate", "explain"),
     "decoding.batch_tokens": (
         "translate",
@@ -450,7 +450,7 @@ def overridable_setting(override: str, command: Command) -> str:
     Raises:
         ConfigError: it is no setting, a trained model cannot change it, or it has no effect on the command.
     """
-    setting = overridden_setting(override)
+    setting = _parse(override).path()
     commands = commands_that_take(setting)
     if command in commands:
         return setting

@@ -518,6 +518,8 @@ class DecodingConfig(Section):
     """The model reads several spaces as one, and a word that is not in its vocabulary as one that differs only in capital letters, accents or typographic marks, such as "THE" or "citta"; false: such a word is unknown. Subwords know every word. The sequences of data.source sequences are never changed."""
     keep_text: Switch = True
     """No text disappears: a sentence with more tokens than 99 % of those of the training is translated clause by clause; one whose translation has no word, or is far shorter than all of the training, too; what still loses text stays as it is and is named. false: the translation is written as the model gives it. It has no effect on the sequences of data.source sequences."""
+    repair: Switch = True
+    """A translation that repeats itself, does not end, is far too long, copies the source, is in a wrong language or script, or has other numbers or another negation than its source is searched again: with a wider beam, by samples, in two halves. The best of these is kept, and doubts that are left are named. false: the translation stays as it is. It has no effect on sampling, diverse beams and minimum Bayes risk, on more than one translation per sentence, and on the sequences of data.source sequences."""
     allow_unknown: Switch = True
     """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
     batch_tokens: Count = 4096

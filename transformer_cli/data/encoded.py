@@ -39,8 +39,8 @@ from transformer_cli.text.token_ids import IdLists, Padded, gather_padded
 from transformer_cli.text.tokenizer import (
     MAX_CHARACTERS_PER_TOKEN,
     Tokenizers,
-    load_tokenizers,
     tokenizer_files,
+    tokenizer_names,
 )
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
@@ -124,7 +124,11 @@ class EncodedCorpus:
 
     def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
         """The source ids and the target ids of the pairs at these indices."""
-        return self._source_ids.padded(indices, pad_id), self._target_ids.padded(indices, pad_id)
+        source, target = (
+            gather_padded(side.ids, *side.places(indices), pad_id)
+            for side in (self._source_ids, self._target_ids)
+        )
+        return source, target
 
 
 class _Lists:
@@ -137,13 +141,15 @@ class _Lists:
 
     def __init__(self, column: Any, content: Any) -> None:
         chunks = [chunk for chunk in column.chunks if len(chunk)]
-        id_type = column.type.value_type.to_pandas_dtype()
-        self._ids = _seen_as(content, id_type)
-        self._offsets = _seen_as(content, np.int32)
+        # The bytes of the file; those at its end that fill no whole item are left out.
+        self.ids, self._offsets = (
+            np.frombuffer(content, dtype, count=content.size // np.dtype(dtype).itemsize)
+            for dtype in (column.type.value_type.to_pandas_dtype(), np.int32)
+        )
         self._ends = np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64)
         # For each chunk, the indices of its first id and of its first offset in the file.
         self._first_ids = _places(
-            [chunk.values.buffers()[1] for chunk in chunks], content, self._ids
+            [chunk.values.buffers()[1] for chunk in chunks], content, self.ids
         )
         firsts = _places([chunk.buffers()[1] for chunk in chunks], content, self._offsets)
         # The number of pairs before the chunk is subtracted: the offset of a pair is at this index plus that of the pair.
@@ -151,7 +157,7 @@ class _Lists:
 
     def __getitem__(self, index: int) -> NDArray[np.integer[Any]]:
         (start,), (length,) = self.places(np.array([index]))
-        return self._ids[start : start + length]
+        return self.ids[start : start + length]
 
     def places(self, indices: Indices) -> tuple[Indices, Indices]:
         """The place of the first id of each list in the file, and the number of its ids."""
@@ -159,16 +165,6 @@ class _Lists:
         offsets = self._first_offsets[chunks] + indices
         starts = self._offsets[offsets].astype(np.int64)
         return self._first_ids[chunks] + starts, self._offsets[offsets + 1] - starts
-
-    def padded(self, indices: Indices, pad_id: int) -> Padded:
-        starts, lengths = self.places(indices)
-        return gather_padded(self._ids, starts, lengths, pad_id)
-
-
-def _seen_as(content: Any, dtype: Any) -> NDArray[Any]:
-    """The bytes as an array of a type; bytes at the end of the file that fill no whole item are left out."""
-    size = np.dtype(dtype).itemsize
-    return np.frombuffer(content, dtype, count=content.size // size)
 
 
 def _places(buffers: Sequence[Any], content: Any, array: NDArray[Any]) -> NDArray[np.int64]:
@@ -446,14 +442,11 @@ def number_of_workers(config: Config, num_pairs: int) -> int:
     """`runtime.workers`; by default one for each 250,000 pairs, and at most one for each CPU of this process."""
     if config.runtime.workers is not None:
         return config.runtime.workers
-    return max(1, min(_num_cpus(), num_pairs // PAIRS_PER_WORKER))
-
-
-def _num_cpus() -> int:
     # A container or a scheduler may allow fewer CPUs than the machine has; Linux tells it. Elsewhere a new process imports
     # the script of the user again, which only a script that expects it survives: one process, unless the user asks.
     allowed: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed is not None else 1
+    num_cpus = len(allowed(0)) if allowed is not None else 1
+    return max(1, min(num_cpus, num_pairs // PAIRS_PER_WORKER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,9 +468,8 @@ class _Worker:
 
     def __init__(self, text: Path, encoder: PairEncoder) -> None:
         files = encoder.tokenizers
-        self._tokenizers = load_tokenizers(
-            files.__contains__, lambda name: Tokenizer.from_file(name, files[name])
-        )
+        loaded = [Tokenizer.from_file(name, files[name]) for name in tokenizer_names(files)]
+        self._tokenizers = loaded[0], loaded[-1]
         self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
 
     def encoded(self, number: int) -> EncodedBatch:

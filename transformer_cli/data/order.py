@@ -144,18 +144,20 @@ class EpochOrder:
 def epoch_order(lengths: Lengths, corpus_sizes: Sequence[int], config: Config) -> EpochOrder:
     """The epoch order for the settings of a config."""
     budget = Budget.of(config.training)
-    weights = _weights(corpus_sizes, config)
+    weights = (
+        _weights(corpus_sizes, config.data)
+        if isinstance(config.data, FilesData | HubData)
+        else [1.0]
+    )
     return EpochOrder(lengths, corpus_sizes, weights, budget, config.seed)
 
 
 def _weights(
-    corpus_sizes: Sequence[int], config: Config
+    corpus_sizes: Sequence[int], data: FilesData | HubData
 ) -> Sequence[float] | Callable[[int], Sequence[float]]:
-    if not isinstance(config.data, FilesData | HubData):
-        return [1.0]
-    corpora = config.data.corpora
-    if config.data.temperature is not None:
-        return tempered_weights(corpus_sizes, config.data.temperature)
+    corpora = data.corpora
+    if data.temperature is not None:
+        return tempered_weights(corpus_sizes, data.temperature)
     if any(isinstance(corpus.weight, tuple) for corpus in corpora):
         return lambda epoch: [corpus.weight_in(epoch) for corpus in corpora]
     return [corpus.weight_in(0) for corpus in corpora]
@@ -284,19 +286,16 @@ def _groups(
     group: list[Indices] = []
     num_tokens = 0
     for batch in batches:
-        added = int(order.lengths_of(batch, epoch)[1].sum()) if size.target_tokens else 0
-        if group and _is_complete(size, len(group), num_tokens, added):
+        added, is_complete = 0, len(group) >= size.num_batches
+        if size.target_tokens is not None:
+            # Complete is an update that is as close to its size without the next batch.
+            added = int(order.lengths_of(batch, epoch)[1].sum())
+            missing = size.target_tokens - num_tokens
+            is_complete = added - missing >= missing
+        if group and is_complete:
             yield group
             group, num_tokens = [], 0
         group.append(batch)
         num_tokens += added
     if group:
         yield group
-
-
-def _is_complete(size: UpdateSize, num_batches: int, num_tokens: int, added: int) -> bool:
-    """Whether the update is as close to its size without the next batch, which has `added` target tokens."""
-    if size.target_tokens is None:
-        return num_batches >= size.num_batches
-    missing = size.target_tokens - num_tokens
-    return added - missing >= missing

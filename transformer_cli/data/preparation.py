@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -49,7 +49,7 @@ from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
-from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.tokenizer import Tokenizers, tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +128,8 @@ def prepare_data(
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
-        with watched.unchanged(sought), streams_kept_in(partial):
+        is_hub = isinstance(config.data, HubData)
+        with watched.unchanged(sought), streams_kept_in(partial) if is_hub else nullcontext():
             _build(config, partial, tokenizers, has_begun=has_begun)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)
@@ -152,7 +153,7 @@ def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
     lines = "".join(f"\n    {line}" for line in changed)
     return ConfigError(
         f"{folder.parent}: this run is finished, so nothing is trained on the changed data:{lines}",
-        hint="raise training.max_steps (--set training.max_steps=N) to go on with the changed data, "
+        hint="to go on with the changed data, give both: --accept-data-change --set training.max_steps=N, with more steps than before; "
         "or train a new run: another name, or --from-scratch",
     )
 
@@ -164,7 +165,8 @@ def write_report(folder: Path, report: DataReport) -> None:
 
 def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_begun: bool) -> None:
     report = DataReport()
-    kept = None if is_streaming(config.data) else KeptPairs()
+    is_read = isinstance(config.data, FilesData | HubData) and not config.data.streaming
+    kept = KeptPairs() if is_read else None
     held_out = all_held_out_pairs(config, kept)
     report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
     report.held_out = {split: found.table() for split, found in held_out.items()}
@@ -178,11 +180,12 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
         num_pairs = write_text(text, chain(first, pairs))
     check_dropped_share(cleaning, config.data.cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
-    if tokenizers is None:
-        tokenizers = extended_tokenizers(config, text, _train_tokenizers(config, text))
-    elif not has_begun:
+    may_grow = tokenizers is None or not has_begun
+    tokenizers = tokenizers or _train_tokenizers(config, text)
+    if may_grow and are_extended(config):
         tokenizers = extended_tokenizers(config, text, tokenizers)
-    require_tags(config, tokenizers)
+    if tags := _tags(config):
+        require_tags(tags, tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
@@ -198,7 +201,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)
     write_validation_pairs(folder / VALIDATION, validation)
-    _write_tokenizers(folder, tokenizers)
+    for name, content in tokenizer_files(tokenizers).items():
+        (folder / name).write_bytes(content)
     write_report(folder, report)
 
 
@@ -258,16 +262,10 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
     )
 
 
-def _write_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
-    for name, content in tokenizer_files(tokenizers).items():
-        (folder / name).write_bytes(content)
-
-
 def _tokenizers_in(folder: Path) -> Tokenizers:
-    return load_tokenizers(
-        lambda name: (folder / name).exists(),
-        lambda name: Tokenizer.from_file(name, (folder / name).read_bytes()),
-    )
+    names = tokenizer_names({file.name for file in folder.iterdir()})
+    loaded = [Tokenizer.from_file(name, (folder / name).read_bytes()) for name in names]
+    return loaded[0], loaded[-1]
 
 
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: bool) -> bool:
@@ -382,13 +380,13 @@ def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> T
     return tagged, with_tags(target, _tags(config)) if config.tokenizer.shared else target
 
 
-def require_tags(config: Config, tokenizers: Tokenizers) -> None:
+def require_tags(tags: Sequence[str], tokenizers: Tokenizers) -> None:
     """Check that the source vocabulary has an entry for each tag.
 
     Raises:
         DataError: an entry is missing; the model of a run that has begun has no row for a further entry.
     """
-    if missing := [tag for tag in _tags(config) if tag not in tokenizers[0].entries]:
+    if missing := [tag for tag in tags if tag not in tokenizers[0].entries]:
         raise DataError(
             f"data.corpora: the vocabulary of this run has no entry for the tag {missing[0]}",
             hint="start a new run with training.init_from: its vocabulary gets the tag",

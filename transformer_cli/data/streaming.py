@@ -80,8 +80,8 @@ class StreamedUpdates(Updates):
             "data.streaming: the number of pairs is not known, so the plan takes the first %s pairs, from which the tokenizers were learned, for an epoch",
             f"{order.num_pairs():,}",
         )
-        self._stream = stream
-        self._position = position
+        self._stream, self.order = stream, order
+        self.position = position
         self._prefetcher = None
 
 

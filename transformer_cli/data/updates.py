@@ -156,10 +156,6 @@ class Share(NamedTuple):
     rank: int = 0
     num_processes: int = 1
 
-    def of(self, micro_batches: Sequence[Indices]) -> list[tuple[int, Indices]]:
-        """The micro-batches of this process, each with its number in the update."""
-        return list(enumerate(micro_batches))[self.rank :: self.num_processes]
-
     def collated(
         self, micro_batches: Sequence[Indices], collate: Callable[[Indices], Batch]
     ) -> list[Batch]:
@@ -168,10 +164,12 @@ class Share(NamedTuple):
         Processes that share one model in shards must all call each layer equally often: each call gathers its weights.
         """
         own = [
-            replace(collate(indices), number=number) for number, indices in self.of(micro_batches)
+            replace(collate(indices), number=number)
+            for number, indices in list(enumerate(micro_batches))[self.rank :: self.num_processes]
         ]
-        num_missing = -(-len(micro_batches) // self.num_processes) - len(own)
-        return own + [collate(micro_batches[0]).without_targets()] * num_missing
+        if num_missing := -(-len(micro_batches) // self.num_processes) - len(own):
+            own += [collate(micro_batches[0]).without_targets()] * num_missing
+        return own
 
 
 class StreamPosition(NamedTuple):
@@ -206,10 +204,6 @@ AnyPosition = Position | StreamPosition
 
 class BatchStream(Protocol):
     """Makes the updates in the thread: from a stored corpus, or from one that is streamed."""
-
-    @property
-    def order(self) -> EpochOrder:
-        """The order of the stored pairs."""
 
     @property
     def size(self) -> UpdateSize:
@@ -250,7 +244,9 @@ class Updates(Iterator[list[Batch]]):
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches from")
         self._stream: BatchStream = _Collator(pairs, order, size, sequence_format, pin_memory)
-        self._position: AnyPosition = Position(position[0], position[1])
+        self.order = order
+        self.position: AnyPosition = Position(position[0], position[1])
+        """The position after the last returned update; prepared updates do not count."""
         self._prefetcher: Prefetcher[tuple[list[Batch], AnyPosition]] | None = None
 
     def shared(self, share: Share) -> Self:
@@ -263,30 +259,20 @@ class Updates(Iterator[list[Batch]]):
         return self
 
     @property
-    def position(self) -> AnyPosition:
-        """The position after the last returned update; prepared updates do not count."""
-        return self._position
-
-    @property
     def num_updates(self) -> int:
         """Number of updates of the current epoch; counting them takes as long as planning the epoch.
 
         Where subwords are sampled it is estimated: counting would sample the whole corpus.
         """
-        order, size, epoch = self.order, self._stream.size, self._position.epoch
+        order, size, epoch = self.order, self._stream.size, self.position.epoch
         if order.sampled_lengths is not None:
             return estimated_updates(order, size, epoch)
         return sum(1 for _ in update_batches(order, size, epoch))
 
-    @property
-    def order(self) -> EpochOrder:
-        """The batches of every epoch."""
-        return self._stream.order
-
     def __next__(self) -> list[Batch]:
         if self._prefetcher is None:
-            self._prefetcher = Prefetcher(self._stream.updates(self._position))
-        update, self._position = next(self._prefetcher)
+            self._prefetcher = Prefetcher(self._stream.updates(self.position))
+        update, self.position = next(self._prefetcher)
         return update
 
     def __enter__(self) -> Self:

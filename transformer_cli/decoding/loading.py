@@ -8,8 +8,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from transformer_cli.checkpoint import TrainedFiles, find_run, first_usable, read_files
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.runs import find_run
+from transformer_cli.checkpoint.trained_files import TrainedFiles, first_usable, read_files
 from transformer_cli.config import (
     Config,
     DecodingConfig,
@@ -23,10 +24,11 @@ from transformer_cli.config.loading import (
     overridable_setting,
     override_settings,
 )
-from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
+from transformer_cli.decoding import ExplainingEngine, TextPipeline, Translator
+from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.process.imports import imported
-from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import KnownSpellings
 
@@ -137,11 +139,14 @@ def load_run(
     runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
     # Other commands, and ensembles, compute what only PyTorch can.
     is_search = command == "explain" or command in commands_that_take("decoding.engine")
+    reads_corpus = command.startswith(("validate", "benchmark"))
     configs: list[Config] = []
 
     def load(folder: Path) -> _Loaded:
         files = read_files(folder)
-        config = override_settings(_with_own_paths(files), overrides)
+        config = _with_own_paths(files) if reads_corpus else files.config
+        if overrides:
+            config = override_settings(config, overrides)
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         if len(runs) > 1 and "decoding.engine" in overridden:
             _require_pytorch(config)
@@ -187,14 +192,14 @@ def _check_precision(config: Config, *, is_possible: bool) -> None:
 
 def _announce(loaded: _Loaded) -> None:
     """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
-    trained = loaded.trained
-    logger.info("%s, step %d (%s)", trained.folder, trained.step, loaded.described)
-    training = trained.config.training
+    checkpoint, training = loaded.trained.checkpoint, loaded.trained.config.training
+    step = checkpoint.manifest.step
+    logger.info("%s, step %d (%s)", checkpoint.folder, step, loaded.described)
     planned = training.max_steps if training.init_from is None else None
-    if planned is not None and trained.step * _MANY_STEPS < planned:
+    if planned is not None and step * _MANY_STEPS < planned:
         logger.warning(
             "this is step %d of %d planned steps, so the translations may make no sense",
-            trained.step,
+            step,
             planned,
         )
 
@@ -217,29 +222,31 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         config: with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
     """
+    tokenizers = files.source_tokenizer, files.target_tokenizer
+    pipeline = _pipeline(*tokenizers, config, seen=files.seen)
+    pipeline = replace(pipeline, qualities=_qualities(files))
     if alone and config.decoding.engine in OTHER_ENGINES:
-        pipeline = _pipeline(
-            files.source_tokenizer, files.target_tokenizer, config, seen=files.seen
-        )
         pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
-        engine = load(files, config, pipeline, pytorch)
-        return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
-    from transformer_cli.checkpoint import load_weights
-    from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-    from transformer_cli.process.device import prepare_machine
+        other = load(files, config, pipeline, pytorch)
+        return _Loaded(files, Translator(pipeline, other, config.decoding), other.describe())
+    from transformer_cli.decoding.pytorch_engine import load_pytorch_engine
 
-    trained = load_weights(files)
-    machine = prepare_machine(config.runtime)
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    translator = build_translator(trained.model, *tokenizers, config, machine, seen=files.seen)
-    described = f"PyTorch on {machine.describe()}"
-    if alone and isinstance(translator.engine, PyTorchEngine):
-        prepared = translator.engine.prepared()
-        translator = replace(translator, engine=prepared)
-        if machine.is_quantised and prepared.translating and prepared.translating.kernels:
-            described += f" with kernels in C ({prepared.translating.kernels.level})"
-    return _Loaded(trained, translator, described)
+    trained, engine = load_pytorch_engine(files, config, alone=alone)
+    return _Loaded(trained, Translator(pipeline, engine, config.decoding), engine.describe())
+
+
+def _qualities(files: TrainedFiles) -> dict[str, Quality]:
+    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured."""
+    run = RunFolder.of_checkpoint(files.folder)
+    if run is None:
+        return {}
+    found = read_quality(run.path)
+    return {
+        direction: quality
+        for direction, quality in found.items()
+        if quality.conditions.get("step") == files.step
+    }
 
 
 def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
@@ -273,19 +280,10 @@ def build_translator(
         seen: the lengths of the texts of its training.
     """
     from transformer_cli.acceleration import accelerate
-    from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+    from transformer_cli.decoding.pytorch_engine import engine_of
 
     pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding, seen=seen)
-    model = accelerate(model, machine.device).to(machine.device)
-    engine = PyTorchEngine(
-        model,
-        SpecialIds.of(target_tokenizer),
-        SequenceFormat.of(config.data),
-        machine,
-        byte_pieces=target_tokenizer.byte_pieces,
-        continuing_ids=target_tokenizer.continuing_ids,
-        word_edges=lambda: target_tokenizer.word_edges,
-    )
+    engine = engine_of(accelerate(model, machine.device), target_tokenizer, config, machine)
     return Translator(pipeline, engine, decoding or config.decoding)
 
 

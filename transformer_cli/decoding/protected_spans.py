@@ -12,7 +12,7 @@ from transformer_cli.decoding.translation import (
     Translation,
     copied,
     joined,
-    with_texts_of,
+    with_alternatives,
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.layout import Span, SpanKind, find_spans, masked, span_texts
@@ -72,7 +72,9 @@ class Promise:
 
     def kept_part(self, translation: Translation) -> Translation | None:
         """The translation with only the alternatives that keep the promise; None if none of them does."""
-        kept = with_texts_of(translation, lambda text: text if self.is_kept_by(text) else None)
+        kept = with_alternatives(
+            translation, [each for each in translation.alternatives if self.is_kept_by(each.text)]
+        )
         return kept if kept.alternatives else None
 
 
@@ -326,13 +328,14 @@ class SpanKeeper:
         stand_ins = dict(piece.stand_ins)
         required = self.required_terms(piece.text)
 
-        def in_place(text: str) -> str | None:
+        pairs = []
+        for text, score in translation.alternatives:
             part = self._as_part(piece, text)
             if applied_terms(part, required) != applied_terms(text, required):
                 part = text  # the first letter or the last mark belongs to a term
-            return put_back(part, stand_ins)
-
-        finished = with_texts_of(translation, in_place)
+            if (found := put_back(part, stand_ins)) is not None:
+                pairs.append((found, score))
+        finished = with_alternatives(translation, pairs)
         return finished if finished.alternatives else None
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
@@ -359,10 +362,14 @@ def _with_all_terms(
 ) -> Translation | None:
     """The translation with only the alternatives that have all terms; None if none of them does."""
 
-    def has_all(text: str) -> bool:
-        return all(term.is_applied for term in applied_terms(text, required))
-
-    kept = with_texts_of(translation, lambda text: text if has_all(text) else None)
+    kept = with_alternatives(
+        translation,
+        [
+            each
+            for each in translation.alternatives
+            if all(term.is_applied for term in applied_terms(each.text, required))
+        ],
+    )
     if not kept.alternatives:
         return None
     return replace(kept, terms=applied_terms(kept.text, required))

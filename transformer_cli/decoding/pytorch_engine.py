@@ -9,10 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_cli.acceleration.accelerate import with_cast_layers
+from transformer_cli.acceleration.accelerate import accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
-from transformer_cli.config import DecodingConfig
+from transformer_cli.checkpoint.trained_files import TrainedFiles
+from transformer_cli.checkpoint.trained_model import TrainedModel, load_weights
+from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (
     Explanation,
     Hypothesis,
@@ -55,8 +57,8 @@ from transformer_cli.model import SmoothedLabels
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.norms import at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
-from transformer_cli.process.device import Machine, to_device
-from transformer_cli.text import SequenceFormat
+from transformer_cli.process.device import Machine, prepare_machine, to_device
+from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import BytePieces, WordEdges, pad_ids
 
 
@@ -76,8 +78,8 @@ class PyTorchEngine:
     """The device of the model's weights, and the precision of matrix products."""
     byte_pieces: BytePieces | None = None
     """The bytes of the target tokens; None if each of them consists of whole characters."""
-    continuing_ids: tuple[int, ...] = ()
-    """The target tokens that continue a word: they never follow the prefix of a request."""
+    continuing_ids: Callable[[], tuple[int, ...]] = tuple
+    """Returns the target tokens that continue a word, which never follow the prefix of a request; only prefixes need them."""
     word_edges: Callable[[], WordEdges] | None = None
     """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
     translating: PreparedTransformer | None = None
@@ -101,6 +103,13 @@ class PyTorchEngine:
         translating = PreparedTransformer(self.model, precision, is_quantised=quantised)
         return replace(self, translating=translating)
 
+    def describe(self) -> str:
+        """Library, device and precision in a few words."""
+        described = f"PyTorch on {self.machine.describe()}"
+        if self.machine.is_quantised and self.translating and self.translating.kernels:
+            described += f" with kernels in C ({self.translating.kernels.level})"
+        return described
+
     def interruptible(self, unwanted: Callable[[], Collection[Request]]) -> "PyTorchEngine":
         """See `InterruptibleEngine.interruptible`."""
         return replace(self, unwanted=unwanted)
@@ -123,19 +132,25 @@ class PyTorchEngine:
         groups = [(options, plain)]
         if len(plain) < len(requests):
             groups += beam_groups(requests, options)
+        lengths = [len(request.ids) for request in requests]
         found: list[list[Hypothesis]] = [[] for _ in requests]
         with self._inference():
             for of_group, indices in groups:
                 batches = length_batches(
                     indices,
-                    lambda index: len(requests[index].ids),
+                    lengths.__getitem__,
                     max_tokens=options.batch_tokens,
                     max_items=self.max_sentences(of_group),
                 )
                 for batch in batches:
-                    hypotheses = self._hypotheses([requests[index] for index in batch], of_group)
-                    for index, of_sentence in zip(batch, hypotheses, strict=True):
-                        found[index] = of_sentence
+                    of_batch = [requests[index] for index in batch]
+                    lists = hypothesis_lists(self._search(of_batch, of_group))
+                    for index, request, hypotheses in zip(batch, of_batch, lists, strict=True):
+                        if request.terms and not hypotheses:
+                            # The model wants to end before all terms stand there, so they may stand behind this end.
+                            past_end = self._search([request], of_group, goes_past_end=True)
+                            [hypotheses] = hypothesis_lists(past_end)
+                        found[index] = hypotheses
         return found
 
     def negative_log_likelihood(
@@ -202,21 +217,6 @@ class PyTorchEngine:
         with torch.inference_mode(), self.machine.autocast():
             yield
 
-    def _hypotheses(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> Iterator[list[Hypothesis]]:
-        """The hypotheses of each request; all of the requests have terms, or none.
-
-        A request with terms may get no hypothesis, because the model wants to end before all terms stand there. It is
-        searched again, and its terms may then stand behind the end that the model wants.
-        """
-        found = hypothesis_lists(self._search(requests, options))
-        for request, of_sentence in zip(requests, found, strict=True):
-            if request.terms and not of_sentence:
-                yield from hypothesis_lists(self._search([request], options, goes_past_end=True))
-            else:
-                yield of_sentence
-
     def _search(
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
     ) -> Hypotheses:
@@ -224,8 +224,18 @@ class PyTorchEngine:
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
-        limits = [self._length_limits(request, options) for request in requests]
-        max_lengths = self._to_device([limit.largest for limit in limits])
+        if self.sequence_format.has_end:
+            most = self._most_tokens
+            limits = [
+                length_limits(
+                    len(request.ids), options, prefix_length=len(request.prefix), most=most
+                )
+                for request in requests
+            ]
+        else:  # the length of a translation is fixed, and there is no [EOS] to ban
+            change = self.sequence_format.length_change
+            limits = [LengthLimits(0, len(request.ids) + change) for request in requests]
+        max_lengths = self._on_device([limit.largest for limit in limits])
         states, of_hooks = None, options
         if any(request.terms for request in requests):
             no_edges = WordEdges.none(self.model.output.out_features)
@@ -241,7 +251,7 @@ class PyTorchEngine:
             of_hooks = without_bans_of_terms(options)
         hooks = self._hooks(requests, of_hooks, max_lengths)
         if not goes_past_end and any(limit.smallest > 1 for limit in limits):
-            min_lengths = self._to_device([limit.smallest for limit in limits])
+            min_lengths = self._on_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
         if has_coverage:
             eos_id = self.special_ids.eos_id
@@ -251,7 +261,7 @@ class PyTorchEngine:
         if states is not None:
             return constrained_search(*arguments, states)
         if options.sampling is not None:
-            seeds = self._to_device([request.seed for request in requests])
+            seeds = self._on_device([request.seed for request in requests])
             return sample_search(*arguments, seeds)
         if options.diversity is not None:
             return diverse_beam_search(*arguments)
@@ -337,7 +347,7 @@ class PyTorchEngine:
             banned_ids.append(self.special_ids.eos_id)
         hooks: list[SearchHook] = [BannedTokens(banned_ids)]
         if options.no_repeat_ngram_size is not None:
-            prefix_lengths = self._to_device([len(request.prefix) for request in requests])
+            prefix_lengths = self._on_device([len(request.prefix) for request in requests])
             hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
         if self.byte_pieces is not None:
             hooks.append(
@@ -348,7 +358,9 @@ class PyTorchEngine:
         if any(request.prefix for request in requests):
             prefixes = [request.prefix for request in requests]
             device = self.machine.device
-            hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
+            hooks.append(
+                ForcedPrefix(prefixes, continuing_ids=self.continuing_ids(), device=device)
+            )
         if self.unwanted is not None:
             hooks.append(UnwantedSentences(requests, self.unwanted, self.machine.device))
         return hooks
@@ -360,29 +372,14 @@ class PyTorchEngine:
         most = [config.max_length for config in configs if config.positions == "learned"]
         return min(most, default=None)
 
-    def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
-        """The number of tokens of a translation; without [EOS], it is fixed."""
-        fixed_length = self.sequence_format.fixed_length(len(request.ids))
-        if fixed_length is not None:
-            return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
-        return length_limits(
-            len(request.ids),
-            options,
-            prefix_length=len(request.prefix),
-            most=self._most_tokens,
-        )
-
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
         ids, is_real = pad_ids(sequences, self.special_ids.pad_id)
         has_padding = not is_real.size or not is_real.all()
         return self._on_device(ids), self._on_device(is_real) if has_padding else None
 
-    def _to_device(self, numbers: Sequence[int]) -> Tensor:
-        return to_device(torch.tensor(numbers), self.machine.device)
-
-    def _on_device(self, array: NDArray[Any]) -> Tensor:
-        return to_device(torch.from_numpy(array), self.machine.device)
+    def _on_device(self, numbers: Sequence[int] | NDArray[Any]) -> Tensor:
+        return to_device(torch.as_tensor(numbers), self.machine.device)
 
 
 # Garg et al. measured decoders of six layers; in shallower ones, the last layer aligned best in our measurements
@@ -458,3 +455,36 @@ def logits_and_attention(
         if number == chosen:
             attention = layer.weights.mean(1)
     return model.output(model.decoder.norm(x)), attention
+
+
+def load_pytorch_engine(
+    files: TrainedFiles, config: Config, *, alone: bool
+) -> tuple[TrainedModel, PyTorchEngine]:
+    """The model of a checkpoint, and the engine that translates with it.
+
+    Args:
+        files: of the checkpoint.
+        config: with the settings of decoding and of the machine.
+        alone: whether the engine translates; if not, it is one of an ensemble, or only explains translations.
+    """
+    trained = load_weights(files)
+    machine = prepare_machine(config.runtime)
+    if machine.device.type != "cpu":  # the twins for CPUs are only for training
+        accelerate(trained.model, machine.device)
+    engine = engine_of(trained.model, trained.target_tokenizer, config, machine)
+    return trained, engine.prepared() if alone else engine
+
+
+def engine_of(
+    model: Transformer, target_tokenizer: Tokenizer, config: Config, machine: Machine
+) -> PyTorchEngine:
+    """The engine of a model in memory, which is moved to the device of the machine."""
+    return PyTorchEngine(
+        model.to(machine.device),
+        SpecialIds.of(target_tokenizer),
+        SequenceFormat.of(config.data),
+        machine,
+        byte_pieces=target_tokenizer.byte_pieces,
+        continuing_ids=lambda: target_tokenizer.continuing_ids,
+        word_edges=lambda: target_tokenizer.word_edges,
+    )

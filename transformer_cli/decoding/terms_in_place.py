@@ -33,7 +33,7 @@ Span = tuple[int, int]
 
 
 class _Free(NamedTuple):
-    """The best translation of a sentence without its terms, and which of its words translate them."""
+    """A translation of a sentence without its terms, and which of its words translate them."""
 
     ids: tuple[int, ...]
     rivals: tuple[Span, ...]
@@ -58,7 +58,10 @@ class TermPlacer:
         required: Mapping[Request, Sequence[RequiredTerm]],
         constrained: Mapping[Request, Sequence[Hypothesis]],
     ) -> dict[Request, list[Hypothesis]]:
-        """Better hypotheses for those requests whose translation has a term beside the model's own word.
+        """Better hypotheses for those requests in whose translations a term stands beside the model's own word.
+
+        Those that have both words are left out; the translations without the terms come in their place, with the terms in
+        them. So there may be fewer than `num_best`.
 
         Args:
             required: the terms of each request, in the order of the sentence; a request without terms gets nothing.
@@ -69,34 +72,66 @@ class TermPlacer:
             for request, terms in required.items()
             if terms and all(each.term is not None and not each.is_slot for each in terms)
         }
-        candidates = {
-            request: found
-            for request, free in self._free(asked).items()
-            if self._are_beside(free, constrained[request])
-            and (found := list(self._candidates(free, asked[request], constrained[request])))
+        beside: dict[Request, list[bool]] = {}
+        candidates: dict[tuple[Request, int], list[tuple[int, ...]]] = {}
+        for request, all_free in self._free(asked).items():
+            found = constrained[request]
+            are_beside = [any(self._is_beside(free, one) for free in all_free) for one in found]
+            if any(are_beside) or not found:
+                beside[request] = are_beside
+                for rank, free in enumerate(all_free):
+                    candidates[request, rank] = list(self._candidates(free, asked[request], found))
+        in_place: dict[Request, list[Hypothesis]] = {}
+        for (request, _), best in self._scored(candidates).items():
+            in_place.setdefault(request, []).append(best)
+        return {
+            request: self._replaced(constrained[request], beside[request], better)
+            for request, better in in_place.items()
         }
-        pairs = [(request, ids) for request, found in candidates.items() for ids in found]
+
+    def _replaced(
+        self,
+        constrained: Sequence[Hypothesis],
+        are_beside: Sequence[bool],
+        in_place: Sequence[Hypothesis],
+    ) -> list[Hypothesis]:
+        """The hypotheses with those that are better in the places of those with a term beside the model's own word."""
+        better = iter(in_place)
+        found = [
+            next(better, None) if is_beside else one
+            for one, is_beside in zip(constrained, are_beside, strict=True)
+        ]
+        unique = {one.ids: one for one in (*found, *better) if one is not None}
+        return list(unique.values())[: self._decoding.num_best]
+
+    def _scored(
+        self, candidates: Mapping[tuple[Request, int], Sequence[tuple[int, ...]]]
+    ) -> dict[tuple[Request, int], Hypothesis]:
+        """The most likely candidate of each request and each of its translations without terms."""
+        pairs = [(key, ids) for key, found in candidates.items() for ids in found]
         if not pairs:
             return {}
         explained = self._engine.explain(
-            [request._replace(terms=()) for request, _ in pairs],
+            [request._replace(terms=()) for (request, _), _ in pairs],
             [ids for _, ids in pairs],
             batch_tokens=self._decoding.batch_tokens,
         )
-        best: dict[Request, list[Hypothesis]] = {}
-        for (request, ids), explanation in zip(pairs, explained, strict=True):
+        best: dict[tuple[Request, int], Hypothesis] = {}
+        for (key, ids), explanation in zip(pairs, explained, strict=True):
             score = float(explanation.token_log_probs.sum()) / self._penalty(len(ids))
-            if request not in best or score > best[request][0].score:
-                best[request] = [Hypothesis(ids, score)]
+            if key not in best or score > best[key].score:
+                best[key] = Hypothesis(ids, score)
         return best
 
-    def _free(self, asked: Mapping[Request, Sequence[RequiredTerm]]) -> dict[Request, _Free]:
+    def _free(self, asked: Mapping[Request, Sequence[RequiredTerm]]) -> dict[Request, list[_Free]]:
+        """The translations of each request without its terms, best first, as far as the words for the terms are known."""
         plain = [request._replace(terms=()) for request in asked]
         found = self._engine.translate(plain, self._decoding) if plain else []
         kept = [
-            (request, without, hypotheses[0].ids)
+            (request, without, each.ids)
             for request, without, hypotheses in zip(asked, plain, found, strict=True)
-            if hypotheses and hypotheses[0].ids
+            for each in hypotheses
+            if each.ids
         ]
         if not kept:
             return {}
@@ -105,11 +140,11 @@ class TermPlacer:
             [ids for _, _, ids in kept],
             batch_tokens=self._decoding.batch_tokens,
         )
-        result = {}
+        result: dict[Request, list[_Free]] = {}
         for (request, _, ids), explanation in zip(kept, explained, strict=True):
             rivals = self._rivals(request, ids, asked[request], explanation)
             if rivals is not None:
-                result[request] = _Free(ids, rivals)
+                result.setdefault(request, []).append(_Free(ids, rivals))
         return result
 
     def _rivals(
@@ -140,11 +175,9 @@ class TermPlacer:
     def _has_letter(self, ids: Sequence[int]) -> bool:
         return any(map(str.isalnum, self._target.decode(list(ids))))
 
-    def _are_beside(self, free: _Free, constrained: Sequence[Hypothesis]) -> bool:
-        """Whether the model's own word for any term stands in the constrained translation as often as in the free one."""
-        if not constrained:
-            return True
-        counts = [Counter(self._folded(ids)) for ids in (free.ids, constrained[0].ids)]
+    def _is_beside(self, free: _Free, constrained: Hypothesis) -> bool:
+        """Whether the model's own word for any term stands in a constrained translation as often as in the free one."""
+        counts = [Counter(self._folded(ids)) for ids in (free.ids, constrained.ids)]
         return any(
             all(counts[1][word] >= counts[0][word] for word in self._folded(free.ids[slice(*span)]))
             for span in free.rivals
@@ -158,7 +191,7 @@ class TermPlacer:
         self, free: _Free, terms: Sequence[RequiredTerm], constrained: Sequence[Hypothesis]
     ) -> Iterator[tuple[int, ...]]:
         """The free translation with the terms in place, in all combinations of their forms."""
-        longest = max([len(free.ids), *(len(each.ids) for each in constrained[:1])])
+        longest = max([len(free.ids), *(len(each.ids) for each in constrained)])
         forms = [
             (each.term.first_forms if span[0] == 0 else ()) or each.term.forms
             for each, span in zip(terms, free.rivals, strict=True)

@@ -1,10 +1,10 @@
-"""The text pipeline: a line to the token ids that an engine reads, and hypotheses back to a line."""
+"""A line to what is translated of it, and back: split into texts, encoded as token ids; decoded, and joined in the form of the line."""
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple
+from unicodedata import category
 
 from transformer_cli.config import DataConfig, Direction, SequencesData
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
@@ -16,56 +16,59 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
+from transformer_cli.decoding.kept_text import in_form_of_clauses
+from transformer_cli.decoding.protected_spans import (
+    HIDDEN,
+    Promise,
+    SpanKeeper,
+    StandIns,
+    spans_of_terms,
+    spans_outside_terms,
+)
+from transformer_cli.decoding.quality import Quality
 from transformer_cli.decoding.translation import (
+    LINE_BREAKS,
     Alternative,
+    Chunk,
     Clause,
     PreparedLine,
     Translation,
-    joined_alternatives,
+    copied,
+    distinct,
+    joined,
+    with_alternatives,
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.languages import has_spaces, meant_among, primary_language
+from transformer_cli.text.languages import meant_among, primary_language
+from transformer_cli.text.layout import Span, TextRange, find_spans, masked, text_ranges, with_texts
 from transformer_cli.text.normalization import (
     is_blank,
     may_be_invisible,
     normalize,
     normalize_invisible,
     reads_without_invisible,
+    remove_control_characters,
+    with_plain_spaces,
+    without_invisible,
 )
 from transformer_cli.text.sentences import (
-    FEWEST_TOKENS,
     UNKNOWN_LENGTHS,
-    Cut,
     SeenLengths,
     Sentence,
-    as_inner_part,
-    closing_mark,
-    cut_after_sentence,
-    cut_in_two,
-    ends_sentence,
     gap_between,
+    in_sentence_case,
+    is_in_capitals,
     split_line,
     split_sentences,
-    without_closing_mark,
+    split_sentences_around,
+    with_final_mark_of,
 )
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
 from transformer_cli.text.words import APOSTROPHES
 
-# Every character that some program takes for the end of a line.
-LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
-
-Item = TypeVar("Item")
-
 _LETTER = "a"
-_WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
-_NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
-# A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
-_ORDINARY_SHARE = 0.5
-# A translation loses text if it is shorter than this share of nearly all translations of the training.
-_FAR_TOO_SHORT = 0.7
-_FEWEST_WORD_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,8 @@ class TextPipeline:
     """Whether a sentence is divided, or stays as it is, where its translation would lose text (`decoding.keep_text`)."""
     seen: SeenLengths = UNKNOWN_LENGTHS
     """The lengths of the texts that the model was trained on."""
+    qualities: Mapping[str, Quality] = field(default_factory=dict)
+    """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
 
     def with_glossary(self, glossary: Glossary) -> "TextPipeline":
         """The pipeline whose translations contain the terms of a glossary; see `Translator.with_glossary`."""
@@ -185,6 +190,11 @@ class TextPipeline:
     def _number(self) -> int:
         return chosen_direction(self.data.directions) if self.direction is None else self.direction
 
+    @property
+    def quality(self) -> Quality | None:
+        """The calibration of the chosen direction; None if there is none."""
+        return self.qualities.get(str(self.languages)) if self.qualities else None
+
     def prepare(self, line: str, prefix: str = "") -> PreparedLine:
         """Normalise a line, split it into sentences, and tokenise them.
 
@@ -211,21 +221,29 @@ class TextPipeline:
         spelled: list[str] = []
         gaps: list[str] = []
         for sentence, as_given in zip(sentences, given, strict=True):
+            gaps.append(self.gap(sentence.gap) if gaps else "")
             of_sentence = self._short_parts(sentence.text)
-            gaps += [self._gap(sentence.gap), *[self._gap(" ")] * (len(of_sentence) - 1)]
+            gaps += [self.gap(" ") for _ in of_sentence[1:]]
             parts += [ids for _, ids in of_sentence]
             of_texts = [part for part, _ in of_sentence]
             texts += of_texts
             # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
             spelled += [as_given] if len(of_texts) == 1 else of_texts
-        requests = (Request(parts[0], self.prefix_ids(prefix)), *map(Request, parts[1:]))
-        terms = tuple(map(self.required_terms, spelled))
-        unknown_words = self._unknown_words(text, parts)
+        requests = tuple(map(Request, parts))
+        if prefix:
+            requests = (Request(parts[0], self.prefix_ids(prefix)), *requests[1:])
+        terms: tuple[tuple[RequiredTerm, ...], ...] = ((),) * len(parts)
+        if self.glossary is not None:
+            terms = tuple(map(self.glossary.find, spelled))
+            requests = tuple(map(with_terms, requests, terms))
+        unknown_words: tuple[str, ...] = ()
+        if any(self.source_tokenizer.unk_id in part for part in parts):
+            unknown_words = tuple(self.source_tokenizer.unknown_words(text))
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
             line,
-            requests if self.glossary is None else tuple(map(with_terms, requests, terms)),
-            gaps=("", *gaps[1:]),
+            requests,
+            gaps=tuple(gaps),
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
@@ -234,159 +252,6 @@ class TextPipeline:
             terms=terms,
             clauses=tuple(map(Clause, spelled)),
         )
-
-    def in_clauses(self, prepared: PreparedLine) -> PreparedLine:
-        """The line with each sentence divided at its clauses that is longer than those of the training.
-
-        A sentence inside brackets, or before an ellipsis, is divided from the one behind it, too. A sentence without a
-        place for a division stays whole; so do all where `keeps_text` is false. Where it is not known how long the
-        sentences of the training were, none is too long.
-        """
-        if not self.keeps_text:
-            return prepared
-        for number in reversed(range(len(prepared.parts))):
-            place = number
-            while (cut := cut_after_sentence(prepared.clauses[place].text)) is not None:
-                prepared = self._divided(prepared, place, cut)
-                place += 1
-        longest = self.seen.longest
-        if longest is None:
-            return prepared
-        long = [number for number, part in enumerate(prepared.parts) if len(part.ids) > longest]
-        for number in reversed(long):
-            prepared = self._with_clauses(
-                prepared, number, max(1, math.ceil(longest * _ORDINARY_SHARE))
-            )
-        return prepared
-
-    def _with_clauses(self, prepared: PreparedLine, number: int, most: int) -> PreparedLine:
-        """The line in which a part, and each clause of it that has more tokens, is divided."""
-        end = number + 1
-        while number < end:
-            num_tokens = len(prepared.parts[number].ids)
-            cut = None
-            if num_tokens > most:
-                share = 1 / math.ceil(num_tokens / most)
-                cut = cut_in_two(prepared.clauses[number].text, share, self.languages.source)
-            if cut is None:
-                number += 1
-            else:
-                prepared = self._divided(prepared, number, cut)
-                end += 1
-        return prepared
-
-    def lost_parts(
-        self, prepared: PreparedLine, hypotheses: Mapping[Request, Sequence[Hypothesis]]
-    ) -> list[int]:
-        """The numbers of the parts whose best hypotheses lose text, without those that are kept as they are."""
-        return [
-            number
-            for number, part in enumerate(prepared.parts)
-            if number not in prepared.kept
-            and self._loses_text(prepared.texts[number], part, hypotheses[part][:1])
-        ]
-
-    def without_short_rivals(
-        self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
-    ) -> list[list[Hypothesis]]:
-        """The best hypothesis of each part, and those others that lose no text."""
-        of_parts = zip(prepared.texts, prepared.parts, hypotheses, strict=True)
-        return [
-            [
-                *of_part[:1],
-                *(each for each in of_part[1:] if not self._loses_text(text, request, [each])),
-            ]
-            for text, request, of_part in of_parts
-        ]
-
-    def divided(self, prepared: PreparedLine, numbers: Collection[int]) -> PreparedLine:
-        """The line in which each of these parts is divided in two; one that cannot be divided is kept as it is."""
-        for number in sorted(numbers, reverse=True):
-            text, language = prepared.clauses[number].text, self.languages.source
-            cut = cut_in_two(text, 0.5, language, anywhere=True)
-            if cut is None:
-                prepared = replace(prepared, kept=prepared.kept | {number})
-            else:
-                prepared = self._divided(prepared, number, cut)
-        return prepared
-
-    def _divided(self, prepared: PreparedLine, number: int, cut: Cut) -> PreparedLine:
-        """The line in which a part is divided in two."""
-        clause, request = prepared.clauses[number], prepared.parts[number]
-        clauses = _clauses(clause, cut)
-        texts = [self._respelled(each.text) for each in clauses]
-        terms = [self.required_terms(each.text) for each in clauses]
-        ids = [
-            self.source_ids(text + each.closing)[: self.max_length]
-            for text, each in zip(texts, clauses, strict=True)
-        ]
-        # Without sampling all seeds are 0.
-        seeds = [request.seed and (request.seed + place) % 2**63 for place in (0, 1)]
-        requests = [
-            Request(ids[0], request.prefix, seed=seeds[0]),
-            Request(ids[1], seed=seeds[1]),
-        ]
-        if self.glossary is not None:
-            requests = list(map(with_terms, requests, terms))
-        gaps = prepared.gaps[number], self._gap_with_marks(cut.marks)
-        return replace(
-            prepared,
-            parts=_with_two(prepared.parts, number, requests),
-            gaps=_with_two(prepared.gaps, number, gaps),
-            texts=_with_two(prepared.texts, number, texts),
-            terms=_with_two(prepared.terms, number, terms),
-            clauses=_with_two(prepared.clauses, number, clauses),
-            kept=frozenset(each + (each > number) for each in prepared.kept),
-        )
-
-    def _respelled(self, text: str) -> str:
-        return text if self.spellings is None else self.spellings.respelled(text)
-
-    def _gap_with_marks(self, marks: str) -> str:
-        """What stands between the translations of two clauses: the same marks, as the target language writes them."""
-        mark = marks.strip()
-        if not mark:
-            return self._gap(marks or "")
-        if mark in _NARROW_MARKS:
-            return _NARROW_MARKS[mark] if has_spaces(self.languages.target) else mark
-        is_pause = mark in (",", ";", ":")
-        if is_pause and primary_language(self.languages.target) in ("zh", "ja", "yue"):
-            return mark.translate(_WIDE_MARKS)
-        return marks.translate(LINE_BREAKS)
-
-    def _loses_text(self, text: str, request: Request, best: Sequence[Hypothesis]) -> bool:
-        """Whether a translation is surely no translation of the whole text.
-
-        That is a translation without a word of a text with words; or one that is far shorter than those that the model was
-        trained to write. A translation whose beginning is forced is what the caller wants.
-
-        Args:
-            text: of the part.
-            request: of the part.
-            best: its best hypothesis; nothing if the search found none.
-        """
-        if request.prefix:
-            return False
-        ids = best[0].ids if best else ()
-        if not any(map(self._is_word_of_target, ids)):
-            return any(map(str.isalnum, text))
-        ratio, num_tokens = self.seen.smallest_ratio, len(request.ids)
-        if ratio is None or num_tokens < FEWEST_TOKENS:
-            return False
-        ratio *= _FAR_TOO_SHORT
-        if len(ids) >= ratio * num_tokens:
-            return False
-        # Rows of marks, such as !!!!!!, may become one mark.
-        entries, end = self.source_tokenizer.entries, self.source_tokenizer.eos_id
-        num_words = sum(_is_word(entries[index]) for index in request.ids if index != end)
-        return num_words >= max(_FEWEST_WORD_TOKENS, sum(map(self._is_word_of_target, ids)) / ratio)
-
-    def _is_word_of_target(self, index: int) -> bool:
-        """Whether a token has a letter or digit; [UNK] stands for a word."""
-        tokenizer = self.target_tokenizer
-        if index in (tokenizer.eos_id, tokenizer.pad_id, tokenizer.sos_id):
-            return False
-        return _is_word(tokenizer.entries[index])
 
     def required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
         """What the glossary requires of the translation of a normalised text; nothing without a glossary."""
@@ -405,14 +270,21 @@ class TextPipeline:
             return Translation(prepared.line, "", 0.0, ())
         of_parts = zip(prepared.texts, prepared.parts, prepared.terms, hypotheses, strict=True)
         texts = [self._texts(*part) for part in of_parts]
-        if self.keeps_text:
-            texts = self._without_loss(prepared, texts)
-        alternatives = joined_alternatives(
-            texts, lambda of_parts: _with_gaps(of_parts, prepared.gaps)
+        is_divided = any(each.starts_inside or each.ends_inside for each in prepared.clauses)
+        if is_divided or prepared.kept:
+            texts = in_form_of_clauses(self, prepared, texts)
+        # The n-th best of the line joins the n-th best of each part.
+        alternatives = distinct(
+            [
+                (
+                    _with_gaps([each.text for each in nth_best], prepared.gaps),
+                    sum(each.score for each in nth_best),
+                )
+                for nth_best in zip(*texts, strict=False)
+            ]
         )
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
-        unknown_words, num_words = prepared.unknown_words, prepared.num_words
         applied = [
             applied_terms(of_part[0].text if of_part else "", required)
             for of_part, required in zip(texts, prepared.terms, strict=True)
@@ -422,32 +294,15 @@ class TextPipeline:
             prepared.line,
             *best,
             alternatives,
-            unknown_words,
-            num_words,
+            prepared.unknown_words,
+            prepared.num_words,
             terms=tuple(chain.from_iterable(applied)),
             is_cut=prepared.is_cut,
-            is_divided=any(each.starts_inside or each.ends_inside for each in prepared.clauses),
+            is_divided=is_divided,
             is_untranslated=bool(prepared.kept),
+            doubts=prepared.doubts,
+            is_repaired=prepared.is_repaired,
         )
-
-    def _without_loss(
-        self, prepared: PreparedLine, texts: Sequence[list[Alternative]]
-    ) -> list[list[Alternative]]:
-        """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
-        if len(prepared.kept) == len(prepared.parts):
-            line = prepared.line.rstrip("\r\n").translate(LINE_BREAKS)
-            return [[Alternative(line, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
-        num_best = max(map(len, texts))
-        language = primary_language(self.languages.target)
-        finished = []
-        for number, (clause, of_part) in enumerate(zip(prepared.clauses, texts, strict=True)):
-            if number in prepared.kept:
-                finished.append([Alternative(clause.text, 0.0)] * num_best)
-            elif clause.starts_inside or clause.ends_inside:
-                finished.append([_in_form_of(clause, each, language) for each in of_part])
-            else:
-                finished.append(of_part)
-        return finished
 
     @property
     def removes_invisible(self) -> bool:
@@ -508,36 +363,31 @@ class TextPipeline:
             )
         return tuple(ids)
 
-    def _gap(self, of_source: str) -> str:
+    def gap(self, of_source: str) -> str:
+        """The white space between two translations, from that between their sources."""
         return gap_between(of_source, *self.languages).translate(LINE_BREAKS)
-
-    def _unknown_words(self, text: str, parts: Sequence[TokenIds]) -> tuple[str, ...]:
-        if not any(self.source_tokenizer.unk_id in part for part in parts):
-            return ()
-        return tuple(self.source_tokenizer.unknown_words(text))
 
     def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
         """A text and its token ids; several parts of it if it has more than `max_length` tokens."""
-        encoded: dict[str, TokenIds] = {}
+        ids = self._ids_if_short(text)
+        if ids is not None:
+            return [(text, ids)]
+        parts = split_line(text, lambda part: self._ids_if_short(part) is not None)
+        # A single character cannot be cut, and may still have too many tokens.
+        return [(part, self.source_ids(part)[: self.max_length]) for part in parts]
 
-        def is_short(part: str) -> bool:
-            # A very long text is surely too long, so it is not tokenised.
-            if len(part) > MAX_CHARACTERS_PER_TOKEN * self.max_length:
-                return False
-            encoded[part] = self.source_ids(part)
-            longest = len(encoded[part])
-            if self.also_read_by:
-                added = longest - len(self.source_tokenizer.encode(part))
-                others = [len(one.encode(part)) + added for one in self.also_read_by]
-                longest = max(longest, *others)
-            return longest <= self.max_length
-
-        parts = split_line(text, is_short)
-        # `is_short` never sees a single character, which cannot be cut and may still have too many tokens.
-        return [
-            (part, (encoded.get(part) or self.source_ids(part))[: self.max_length])
-            for part in parts
-        ]
+    def _ids_if_short(self, text: str) -> TokenIds | None:
+        """The token ids of a text; None if it has more than `max_length`."""
+        # A very long text is surely too long, so it is not tokenised.
+        if len(text) > MAX_CHARACTERS_PER_TOKEN * self.max_length:
+            return None
+        ids = self.source_ids(text)
+        longest = len(ids)
+        if self.also_read_by:
+            added = longest - len(self.source_tokenizer.encode(text))
+            others = [len(one.encode(text)) + added for one in self.also_read_by]
+            longest = max(longest, *others)
+        return ids if longest <= self.max_length else None
 
     def words_for_unknown(
         self,
@@ -567,15 +417,14 @@ class TextPipeline:
         hypotheses: Sequence[Hypothesis],
     ) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
-        decode = self.target_tokenizer.decode
-        texts = [
-            decode(hypothesis.ids, self.words_for_unknown(text, request, terms, hypothesis))
-            for hypothesis in hypotheses
-        ]
-        best: dict[str, float] = {}
-        for text, hypothesis in zip(texts, hypotheses, strict=True):
-            best.setdefault(text.translate(LINE_BREAKS), hypothesis.score)
-        return [Alternative(text, score) for text, score in best.items()]
+        texts = []
+        for hypothesis in hypotheses:
+            for_unknown: list[str] = []
+            if terms or self.replacement is not None:
+                for_unknown = self.words_for_unknown(text, request, terms, hypothesis)
+            decoded = self.target_tokenizer.decode(hypothesis.ids, for_unknown)
+            texts.append((decoded.translate(LINE_BREAKS), hypothesis.score))
+        return list(distinct(texts))
 
 
 def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
@@ -584,40 +433,6 @@ def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
     for text, gap in zip(texts, gaps, strict=True):
         joined += (gap if joined else "") + text if text else ""
     return joined
-
-
-def _with_two(items: tuple[Item, ...], place: int, two: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, with two in the place of one."""
-    return (*items[:place], *two, *items[place + 1 :])
-
-
-def _is_word(entry: str) -> bool:
-    return any(map(str.isalnum, entry))
-
-
-def _clauses(whole: Clause, cut: Cut) -> tuple[Clause, Clause]:
-    """The two parts of a clause; those of a cut at the end of a sentence are sentences of their own."""
-    if not cut.marks.strip() and ends_sentence(cut.left):
-        return Clause(cut.left, whole.starts_inside), whole._replace(
-            text=cut.right, starts_inside=False
-        )
-    closing = whole.closing or closing_mark(whole.text)
-    return (
-        Clause(cut.left, whole.starts_inside, ends_inside=True, closing=closing),
-        whole._replace(text=cut.right, starts_inside=True),
-    )
-
-
-def _in_form_of(clause: Clause, translated: Alternative, target_language: str) -> Alternative:
-    """The translation of a clause with no capital letter and no full stop but those of its sentence."""
-    text = translated.text
-    if clause.ends_inside:
-        text = without_closing_mark(text)
-    if clause.starts_inside:
-        text = as_inner_part(text, clause.text, target_language=target_language)
-    elif clause.text[:1].isupper():
-        text = text[:1].upper() + text[1:]
-    return translated._replace(text=text)
 
 
 def chosen_direction(
@@ -633,8 +448,11 @@ def chosen_direction(
     Raises:
         UsageError: no direction has these languages, or several have them.
     """
-    source = _known_language(from_, "from", [one.source for one in directions])
-    target = _known_language(to, "to", [one.target for one in directions])
+    source = target = None
+    if from_ is not None:
+        source = _known_language(from_, "from", [one.source for one in directions])
+    if to is not None:
+        target = _known_language(to, "to", [one.target for one in directions])
     found = [
         number
         for number, one in enumerate(directions)
@@ -658,10 +476,8 @@ def chosen_direction(
     )
 
 
-def _known_language(given: str | None, option: str, languages: Sequence[str]) -> str | None:
-    """The language of the model that is meant; None if none is given."""
-    if given is None:
-        return None
+def _known_language(given: str, option: str, languages: Sequence[str]) -> str:
+    """The language of the model that is meant."""
     if (meant := meant_among(given, languages)) is not None:
         return meant
     known = ", ".join(dict.fromkeys(languages))
@@ -674,3 +490,231 @@ def _known_language(given: str | None, option: str, languages: Sequence[str]) ->
 
 def _listed_directions(directions: Sequence[Direction]) -> str:
     return ", ".join(map(str, directions))
+
+
+# The form of a line: which texts of it are translated, and how their translations are put back in their places.
+#
+# `LineForm.split` divides a line into chunks, and `LineForm.join` makes the translation of the line from those of its chunks.
+# Everything around the chunks stays in its place.
+
+
+_SENTENCE_ENDS = ".!?\u2026"
+_PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
+# A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
+_PARTS_OF_A_SENTENCE = 1000
+
+
+class Line(NamedTuple):
+    """A line from its reading to its writing, and what is translated of it."""
+
+    given: str
+    text: str
+    """Without its line end and control characters; if the pipeline removes invisible characters, without those too, and
+    with plain spaces in its ranges. Protected spans and what stands outside of the ranges keep their spaces."""
+    spans: list[Span]
+    ranges: list[TextRange]
+    chunks: list[Chunk]
+    """The texts of the ranges, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """Splits lines and joins their translations, so that they keep their form and, if wanted, their protected spans."""
+
+    pipeline: TextPipeline
+    """Of one direction."""
+    keeps_layout: bool
+    """Whether indentation, list marks and columns are kept; else the whole line is one text."""
+    protects: bool
+    """Whether protected spans inside a text are kept, too."""
+
+    def split(self, line: Chunk) -> Line:
+        """A line as the chunks that are translated; the prefix of the line is that of its first chunk."""
+        text = line.text.rstrip("\r\n").translate(LINE_BREAKS)
+        if self.pipeline.data.cleaning.remove_control_characters:
+            text = remove_control_characters(text)
+        if may_be_invisible(text) and self.pipeline.removes_invisible:
+            text = self._visible(text)
+        spans = self._spans(text)
+        ranges = self._ranges(text, spans)
+        chunks: list[Chunk] = []
+        for place, (start, end) in enumerate(ranges):
+            sentences = [Sentence(text[start:end], "")]
+            if self.protects:  # else the pipeline splits the text
+                sentences = self._sentences(text[start:end])
+            for sentence in sentences:
+                prefix = "" if chunks else line.prefix
+                part = len(chunks) * _PARTS_OF_A_SENTENCE
+                chunks.append(self._chunk(sentence, prefix, line.line, part, place))
+        return Line(line.text, text, spans, ranges, chunks)
+
+    def finished(self, chunk: Chunk, translation: Translation) -> Translation:
+        """The translation of a chunk without protected spans, with the letters and the end of its source."""
+        if not self.keeps_layout:
+            return translation
+        source = chunk.capitals or chunk.text
+        required = () if self.pipeline.glossary is None else self._required_terms(source)
+        found = []
+        for text, score in translation.alternatives:
+            marked = with_final_mark_of(text, source)
+            if required and applied_terms(marked, required) != applied_terms(text, required):
+                marked = text  # the full stop belongs to a term
+            found.append((marked.upper() if chunk.capitals else marked, score))
+        return with_alternatives(translation, found)
+
+    def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
+        """The translation of a line from those of its chunks, with everything around them."""
+        if not translations:
+            return copied(line.given, line.text)
+        if line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
+            whole = replace(translations[0], source=line.given)
+        else:
+            whole = joined(line.given, translations, lambda texts: self._line_of(line, texts))
+        if not self.protects or not line.spans:
+            return whole
+        allowed = spans_of_terms(self._required_terms(line.text))
+        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
+        terms = tuple(term._replace(is_applied=False) for term in whole.terms)
+        untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
+        return promise.kept_part(whole) or untranslated
+
+    def span_keeper(self) -> SpanKeeper:
+        """How the protected spans of the lines get through the model."""
+        source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
+        language = primary_language(self.pipeline.languages.target)
+        stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
+        return SpanKeeper(source, target, stand_ins, language, self._required_terms)
+
+    def _chunk(self, sentence: Sentence, prefix: str, line: int, part: int, place: int) -> Chunk:
+        text = sentence.text
+        spans = tuple(self._spans(text)) if self.protects else ()
+        # Other letters than those of the glossary would make other words of its terms.
+        in_capitals = (
+            self.keeps_layout
+            and not spans
+            and is_in_capitals(text)
+            and not self._required_terms(text)
+        )
+        return Chunk(
+            in_sentence_case(text) if in_capitals else text,
+            prefix,
+            line,
+            part,
+            gap=sentence.gap,
+            capitals=text if in_capitals else "",
+            spans=spans,
+            place=place,
+        )
+
+    def _visible(self, text: str) -> str:
+        """The text of a line without invisible characters, and with plain spaces in its ranges."""
+        visible = self._changed_outside_spans(text, without_invisible)
+        ranges = self._ranges(visible, self._spans(visible))
+        if not ranges:
+            return text
+        pieces, place = [], 0
+        for each in ranges:
+            inside = self._changed_outside_spans(visible[slice(*each)], with_plain_spaces)
+            pieces += [visible[place : each.start], inside]
+            place = each.end
+        return "".join([*pieces, visible[place:]])
+
+    def _ranges(self, text: str, spans: Sequence[Span]) -> list[TextRange]:
+        if not self.keeps_layout:
+            return [TextRange(0, len(text))]
+        as_letters = hidden = text
+        if spans:
+            as_letters, hidden = masked(text, spans, "x"), masked(text, spans, HIDDEN)
+        return [
+            self._without_unknown_marks(as_letters, *each) for each in text_ranges(text, hidden)
+        ]
+
+    def _changed_outside_spans(self, text: str, change: Callable[[str], str]) -> str:
+        """The text with everything changed that belongs to no protected span."""
+        if not self.protects:
+            return change(text)
+        pieces, place = [], 0
+        for span in [*self._spans(text), None]:
+            end = len(text) if span is None else span.start
+            # A joiner behind a digit stays or goes by this digit, so the characters beside the span are read too.
+            before, after = text[place - 1 : place] if place else "", text[end : end + 1]
+            changed = change(before + text[place:end] + after)
+            has_both = changed.startswith(before) and changed.endswith(after)
+            if has_both and len(changed) >= len(before + after):
+                changed = changed[len(before) : len(changed) - len(after)]
+            else:
+                changed = change(text[place:end])
+            pieces += [changed, "" if span is None else text[span.start : span.end]]
+            place = end if span is None else span.end
+        return "".join(pieces)
+
+    def _without_unknown_marks(self, text: str, start: int, end: int) -> TextRange:
+        """The range without the marks and white space at its edges that the model does not know.
+
+        These marks stay as they are, instead of becoming [UNK]. A mark stays inside if it belongs to one inside: the
+        closing bracket of "we go (perhaps)" does. The mark that ends a sentence stays inside, too; but with `keep_text` it
+        is left out at the beginning, as in "...and we go": a model takes it for the end of the sentence, and loses what
+        follows.
+
+        Args:
+            text: the line, with letters in place of protected spans.
+            start, end: a range with at least one letter.
+        """
+        whole = TextRange(start, end)
+        if text[start].isalnum() and (text[end - 1].isalnum() or text[end - 1] in _SENTENCE_ENDS):
+            return whole
+        left_out = _SENTENCE_ENDS if self.pipeline.keeps_text else ""
+        while self._is_outside(text[start]) or text[start] in left_out:
+            start += 1
+        while self._is_outside(text[end - 1]):
+            end -= 1
+        is_whole = all(_is_balanced(text[start:end], *pair) for pair in _PAIRS)
+        return TextRange(start, end) if is_whole else whole
+
+    def _is_outside(self, mark: str) -> bool:
+        if category(mark)[0] in "LMN" or mark in _SENTENCE_ENDS:
+            return False
+        return mark.isspace() or not self._knows_mark(mark)
+
+    def _knows_mark(self, mark: str) -> bool:
+        spellings = self.pipeline.spellings
+        known = spellings.respelled(mark) if spellings else mark
+        return self.pipeline.source_tokenizer.knows(known)
+
+    def _sentences(self, text: str) -> list[Sentence]:
+        """The sentences of a text; without protected spans it stays whole, because the pipeline splits it."""
+        spans = self._spans(text)
+        if not spans or not self.pipeline.splits_sentences:
+            return [Sentence(text, "")]
+        return split_sentences_around(spans, text, self.pipeline.languages.source)
+
+    def _required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
+        if self.pipeline.glossary is None:
+            return ()
+        return self.pipeline.required_terms(self.pipeline.normalize_source(text))
+
+    def _spans(self, text: str) -> list[Span]:
+        """The protected spans of a text; those inside a term of a glossary are not protected."""
+        if not self.protects or self.pipeline.glossary is None:
+            return find_spans(text)
+        return spans_outside_terms(text, self._required_terms(text))
+
+    def _line_of(self, line: Line, texts: Sequence[str]) -> str:
+        of_ranges = [""] * len(line.ranges)
+        for chunk, text in zip(line.chunks, texts, strict=True):
+            before = of_ranges[chunk.place]
+            of_ranges[chunk.place] = before + self._gap(chunk.gap, before, text) + text
+        return with_texts(line.text, line.ranges, of_ranges)
+
+    def _gap(self, of_source: str, left: str, right: str) -> str:
+        """The white space between two translated sentences; between two ASCII characters there is always some."""
+        if not of_source or not left or not right:
+            return ""
+        gap = gap_between(of_source, *self.pipeline.languages)
+        return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
+
+
+def _is_balanced(text: str, opening: str, closing: str) -> bool:
+    if opening == closing:
+        return text.count(opening) % 2 == 0
+    return text.count(opening) == text.count(closing)

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from transformer_cli.text.layout import Span
 logger = logging.getLogger(__name__)
 
 MAX_SHOWN_CHARACTERS = 40
+# Every character that some program takes for the end of a line.
+LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
 class Alternative(NamedTuple):
@@ -23,19 +25,11 @@ class Alternative(NamedTuple):
     score: float
 
 
-def joined_alternatives(
-    parts: Sequence[Sequence[Alternative]], join: Callable[[list[str]], str]
-) -> tuple[Alternative, ...]:
-    """The n-th best of a whole joins the n-th best of each part; of equal texts, the best one stays.
-
-    Args:
-        parts: at least one.
-        join: puts one text per part together.
-    """
+def distinct(found: Iterable[tuple[str, float]]) -> tuple[Alternative, ...]:
+    """Texts with their scores, best first, as alternatives; of equal texts, the first one stays."""
     scores: dict[str, float] = {}
-    for nth_best in zip(*parts, strict=False):
-        text = join([alternative.text for alternative in nth_best])
-        scores.setdefault(text, sum(alternative.score for alternative in nth_best))
+    for text, score in found:
+        scores.setdefault(text, score)
     return tuple(Alternative(text, score) for text, score in scores.items())
 
 
@@ -110,6 +104,18 @@ class Translation:
     translation as a whole lost text."""
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because its translation was empty or far too short."""
+    doubts: tuple[str, ...] = ()
+    """What the text shows to be wrong, as members of `doubts.DOUBTS`; nothing without `decoding.repair`."""
+    is_repaired: bool = False
+    """Whether a sentence was searched again, because its first translation was doubtful, and has fewer doubts now."""
+    confidences: tuple[float, ...] = ()
+    """For each sentence, or part of one, the geometric mean of the probabilities of its tokens in the search, 0 to 1; nothing
+    for what no model has translated."""
+
+    @property
+    def least_confidence(self) -> float | None:
+        """The smallest of `confidences`; None if there is none."""
+        return min(self.confidences, default=None)
 
     @property
     def confidence(self) -> float | None:
@@ -134,6 +140,8 @@ class Chunk(NamedTuple):
     """The text as it stands in the line, if it has capital letters only, and the model gets it in small letters."""
     spans: tuple[Span, ...] = ()
     """The protected spans in it, whose texts its translation must contain."""
+    place: int = 0
+    """The index of its range in its line (`Line.ranges`)."""
 
 
 class Clause(NamedTuple):
@@ -177,6 +185,10 @@ class PreparedLine:
     """For each part, its text as it was given, and its place in its sentence."""
     kept: frozenset[int] = frozenset()
     """The numbers of the parts that stay as they were given, because their translations lose text."""
+    doubts: tuple[str, ...] = ()
+    """As in `Translation`."""
+    is_repaired: bool = False
+    """As in `Translation`."""
 
 
 def joined(
@@ -190,7 +202,10 @@ def joined(
         join: puts one text per part together.
     """
     of_parts = [part.alternatives or (Alternative(part.text, part.score),) for part in parts]
-    alternatives = joined_alternatives(of_parts, join)
+    alternatives = distinct(
+        (join([each.text for each in nth_best]), sum(each.score for each in nth_best))
+        for nth_best in zip(*of_parts, strict=False)
+    )
     return Translation(
         source,
         *alternatives[0],
@@ -203,6 +218,9 @@ def joined(
         is_in_pieces=any(part.is_in_pieces for part in parts),
         is_divided=any(part.is_divided for part in parts),
         is_untranslated=any(part.is_untranslated for part in parts),
+        doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
+        is_repaired=any(part.is_repaired for part in parts),
+        confidences=tuple(confidence for part in parts for confidence in part.confidences),
     )
 
 
@@ -212,14 +230,9 @@ def copied(source: str, text: str | None = None) -> Translation:
     return Translation(source, text, 0.0, (Alternative(text, 0.0),) if text.strip() else ())
 
 
-def with_texts_of(translation: Translation, change: Callable[[str], str | None]) -> Translation:
-    """The translation with changed texts; an alternative that becomes None or equal to a better one is left out."""
-    scores: dict[str, float] = {}
-    for text, score in translation.alternatives:
-        changed = change(text)
-        if changed is not None:
-            scores.setdefault(changed, score)
-    alternatives = tuple(Alternative(text, score) for text, score in scores.items())
+def with_alternatives(translation: Translation, found: Iterable[tuple[str, float]]) -> Translation:
+    """The translation with other texts and their scores, best first; without any text, it is empty."""
+    alternatives = distinct(found)
     best = alternatives[0] if alternatives else Alternative("", 0.0)
     return replace(translation, text=best.text, score=best.score, alternatives=alternatives)
 

@@ -1,58 +1,34 @@
-"""The translator: lines in, lines out, in the same number and order; the form of a line, with its texts put back in their places."""
+"""The translator: lines in, lines out, in the same number and order."""
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
-from typing import TYPE_CHECKING, NamedTuple
-from unicodedata import category
+from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, SequencesData
+from transformer_cli.decoding import kept_text
 from transformer_cli.decoding.details import (
     details_of,
     explained_hypotheses,
     with_explained_unknown,
 )
-from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
-from transformer_cli.decoding.glossary import Glossary, RequiredTerm, applied_terms
-from transformer_cli.decoding.protected_spans import (
-    HIDDEN,
-    Promise,
-    ProtectedSentence,
-    SpanKeeper,
-    StandIns,
-    spans_of_terms,
-    spans_outside_terms,
+from transformer_cli.decoding.engine import (
+    Engine,
+    ExplainingEngine,
+    Hypothesis,
+    LimitedEngine,
+    Request,
 )
+from transformer_cli.decoding.glossary import Glossary
+from transformer_cli.decoding.protected_spans import ProtectedSentence
+from transformer_cli.decoding.repair import Repair, confidences_of, loses_spans
 from transformer_cli.decoding.terms_in_place import TermPlacer
-from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline
-from transformer_cli.decoding.translation import (
-    Chunk,
-    PreparedLine,
-    Translation,
-    copied,
-    joined,
-    with_texts_of,
-)
+from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
+from transformer_cli.decoding.translation import Chunk, PreparedLine, Translation
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.text.languages import primary_language
-from transformer_cli.text.layout import Span, TextRange, find_spans, masked, text_ranges, with_texts
-from transformer_cli.text.normalization import (
-    may_be_invisible,
-    remove_control_characters,
-    with_plain_spaces,
-    without_invisible,
-)
-from transformer_cli.text.sentences import (
-    Sentence,
-    gap_between,
-    in_sentence_case,
-    is_in_capitals,
-    split_sentences_around,
-    with_final_mark_of,
-)
 
 if TYPE_CHECKING:  # a translation with another library does not wait for numpy
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
@@ -126,6 +102,15 @@ class Translator:
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(towards._translated(window, explainer) for window in windows)
 
+    @property
+    def repairs(self) -> bool:
+        """Whether doubtful translations are searched again (`decoding.repair`)."""
+        options = self.decoding
+        is_plain = options.num_best == 1 and not (
+            options.sampling or options.diversity or options.mbr
+        )
+        return options.repair and is_plain and not isinstance(self.pipeline.data, SequencesData)
+
     def _explainer(self) -> ExplainingEngine:
         if isinstance(self.engine, ExplainingEngine):
             return self.engine
@@ -196,25 +181,44 @@ class Translator:
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
             divided = [form.split(line) for line in lines]
-            of_chunks = iter(
-                self._in_form([chunk for line in divided for chunk in line.all_chunks], form)
-            )
+            chunks = [chunk for line in divided for chunk in line.chunks]
+            if any(chunk.spans for chunk in chunks):
+                found = self._with_spans(chunks, form)
+            else:
+                found = self.translate_chunks(chunks) if chunks else []
+                found = list(map(form.finished, chunks, found))
+            of_chunks = iter(found)
             translations = [
-                form.join(line, list(islice(of_chunks, len(line.all_chunks)))) for line in divided
+                form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in divided
             ]
+        if self.repairs and explainer is None and not self.protects_spans:
+            translations = self._with_lost_spans(lines, translations)
         if self.reports_lines:
             self._report(translations, lines[0].line + 1)
         return translations
 
-    def _in_form(self, chunks: Sequence[Chunk], form: "LineForm") -> list[Translation]:
-        """The translation of each chunk, in the form of the chunk."""
-        if any(chunk.spans for chunk in chunks):
-            return self._with_spans(chunks, form)
-        translations = self.translate_chunks(chunks) if chunks else []
-        return list(map(form.finished, chunks, translations))
+    def _with_lost_spans(
+        self, lines: Sequence[Chunk], translations: list[Translation]
+    ) -> list[Translation]:
+        """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans."""
+        lost = [
+            place
+            for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
+            if not line.prefix and loses_spans(line.text, translation)
+        ]
+        if not lost:
+            return translations
+        protecting = replace(self, protects_spans=True, reports_lines=False)
+        found = protecting._translated([lines[place] for place in lost], None)
+        better = {
+            place: replace(translation, is_repaired=True)
+            for place, translation in zip(lost, found, strict=True)
+            if not translation.is_partly_copied and not loses_spans(lines[place].text, translation)
+        }
+        return [better.get(place, translation) for place, translation in enumerate(translations)]
 
-    def _with_spans(self, chunks: Sequence[Chunk], form: "LineForm") -> list[Translation]:
-        """The same for chunks with protected spans: further rounds follow until every span has come back.
+    def _with_spans(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
+        """The translations of chunks, some of which have protected spans: further rounds follow until every span has come back.
 
         In each round, what all sentences ask for is translated in one call, so that batches are full.
         """
@@ -245,13 +249,24 @@ class Translator:
         Args:
             explainer: what gives each translation its details; None: they get none.
         """
-        prepared_texts = [self._prepared(chunk) for chunk in chunks]
+        pipeline = self.pipeline
+        prepared_texts = [pipeline.prepare(chunk.text, chunk.prefix) for chunk in chunks]
+        if pipeline.keeps_text:
+            prepared_texts = [kept_text.in_clauses(pipeline, text) for text in prepared_texts]
+        if (sampling := self.decoding.sampling) is not None:
+            prepared_texts = [
+                seeded(text, sampling.seed, chunk.line, chunk.part)
+                for text, chunk in zip(prepared_texts, chunks, strict=True)
+            ]
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
-        hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
-        if self.pipeline.keeps_text:
+        if pipeline.glossary is not None:
+            hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
+        if pipeline.keeps_text:
             self._keep_text(prepared_texts, hypotheses)
+        if self.repairs:
+            Repair(pipeline, self.decoding, self._search_again).apply(prepared_texts, hypotheses)
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self._explainer(),
@@ -259,9 +274,16 @@ class Translator:
                 unk_id=self.pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
+        found = [[hypotheses[part] for part in text.parts] for text in prepared_texts]
+        if pipeline.keeps_text and self.decoding.num_best > 1:
+            pairs = zip(prepared_texts, found, strict=True)
+            found = [kept_text.without_short_rivals(pipeline, *pair) for pair in pairs]
         translations = [
-            self.pipeline.restore(prepared, self._found(prepared, hypotheses))
-            for prepared in prepared_texts
+            replace(
+                pipeline.restore(text, of_parts),
+                confidences=confidences_of(text, of_parts, self.decoding),
+            )
+            for text, of_parts in zip(prepared_texts, found, strict=True)
         ]
         if explainer is None:
             return translations
@@ -272,15 +294,6 @@ class Translator:
             replace(translation, details=details_of(self.pipeline, prepared, explained))
             for prepared, translation in zip(prepared_texts, translations, strict=True)
         ]
-
-    def _found(
-        self, prepared: PreparedLine, hypotheses: Mapping[Request, list[Hypothesis]]
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each part of a line."""
-        found = [hypotheses[part] for part in prepared.parts]
-        if self.pipeline.keeps_text and self.decoding.num_best > 1:
-            return self.pipeline.without_short_rivals(prepared, found)
-        return found
 
     def _keep_text(
         self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]
@@ -298,27 +311,28 @@ class Translator:
             lost = {
                 place: numbers
                 for place in waiting
-                if (numbers := self.pipeline.lost_parts(texts[place], hypotheses))
+                if (numbers := kept_text.lost_parts(self.pipeline, texts[place], hypotheses))
             }
             if not lost:
                 return
             for place, numbers in lost.items():
-                texts[place] = self.pipeline.divided(texts[place], numbers)
+                texts[place] = kept_text.divided(self.pipeline, texts[place], numbers)
             parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
             new = [part for part in parts if part not in hypotheses]
             hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
-            of_new = {part: hypotheses[part] for part in new}
-            hypotheses |= self._with_terms_in_place([texts[place] for place in lost], of_new)
+            if self.pipeline.glossary is not None:
+                of_new = {part: hypotheses[part] for part in new}
+                hypotheses |= self._with_terms_in_place([texts[place] for place in lost], of_new)
             waiting = lost
 
     def _with_terms_in_place(
         self, texts: Sequence[PreparedLine], hypotheses: Mapping[Request, list[Hypothesis]]
     ) -> Mapping[Request, list[Hypothesis]]:
-        """Hypotheses in which terms of the glossary do not stand beside the model's own words; only for the best one."""
+        """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
         options = self.decoding
-        is_search = options.num_best == 1 and not (options.sampling or options.diversity or options.mbr)  # fmt: skip
+        is_search = not (options.sampling or options.diversity or options.mbr)
         engine = self.engine
-        if self.pipeline.glossary is None or not is_search or not isinstance(engine, ExplainingEngine):  # fmt: skip
+        if not is_search or not isinstance(engine, ExplainingEngine):
             return {}
         required = {
             part: terms
@@ -330,11 +344,6 @@ class Translator:
             engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options
         )
         return placer.placed(required, hypotheses)
-
-    def _prepared(self, chunk: Chunk) -> PreparedLine:
-        prepared = self.pipeline.in_clauses(self.pipeline.prepare(chunk.text, chunk.prefix))
-        sampling = self.decoding.sampling
-        return seeded(prepared, sampling.seed, chunk.line, chunk.part) if sampling else prepared
 
     def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
         """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
@@ -350,6 +359,15 @@ class Translator:
             by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
             for part, of_part in zip(parts, candidates, strict=True)
         ]
+
+    def _search_again(
+        self, parts: Sequence[Request], options: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of a search with other options than those of `decoding`."""
+        engine = self.engine
+        if isinstance(engine, LimitedEngine):
+            engine = engine.with_all_settings()
+        return engine.translate(parts, options)
 
     def _pairwise(self, part: Request) -> "Pairwise | None":
         """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
@@ -380,8 +398,15 @@ class Translator:
             )
         if lost := [number for number, each in numbered if each.is_untranslated]:
             logger.warning(
-                "%s: a sentence was left as it is, because the model loses text of it", _lines(lost)
+                "%s: a sentence was left as it is, because the model loses text of it or cannot read it",
+                _lines(lost),
             )
+        of_doubts: dict[tuple[str, ...], list[int]] = {}
+        for number, each in numbered:
+            if each.doubts:
+                of_doubts.setdefault(each.doubts, []).append(number)
+        for doubts, doubtful in of_doubts.items():
+            logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
         if copies := [number for number, each in numbered if each.is_partly_copied]:
             logger.warning(
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
@@ -423,248 +448,3 @@ def request_seed(seed: int, line: int, part: int) -> int:
     """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
     digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
-
-
-# The form of a line: which texts of it are translated, and how their translations are put back in their places.
-#
-# `LineForm.split` divides a line into chunks, and `LineForm.join` makes the translation of the line from those of its chunks.
-# Everything around the chunks stays in its place.
-
-
-_SENTENCE_ENDS = ".!?\u2026"
-_PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
-# A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
-_PARTS_OF_A_SENTENCE = 1000
-
-
-class Line(NamedTuple):
-    """A line from its reading to its writing, and what is translated of it."""
-
-    given: str
-    text: str
-    """Without its line end and control characters; if the pipeline removes invisible characters, without those too, and
-    with plain spaces in its ranges. Protected spans and what stands outside of the ranges keep their spaces."""
-    spans: list[Span]
-    ranges: list[TextRange]
-    chunks: list[list[Chunk]]
-    """Of each range."""
-
-    @property
-    def all_chunks(self) -> list[Chunk]:
-        """The chunks of all ranges, in order."""
-        return list(chain(*self.chunks))
-
-
-@dataclass(frozen=True, slots=True)
-class LineForm:
-    """Splits lines and joins their translations, so that they keep their form and, if wanted, their protected spans."""
-
-    pipeline: TextPipeline
-    """Of one direction."""
-    keeps_layout: bool
-    """Whether indentation, list marks and columns are kept; else the whole line is one text."""
-    protects: bool
-    """Whether protected spans inside a text are kept, too."""
-
-    def split(self, line: Chunk) -> Line:
-        """A line as the chunks that are translated; the prefix of the line is that of its first chunk."""
-        text = line.text.rstrip("\r\n").translate(LINE_BREAKS)
-        if self.pipeline.data.cleaning.remove_control_characters:
-            text = remove_control_characters(text)
-        if self.pipeline.removes_invisible and may_be_invisible(text):
-            text = self._visible(text)
-        spans = self._spans(text)
-        ranges = self._ranges(text, spans)
-        chunks: list[list[Chunk]] = []
-        number = 0
-        for each in ranges:
-            chunks.append([])
-            for sentence in self._sentences(text[each.start : each.end]):
-                prefix = "" if number else line.prefix
-                chunks[-1].append(
-                    self._chunk(sentence, prefix, line.line, number * _PARTS_OF_A_SENTENCE)
-                )
-                number += 1
-        return Line(line.text, text, spans, ranges, chunks)
-
-    def finished(self, chunk: Chunk, translation: Translation) -> Translation:
-        """The translation of a chunk without protected spans, with the letters and the end of its source."""
-        if not self.keeps_layout:
-            return translation
-        source = chunk.capitals or chunk.text
-        required = self._required_terms(source)
-
-        def in_form_of_source(found: str) -> str:
-            marked = with_final_mark_of(found, source)
-            if required and applied_terms(marked, required) != applied_terms(found, required):
-                return found  # the full stop belongs to a term
-            return marked.upper() if chunk.capitals else marked
-
-        return with_texts_of(translation, in_form_of_source)
-
-    def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """The translation of a line from those of its chunks, with everything around them."""
-        if not translations:
-            return copied(line.given, line.text)
-        if line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
-            whole = replace(translations[0], source=line.given)
-        else:
-            whole = joined(line.given, translations, lambda texts: self._line_of(line, texts))
-        if not self.protects or not line.spans:
-            return whole
-        allowed = spans_of_terms(self._required_terms(line.text))
-        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
-        terms = tuple(term._replace(is_applied=False) for term in whole.terms)
-        untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
-        return promise.kept_part(whole) or untranslated
-
-    def span_keeper(self) -> SpanKeeper:
-        """How the protected spans of the lines get through the model."""
-        source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
-        language = primary_language(self.pipeline.languages.target)
-        stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
-        return SpanKeeper(source, target, stand_ins, language, self._required_terms)
-
-    def _chunk(self, sentence: Sentence, prefix: str, line: int, part: int) -> Chunk:
-        text = sentence.text
-        spans = tuple(self._spans(text)) if self.protects else ()
-        # Other letters than those of the glossary would make other words of its terms.
-        in_capitals = (
-            self.keeps_layout
-            and not spans
-            and is_in_capitals(text)
-            and not self._required_terms(text)
-        )
-        return Chunk(
-            in_sentence_case(text) if in_capitals else text,
-            prefix,
-            line,
-            part,
-            gap=sentence.gap,
-            capitals=text if in_capitals else "",
-            spans=spans,
-        )
-
-    def _visible(self, text: str) -> str:
-        """The text of a line without invisible characters, and with plain spaces in its ranges."""
-        visible = self._changed_outside_spans(text, without_invisible)
-        ranges = self._ranges(visible, self._spans(visible))
-        if not ranges:
-            return text
-        pieces, place = [], 0
-        for each in ranges:
-            inside = self._changed_outside_spans(visible[slice(*each)], with_plain_spaces)
-            pieces += [visible[place : each.start], inside]
-            place = each.end
-        return "".join([*pieces, visible[place:]])
-
-    def _ranges(self, text: str, spans: Sequence[Span]) -> list[TextRange]:
-        if not self.keeps_layout:
-            return [TextRange(0, len(text))]
-        as_letters = masked(text, spans, "x")
-        return [
-            self._without_unknown_marks(as_letters, each)
-            for each in text_ranges(text, masked(text, spans, HIDDEN))
-        ]
-
-    def _changed_outside_spans(self, text: str, change: Callable[[str], str]) -> str:
-        """The text with everything changed that belongs to no protected span."""
-        if not self.protects:
-            return change(text)
-        pieces, place = [], 0
-        for span in [*self._spans(text), None]:
-            end = len(text) if span is None else span.start
-            # A joiner behind a digit stays or goes by this digit, so the characters beside the span are read too.
-            before, after = text[place - 1 : place] if place else "", text[end : end + 1]
-            changed = change(before + text[place:end] + after)
-            has_both = changed.startswith(before) and changed.endswith(after)
-            if has_both and len(changed) >= len(before + after):
-                changed = changed[len(before) : len(changed) - len(after)]
-            else:
-                changed = change(text[place:end])
-            pieces += [changed, "" if span is None else text[span.start : span.end]]
-            place = end if span is None else span.end
-        return "".join(pieces)
-
-    def _without_unknown_marks(self, text: str, text_range: TextRange) -> TextRange:
-        start, end = range_without_unknown_marks(
-            text[slice(*text_range)],
-            self._knows_mark,
-            begins_with_words=self.pipeline.keeps_text,
-        )
-        return TextRange(text_range.start + start, text_range.start + end)
-
-    def _knows_mark(self, mark: str) -> bool:
-        spellings = self.pipeline.spellings
-        known = spellings.respelled(mark) if spellings else mark
-        return self.pipeline.source_tokenizer.knows(known)
-
-    def _sentences(self, text: str) -> list[Sentence]:
-        """The sentences of a text; a text without protected spans stays whole, because the pipeline splits it."""
-        spans = self._spans(text) if self.protects else []
-        if not spans or not self.pipeline.splits_sentences:
-            return [Sentence(text, "")]
-        return split_sentences_around(spans, text, self.pipeline.languages.source)
-
-    def _required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
-        if self.pipeline.glossary is None:
-            return ()
-        return self.pipeline.required_terms(self.pipeline.normalize_source(text))
-
-    def _spans(self, text: str) -> list[Span]:
-        """The protected spans of a text; those inside a term of a glossary are not protected."""
-        if not self.protects or self.pipeline.glossary is None:
-            return find_spans(text)
-        return spans_outside_terms(text, self._required_terms(text))
-
-    def _line_of(self, line: Line, texts: Sequence[str]) -> str:
-        remaining = iter(texts)
-        of_ranges = []
-        for chunks in line.chunks:
-            text = ""
-            for chunk in chunks:
-                following = next(remaining)
-                text += self._gap(chunk.gap, text, following) + following
-            of_ranges.append(text)
-        return with_texts(line.text, line.ranges, of_ranges)
-
-    def _gap(self, of_source: str, left: str, right: str) -> str:
-        """The white space between two translated sentences; between two ASCII characters there is always some."""
-        if not of_source or not left or not right:
-            return ""
-        gap = gap_between(of_source, *self.pipeline.languages)
-        return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
-
-
-def range_without_unknown_marks(
-    text: str, knows: Callable[[str], bool], *, begins_with_words: bool = False
-) -> tuple[int, int]:
-    """The start and the end of a text without the marks and white space at its edges that a model does not know.
-
-    These marks stay as they are, instead of becoming [UNK]. A mark stays inside if it belongs to one inside: the
-    closing bracket of "we go (perhaps)" does. The mark that ends a sentence stays inside, too.
-
-    Args:
-        text: a text with at least one letter.
-        knows: whether the model knows a mark.
-        begins_with_words: whether marks that end sentences are left out at the beginning, as in "...and we go": a model
-            takes them for the end of the sentence, and loses what follows.
-    """
-
-    def is_outside(mark: str) -> bool:
-        is_mark = category(mark)[0] not in "LMN" and mark not in _SENTENCE_ENDS
-        return is_mark and (mark.isspace() or not knows(mark))
-
-    start, end = 0, len(text)
-    while is_outside(text[start]) or (begins_with_words and text[start] in _SENTENCE_ENDS):
-        start += 1
-    while is_outside(text[end - 1]):
-        end -= 1
-    is_whole = all(_is_balanced(text[start:end], *pair) for pair in _PAIRS)
-    return (start, end) if is_whole else (0, len(text))
-
-
-def _is_balanced(text: str, opening: str, closing: str) -> bool:
-    if opening == closing:
-        return text.count(opening) % 2 == 0
-    return text.count(opening) == text.count(closing)

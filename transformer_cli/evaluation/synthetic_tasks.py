@@ -94,7 +94,7 @@ def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[
 
 
 def _exact_match(translator: Translator, pairs: Sequence[SentencePair], length: int) -> ExactMatch:
-    translations = translator.translate(pair.source for pair in pairs)
+    translations = translator.translate([pair.source for pair in pairs])
     num_exact = num_right = num_symbols = 0
     for pair, translation in zip(pairs, translations, strict=True):
         symbols, wanted = translation.text.split(), pair.target.split()

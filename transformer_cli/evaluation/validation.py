@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from transformer_cli.config import Direction, SequencesData
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import (
-    TextPipeline,
-    TokenIds,
     Translation,
     Translator,
     UnknownWords,
@@ -239,10 +237,12 @@ def _report(
 
 
 def conditions_of(translator: Translator) -> str:
-    """For signatures: whether translations keep all text (`decoding.keep_text`); nothing for the sequences of a task."""
+    """For signatures: whether translations keep all text (`decoding.keep_text`), and whether doubtful ones are searched again
+    (`decoding.repair`); nothing for the sequences of a task."""
     if isinstance(translator.pipeline.data, SequencesData):
         return ""
-    return f"keep_text:{'yes' if translator.pipeline.keeps_text else 'no'}"
+    settings = {"keep_text": translator.pipeline.keeps_text, "repair": translator.repairs}
+    return "|".join(f"{name}:{'yes' if is_on else 'no'}" for name, is_on in settings.items())
 
 
 def _with_intervals(report: DirectionReport) -> DirectionReport:
@@ -279,20 +279,8 @@ def mean_scores(reports: Sequence[DirectionReport]) -> list[Score]:
 
 def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float, int]:
     """Nats of all target tokens together, and the number of target tokens."""
-    encoded = _encode(translator.pipeline, pairs)
-    total = translator.engine.negative_log_likelihood(
-        [source_ids for source_ids, _ in encoded],
-        [target_ids for _, target_ids in encoded],
-        batch_tokens=translator.decoding.batch_tokens,
-    )
-    return total, sum(len(target_ids) for _, target_ids in encoded)
-
-
-def _encode(
-    pipeline: TextPipeline, pairs: Sequence[SentencePair]
-) -> list[tuple[TokenIds, TokenIds]]:
-    """The token ids of each pair, cut to the number that the model can read; without empty sides."""
-    limit = pipeline.max_length
+    pipeline = translator.pipeline
+    limit = pipeline.max_length  # what the model can read
     sources = (pipeline.source_ids(pipeline.normalize_source(pair.source)) for pair in pairs)
     targets = (pipeline.target_ids(pipeline.normalize_target(pair.target)) for pair in pairs)
     encoded = list(zip(sources, targets, strict=True))
@@ -301,4 +289,10 @@ def _encode(
             "pairs of more than %d tokens, shortened to measure the loss: %d", limit, num_cut
         )
     cut = [(source_ids[:limit], target_ids[:limit]) for source_ids, target_ids in encoded]
-    return [sides for sides in cut if all(sides)]
+    kept = [sides for sides in cut if all(sides)]
+    total = translator.engine.negative_log_likelihood(
+        [source_ids for source_ids, _ in kept],
+        [target_ids for _, target_ids in kept],
+        batch_tokens=translator.decoding.batch_tokens,
+    )
+    return total, sum(len(target_ids) for _, target_ids in kept)

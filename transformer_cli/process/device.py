@@ -326,17 +326,15 @@ def _free_in_groups() -> int | None:
         with suppress(OSError, ValueError):  # "max", where there is no limit, is no number
             limit = int((folder / limit_file).read_text())
             usage = int((folder / usage_file).read_text())
-            left.append(max(0, limit - usage + _reclaimable(folder)))
+            # The kernel keeps files in memory, and drops them as soon as memory is needed.
+            reclaimable = 0
+            with suppress(OSError, ValueError):
+                lines = (folder / "memory.stat").read_text().splitlines()
+                numbers = dict(line.split() for line in lines)
+                inactive = numbers.get("inactive_file", 0)
+                reclaimable = int(numbers.get("total_inactive_file", inactive))
+            left.append(max(0, limit - usage + reclaimable))
     return min(left, default=None)
-
-
-def _reclaimable(group: Path) -> int:
-    """Bytes of files that the kernel keeps, and drops as soon as memory is needed."""
-    with suppress(OSError, ValueError):
-        lines = (group / "memory.stat").read_text().splitlines()
-        numbers = dict(line.split() for line in lines)
-        return int(numbers.get("total_inactive_file", numbers.get("inactive_file", 0)))
-    return 0
 
 
 def _groups() -> Iterator[tuple[Path, str, str]]:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import NoReturn, TextIO
 
 import typer
@@ -30,11 +31,18 @@ _NO_THREAD = (
 )
 
 
-def run_to_exit(app: typer.Typer) -> None:
-    """Run the command line of this process; every error becomes one message and an exit code."""
+@contextlib.contextmanager
+def errors_as_exit_codes() -> Iterator[None]:
+    """The block of the command line of this process: every error in it becomes one message and an exit code."""
     _prepare_streams()
     try:
-        _run(app)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BaseException as error:  # a panic in Rust is a BaseException
+        _exit_after(error)
+        raise
     finally:
         try:
             sys.stderr.flush()
@@ -42,32 +50,32 @@ def run_to_exit(app: typer.Typer) -> None:
             _send_nowhere(sys.stderr)
 
 
-def _run(app: typer.Typer) -> None:
-    try:
-        try:
-            app(prog_name="tfm")
-        finally:
-            sys.stdout.flush()
-    except TfmError as error:
+def _exit_after(error: BaseException) -> None:
+    """Show the message of an error and exit with its code; return if the error is an exit itself."""
+    if isinstance(error, TfmError):
         if getattr(error.__cause__, "errno", None) == errno.EMFILE:
             error.hint = _HINTS[errno.EMFILE]  # whatever was opened, this is the cause
         _exit_with_error(f"tfm: {error}", error.exit_code)
-    except (BrokenPipeError, SystemExit) as end:  # typer turns a BrokenPipeError into a SystemExit
-        if BrokenPipeError in (type(end), type(end.__context__)):  # the reader has closed the pipe:
+    if isinstance(
+        error, BrokenPipeError | SystemExit
+    ):  # typer turns a BrokenPipeError into a SystemExit
+        if BrokenPipeError in (
+            type(error),
+            type(error.__context__),
+        ):  # the reader has closed the pipe
             _end_like_cat()
-        raise
-    except BaseException as error:  # a panic in Rust is a BaseException
-        if is_out_of_memory(error):
-            if "thread" in str(error).casefold():
-                _exit_with_error(f"tfm: {_NO_THREAD}", 75)
-            _exit_with_error("tfm: out of memory\n  hint: lower the size of the batches", 75)
-        if isinstance(error, OSError):
-            is_full = error.errno == errno.ENOSPC
-            if error.filename is None:
-                _send_nowhere(sys.stdout)
-            _exit_with_error(_message_of(error), 75 if is_full else 74)
-        what = f"tfm: internal error, please report it: {type(error).__name__}: {error}"
-        _exit_with_error(f"{what}\n  hint: --debug shows the traceback", 70)
+        return
+    if is_out_of_memory(error):
+        if "thread" in str(error).casefold():
+            _exit_with_error(f"tfm: {_NO_THREAD}", 75)
+        _exit_with_error("tfm: out of memory\n  hint: lower the size of the batches", 75)
+    if isinstance(error, OSError):
+        is_full = error.errno == errno.ENOSPC
+        if error.filename is None:
+            _send_nowhere(sys.stdout)
+        _exit_with_error(_message_of(error), 75 if is_full else 74)
+    what = f"tfm: internal error, please report it: {type(error).__name__}: {error}"
+    _exit_with_error(f"{what}\n  hint: --debug shows the traceback", 70)
 
 
 def _message_of(error: OSError) -> str:

@@ -86,8 +86,8 @@ def end_by_signals() -> None:
             signal.signal(number, _ending.note)
 
 
-class _Whole:
-    """The context manager of `ended_after`."""
+class ended_after:  # used as a function, like contextlib.suppress
+    """A block of the main thread that no signal interrupts, such as writing a line; the process ends after it."""
 
     def __enter__(self) -> None:
         _ending.num_blocks += 1
@@ -109,11 +109,6 @@ class _CleanedUp:
 
     def __exit__(self, *_: object) -> None:
         _ending.cleanups.pop(self, None)
-
-
-def ended_after() -> _Whole:
-    """A block of the main thread that no signal interrupts, such as writing a line; the process ends after it."""
-    return _Whole()
 
 
 def cleaned_up(cleanup: Callable[[], Any]) -> _CleanedUp:

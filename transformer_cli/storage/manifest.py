@@ -61,8 +61,7 @@ class Manifest(_Strict):
 
     def encode(self) -> bytes:
         """The manifest as JSON, with a checksum over its own text."""
-        fields = self.model_dump(mode="json")
-        return _readable({**fields, _CHECKSUM: _digest(_compact(fields))})
+        return _with_checksum(self.model_dump(mode="json"))
 
 
 def parse_manifest(data: bytes, origin: str) -> Manifest:
@@ -80,12 +79,11 @@ def parse_manifest(data: bytes, origin: str) -> Manifest:
             f"{origin}: format version {version} is newer than tfm knows ({FORMAT_VERSION}): upgrade tfm",
             hint="pip install --upgrade transformer-cli",
         )
-    checksum = fields.pop(_CHECKSUM, None)
-    text = _compact(fields)
-    if checksum != _digest(text) or _readable({**fields, _CHECKSUM: checksum}) != data:
+    fields.pop(_CHECKSUM, None)
+    if _with_checksum(fields) != data:
         raise DamagedError(f"{origin}: does not match its own checksum")
     try:
-        manifest = Manifest.model_validate_json(text)
+        manifest = Manifest.model_validate_json(json.dumps(fields))
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
@@ -126,16 +124,11 @@ def is_bare_name(name: str) -> bool:
     return re.fullmatch(_BARE_NAME, name) is not None
 
 
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
-
-
-def _compact(fields: dict[str, Any]) -> bytes:
-    return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode("ascii")
-
-
-def _readable(fields: dict[str, Any]) -> bytes:
-    return (json.dumps(fields, indent=1, sort_keys=True) + "\n").encode("ascii")
+def _with_checksum(fields: dict[str, Any]) -> bytes:
+    """The text of a manifest: its fields, and the checksum of their compact form."""
+    compact = json.dumps(fields, separators=(",", ":"), sort_keys=True).encode("ascii")
+    sealed = fields | {_CHECKSUM: hashlib.sha256(compact).hexdigest()}
+    return (json.dumps(sealed, indent=1, sort_keys=True) + "\n").encode("ascii")
 
 
 # Reading a folder that has a manifest: no file is used before its checksum is checked.
@@ -171,8 +164,7 @@ class SealedFolder:
         if name not in self._files:
             raise DamagedError(f"{self.path}: has no {name}")
         listed = self._files[name]
-        with _open_regular(self._folder, self.path, name) as file:
-            _check_size(file, self.path, listed)
+        with _open_regular(self._folder, self.path, name, size=listed.size) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
                 raise DamagedError(
                     f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
@@ -201,11 +193,24 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
     try:
         folder = filesystem.open_folder(path)
         try:
-            manifest = _read_manifest(folder, path)
-            _check_names(folder, path, manifest)
+            with _open_regular(folder, path, MANIFEST_NAME) as file:
+                data = file.read(MAX_MANIFEST_BYTES + 1)
+            if len(data) > MAX_MANIFEST_BYTES:
+                raise DamagedError(
+                    f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes"
+                )
+            manifest = parse_manifest(data, str(path / MANIFEST_NAME))
+            # Hidden files do not count: file managers make them.
+            names = os.listdir(path if folder is None else folder)
+            found = {name for name in names if not name.startswith(".")}
+            expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
+            for name in sorted(expected - found):
+                raise DamagedError(f"{path / name}: missing")
+            for name in sorted(found - expected):
+                raise DamagedError(f"{path}: holds {name!r}, which its manifest does not list")
             for listed in manifest.files:
-                with _open_regular(folder, path, listed.name) as file:
-                    _check_size(file, path, listed)
+                with _open_regular(folder, path, listed.name, size=listed.size):
+                    pass
             yield SealedFolder(path, folder, manifest)
         finally:
             if folder is not None:
@@ -216,28 +221,11 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
         raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _read_manifest(folder: int | None, path: Path) -> Manifest:
-    with _open_regular(folder, path, MANIFEST_NAME) as file:
-        data = file.read(MAX_MANIFEST_BYTES + 1)
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise DamagedError(f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes")
-    return parse_manifest(data, str(path / MANIFEST_NAME))
-
-
-def _check_names(folder: int | None, path: Path, manifest: Manifest) -> None:
-    """Compare names with the manifest; ignore hidden files, which file managers make."""
-    found = {
-        name for name in os.listdir(path if folder is None else folder) if not name.startswith(".")
-    }
-    expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
-    for name in sorted(expected - found):
-        raise DamagedError(f"{path / name}: missing")
-    for name in sorted(found - expected):
-        raise DamagedError(f"{path}: holds {name!r}, which its manifest does not list")
-
-
 @contextmanager
-def _open_regular(folder: int | None, path: Path, name: str) -> Iterator[FileIO]:
+def _open_regular(
+    folder: int | None, path: Path, name: str, *, size: int | None = None
+) -> Iterator[FileIO]:
+    """Open a file of a folder for reading, if it is a regular one, and of this size if it is listed with one."""
     try:
         place = path / name if folder is None else name
         descriptor = filesystem.open_file(place, filesystem.READ, folder=folder)
@@ -249,14 +237,11 @@ def _open_regular(folder: int | None, path: Path, name: str) -> Iterator[FileIO]
                 f"{path / name}: a symbolic link; only regular files are read"
             ) from error
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise DamagedError(f"{path / name}: not a regular file")
     with open(descriptor, "rb", buffering=0) as file:
+        if size is not None and status.st_size != size:
+            raise DamagedError(f"{path / name}: {status.st_size:,} bytes instead of {size:,}")
         yield file
-
-
-def _check_size(file: FileIO, path: Path, listed: ListedFile) -> None:
-    size = os.fstat(file.fileno()).st_size
-    if size != listed.size:
-        raise DamagedError(f"{path / listed.name}: {size:,} bytes instead of {listed.size:,}")

@@ -127,8 +127,18 @@ def _read_data(
     names = sorted(header, key=lambda name: header[name].data_offsets)
     end = 0
     for name in names:
-        _check_entry(header[name], expected[name], end, f"{origin}: {name}")
-        end += expected[name].nbytes
+        entry, wanted = header[name], expected[name]
+        dtype = DTYPES.get(entry.dtype, entry.dtype)
+        if (dtype, entry.shape) != (wanted.dtype, list(wanted.shape)):
+            raise DataError(
+                f"{origin}: {name} is {_kind(dtype, entry.shape)} instead of {_kind(wanted.dtype, wanted.shape)}"
+            )
+        place = [end, end + wanted.nbytes]
+        if entry.data_offsets != place:
+            raise DataError(
+                f"{origin}: {name}: the header places it at {entry.data_offsets}, not at {place}"
+            )
+        end += wanted.nbytes
     if end != num_bytes:
         raise DataError(f"{origin}: {num_bytes:,} bytes of data, but the header lists {end:,}")
 
@@ -184,17 +194,6 @@ def _read_header(file: FileIO, origin: str) -> tuple[dict[str, _Entry], int]:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         raise DataError(f"{origin}: {where[:200]}: {problem['msg']}") from error
-
-
-def _check_entry(entry: _Entry, expected: Tensor, begin: int, origin: str) -> None:
-    dtype = DTYPES.get(entry.dtype, entry.dtype)
-    if (dtype, entry.shape) != (expected.dtype, list(expected.shape)):
-        raise DataError(
-            f"{origin} is {_kind(dtype, entry.shape)} instead of {_kind(expected.dtype, expected.shape)}"
-        )
-    wanted = [begin, begin + expected.nbytes]
-    if entry.data_offsets != wanted:
-        raise DataError(f"{origin}: the header places it at {entry.data_offsets}, not at {wanted}")
 
 
 def _kind(dtype: torch.dtype | str, shape: Iterable[int]) -> str:

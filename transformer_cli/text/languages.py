@@ -116,6 +116,27 @@ def primary_language(language: str) -> str:
     return re.split("[-_]", language.lower(), maxsplit=1)[0]
 
 
+def frequent_words(language: str) -> frozenset[str]:
+    """Frequent words of a language, without capital letters; nothing for a language that is not known."""
+    return _WORDS.get(primary_language(language), frozenset())
+
+
+_FURTHER_SCRIPTS = {
+    "ja": ("HIRAGANA", "KATAKANA", "CJK", "IDEOGRAPHIC"),
+    "ko": ("HANGUL", "CJK"),
+    "sr": ("CYRILLIC", "LATIN"),
+    "zh": ("CJK", "BOPOMOFO", "IDEOGRAPHIC"),
+}
+
+
+def scripts_of_language(language: str) -> frozenset[str]:
+    """The scripts that a language is written in, and LATIN, as in `script_of`; nothing for a language that is not known."""
+    code = primary_language(language)
+    if code not in _NAMES:
+        return frozenset()
+    return frozenset(("LATIN", *_FURTHER_SCRIPTS.get(code, (_SCRIPT_OF.get(code, "LATIN"),))))
+
+
 def has_spaces(language: str) -> bool:
     """Whether a language puts spaces between words and sentences, by its code of ISO 639-1 or 639-3."""
     return primary_language(language) not in _WITHOUT_SPACES
@@ -293,6 +314,14 @@ def name_of(code: str) -> str:
     """The English name of a language, or the code where no name is known."""
     name = name_of_language(code)
     return _names_in_locale("en").get(primary_language(code), code) if name == code else name
+
+
+def has_name(code: str) -> bool:
+    """Whether a code is one of ISO 639-1, 639-2 or 639-3 that Unicode names, such as hy, hye and arm."""
+    from babel.core import get_global
+
+    primary = primary_language(code)
+    return primary in _names_in_locale("en") or primary in get_global("language_aliases")
 
 
 def _chinese_name(name: str) -> str:

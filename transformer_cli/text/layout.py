@@ -41,7 +41,11 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
     """
     visible = line if visible is None else visible
     beginning = _BEGINNING.match(line)
-    cells = _cells(visible, beginning.end() if beginning else 0)
+    start = beginning.end() if beginning else 0
+    if _COLUMN_GAP.search(visible, start) or _WIDE_GAP.search(visible, start):
+        cells = list(_cells(visible, start))
+    else:
+        cells = [_stripped(visible, start, len(visible))]
     return [cell for cell in cells if _has_letter(visible, cell)]
 
 
@@ -144,8 +148,13 @@ def display_width(text: str) -> int:
 _DOMAINS = "com|org|net|edu|gov|info|eu|io"
 _FILE_ENDINGS = (
     "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|odp|csv|tsv|json|jsonl|xml|html?|ya?ml|toml|ini|log|py|js|sh|c|cpp|java|"
-    "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso"
+    "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso|"
+    "rtf|epub|tex|bib|rst|po|pot|mo|xlf|xliff|tmx|srt|vtt|ics|eml|ipynb|sql|db|sqlite|parquet|css|scss|tsx?|jsx|mjs|php|rb|rs|"
+    "kt|cs|hpp|cfg|conf|lock|bak|tmp|dll|dmg|deb|rpm|apk|jar|rar|7z|bz2|xz|zst|tgz|ico|webp|bmp|tiff?|psd|eps|heic|webm|mkv|"
+    "flac|ogg|m4a|ttf|otf|woff2?"
 )
+# A single capital letter behind a full stop is an initial.
+_CAPITAL_ENDINGS = _FILE_ENDINGS.upper().replace("|C|", "|")
 _CURRENCIES = "EUR|USD|GBP|CHF|JPY|CNY|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|INR|BRL"
 # What a URL may contain. Scripts without spaces between words are left out, because there the sentence goes on
 # directly after a URL: U+0E00..U+0E7F Thai, U+3000 and above Chinese, Japanese and Korean.
@@ -207,7 +216,7 @@ _PATTERNS = {
         r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
         r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
-        rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS})(?![\w-])"  # report.pdf
+        rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf
         r"|(?<![\w@#&])[@#][^\W\d_]\w{0,99}"  # @name, #topic
     ),
     # Names of programs, keys pressed together, versions, and words that begin with letters and have digits.

@@ -42,9 +42,8 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     sentences: list[Sentence] = []
     start, gap = 0, ""
     has_words = False  # whether the sentence that begins at `start` has a letter or digit
-    for first, place, following in _triples(
-        [0, *_sentence_ends(text, primary_language(language)), len(text)]
-    ):
+    places = [0, *_sentence_ends(text, primary_language(language)), len(text)]
+    for first, place, following in zip(places, places[1:], places[2:], strict=False):
         part = text[first:place].rstrip()
         has_words = has_words or bool(_LETTER_OR_DIGIT.search(part))
         next_gap = text[first + len(part) : place]
@@ -66,10 +65,6 @@ def split_sentences_around(spans: Sequence[Span], text: str, language: str) -> l
         place = start + len(sentence.text)
         sentences.append(Sentence(text[start:place], sentence.gap))
     return sentences
-
-
-def _triples(places: list[int]) -> Iterator[tuple[int, int, int]]:
-    return zip(places, places[1:], places[2:], strict=False)
 
 
 def gap_between(source_gap: str, source_language: str, target_language: str) -> str:

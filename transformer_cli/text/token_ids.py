@@ -233,11 +233,13 @@ class BytePieces:
         Args:
             pieces: the bytes of each token; empty for a special token, which may stand between characters only.
         """
-        first_row = [_after(piece, BETWEEN_CHARACTERS) for piece in pieces]
-        if not any(first_row):
+        next_states = np.full((len(_STATES), len(pieces)), FORBIDDEN, dtype=np.int64)
+        next_states[BETWEEN_CHARACTERS] = BETWEEN_CHARACTERS
+        for index, piece in enumerate(pieces):
+            if not piece.isascii():  # ASCII stands between characters only
+                next_states[:, index] = [_after(piece, state) for state in range(len(_STATES))]
+        if not next_states[BETWEEN_CHARACTERS].any():
             return None
-        others = [[_after(piece, state) for piece in pieces] for state in range(1, len(_STATES))]
-        next_states = np.array([first_row, *others], dtype=np.int64)
         to_end = _tokens_to_end(next_states)
         limits = np.arange(1 + to_end[to_end < _NEVER].max())
         after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
@@ -246,8 +248,6 @@ class BytePieces:
 
 def _after(piece: bytes, state: int) -> int:
     """The state after the bytes of a token."""
-    if not piece or piece.isascii():
-        return state if state == BETWEEN_CHARACTERS else FORBIDDEN
     for byte in piece:
         fitting = (entry for entry in _STATES[state] if entry.first <= byte <= entry.last)
         entry = next(fitting, None)

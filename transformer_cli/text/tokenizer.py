@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -47,11 +47,13 @@ class Tokenizer:
 
     def __init__(self, parts: tokenizer_file.TokenizerParts) -> None:
         """Build a tokenizer from the parts of a tokenizer.json, which were checked before."""
-        self._parts = parts
+        self.parts = parts
+        """The layout, and the model with its vocabulary; not to be changed."""
         self._engine = tokenizer_file.build(parts)
         layout, self.vocab_size = parts.layout, len(parts.model["vocab"])
         names = [self._engine.id_to_token(i) or "" for i in range(self.vocab_size)]
-        self._pieces = list(map(layout.entry_of, names))
+        self.entries = list(map(layout.entry_of, names))
+        """The vocabulary in the order of the ids; not to be changed."""
         self.special_tokens = layout.specials
         """[UNK], [PAD], [SOS], [EOS] and the tags of the target languages, in the order of their ids."""
         # [UNK] is shown with a space before it: most unknown tokens are words.
@@ -61,20 +63,22 @@ class Tokenizer:
         )
         self.tag_ids = (*range(len(SPECIALS), num_special), *corpus_tags)
         """The ids of all tags, of languages and of corpora; they stand before sources only."""
-        hidden = {*self.special_tokens, *(self._pieces[index] for index in self.tag_ids)}
-        self._shown = ["" if piece in hidden else piece for piece in self._pieces]
+        hidden = {*self.special_tokens, *(self.entries[index] for index in self.tag_ids)}
+        self._shown = ["" if piece in hidden else piece for piece in self.entries]
         self._shown[self.unk_id] = f" {UNK}"
         is_of_words = layout.kind == "WordLevel"
-        self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self._pieces]
+        self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self.entries]
         self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
         is_listed = UNLISTED in parts.model
         self._listed = ListedIds(layout, parts.model["vocab"]) if is_listed else None
-        whole, piece = self._encode_whole, self._encode_piece
+        whole = self._encode_whole
         self._words: WordCache | PieceCache | WholeTexts
         if layout.is_of_library:
             self._words = WholeTexts(whole)
+        elif layout.cuts_at_spaces:
+            self._words = PieceCache(whole)
         else:
-            self._words = PieceCache(whole) if layout.cuts_at_spaces else WordCache(whole, piece)
+            self._words = WordCache(whole, lambda piece: self._ids_of_word(layout.spelled(piece)))
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
@@ -153,7 +157,7 @@ class Tokenizer:
     def unknown_words(self, text: str) -> list[str]:
         """The words and marks of a text that have no entry in the vocabulary, in order."""
         unknown = (word for word in self.words(text) if self._is_unknown(word))
-        return [word for word in map(self._parts.layout.unspelled, unknown) if word]
+        return [word for word in map(self.parts.layout.unspelled, unknown) if word]
 
     def words(self, text: str) -> list[str]:
         """The words and marks of a text, in the spelling of the vocabulary, with the space before them."""
@@ -169,32 +173,22 @@ class Tokenizer:
 
     def id_of(self, entry: str) -> int:
         """The id of an entry, which the vocabulary has."""
-        return self._pieces.index(entry)
-
-    @property
-    def entries(self) -> list[str]:
-        """The vocabulary in the order of the ids."""
-        return self._pieces
-
-    @property
-    def parts(self) -> tokenizer_file.TokenizerParts:
-        """The layout, and the model with its vocabulary; not to be changed."""
-        return self._parts
+        return self.entries.index(entry)
 
     @cached_property
     def byte_pieces(self) -> "BytePieces | None":
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
-        if self._parts.layout.kind == "WordLevel":
+        if self.parts.layout.kind == "WordLevel":
             return None
 
         from transformer_cli.text.token_ids import BytePieces
 
-        return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
+        return BytePieces.of([self.parts.layout.bytes_of(piece) for piece in self.entries])
 
     def has_whole_characters(self, ids: Iterable[int]) -> bool:
         """Whether the bytes of these tokens are UTF-8, without a broken character."""
         # A special token stands for no bytes, but only between two characters.
-        pieces = (self._parts.layout.bytes_of(self._pieces[index]) or b" " for index in ids)
+        pieces = (self.parts.layout.bytes_of(self.entries[index]) or b" " for index in ids)
         try:
             b"".join(pieces).decode("utf-8")
         except UnicodeDecodeError:
@@ -205,8 +199,8 @@ class Tokenizer:
     def word_edges(self) -> "WordEdges":
         """Which tokens go on with the word before them, and which end within a word."""
 
-        layout = self._parts.layout
-        pieces = [layout.bytes_of(piece) for piece in self._pieces]
+        layout = self.parts.layout
+        pieces = [layout.bytes_of(piece) for piece in self.entries]
         from transformer_cli.text.token_ids import WordEdges
 
         return WordEdges.of(pieces, has_spaced_words=layout.has_spaced_words)
@@ -216,7 +210,7 @@ class Tokenizer:
 
         A word has the space before it, as everywhere. A mark, or a sign of a script without spaces between words, has none.
         """
-        words, layout = self.words(text), self._parts.layout
+        words, layout = self.words(text), self.parts.layout
         if words and not continues_word(text, has_spaced_words=layout.has_spaced_words):
             words[0] = words[0].removeprefix(layout.spelled(" "))
         return [index for word in words for index in self._ids_of_word(word)]
@@ -227,10 +221,10 @@ class Tokenizer:
 
         A token that begins inside a character is not among them. Words without subwords have no such token.
         """
-        layout = self._parts.layout
+        layout = self.parts.layout
         if layout.kind == "WordLevel":
             return ()
-        texts = (layout.bytes_of(piece).decode(errors="replace") for piece in self._pieces)
+        texts = (layout.bytes_of(piece).decode(errors="replace") for piece in self.entries)
         continues = partial(continues_word, has_spaced_words=layout.has_spaced_words)
         return tuple(index for index, text in enumerate(texts) if continues(text))
 
@@ -250,7 +244,7 @@ class Tokenizer:
 
     def to_file(self) -> bytes:
         """The content of the file of this tokenizer: a tokenizer.json, or an .spm file of SentencePiece."""
-        layout = self._parts.layout
+        layout = self.parts.layout
         return layout.content if layout.is_of_library else self.to_json().encode()
 
     @classmethod
@@ -281,11 +275,11 @@ class Tokenizer:
         For a tokenizer of the SentencePiece library: of one that gives the same ids, if it is a unigram model without bytes
         and symbols.
         """
-        if not self._parts.layout.is_of_library:
-            return tokenizer_file.write(self._parts)
+        if not self.parts.layout.is_of_library:
+            return tokenizer_file.write(self.parts)
         from transformer_cli.text.sentencepiece_model import as_tokenizer_json
 
-        return tokenizer_file.write(as_tokenizer_json(self._parts))
+        return tokenizer_file.write(as_tokenizer_json(self.parts))
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
@@ -304,23 +298,20 @@ class Tokenizer:
             return ids
         return self._listed.of(self._engine.encode(text, add_special_tokens=False).tokens, ids)
 
-    def _encode_piece(self, piece: str) -> list[int]:
-        return self._ids_of_word(self._parts.layout.spelled(piece))
-
     def _ids_of_word(self, word: str) -> list[int]:
         tokens = self._engine.model.tokenize(word)
         ids = [token.id for token in tokens]
         return self._listed.of([token.value for token in tokens], ids) if self._listed else ids
 
     def _is_unknown(self, word: str) -> bool:
-        if self._listed or self._parts.layout.is_of_library:
+        if self._listed or self.parts.layout.is_of_library:
             return self.unk_id in self._ids_of_word(word)
         return self._engine.token_to_id(word) is None
 
     def _name(self, index: int) -> str:
         if index < len(self.special_tokens):
             return self.special_tokens[index]
-        if (piece := self._pieces[index]) in BYTE_TOKENS:
+        if (piece := self.entries[index]) in BYTE_TOKENS:
             return piece
         text: str = self._engine.decoder.decode([" ", piece])
         return text.strip(" ") or "␣"
@@ -385,23 +376,16 @@ def as_spm(name: str) -> str:
     return name.removesuffix(JSON) + SPM
 
 
-def load_tokenizers(
-    has_file: Callable[[str], bool], load: Callable[[str], Tokenizer]
-) -> Tokenizers:
-    """The tokenizers of a folder.
+def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
+    """Which files of a folder hold the tokenizers: one if the vocabulary is shared, else those of source and target.
 
     Args:
-        has_file: whether the folder has a file of this name.
-        load: reads the tokenizer in the file of this name.
+        names: of the files in the folder.
     """
-
     shared, source, target = (
-        as_spm(name) if has_file(as_spm(name)) else name for name in (SHARED, SOURCE, TARGET)
+        as_spm(name) if as_spm(name) in names else name for name in (SHARED, SOURCE, TARGET)
     )
-    if has_file(shared):
-        tokenizer = load(shared)
-        return tokenizer, tokenizer
-    return load(source), load(target)
+    return (shared,) if shared in names else (source, target)
 
 
 # Caches of the ids of words and of pieces.
@@ -753,10 +737,6 @@ class SequenceFormat:
         """
         of_corpus = self.corpus_tags[corpus] if self.corpus_tags else None
         return [*([of_corpus] if of_corpus else []), *self.tags[direction : direction + 1]]
-
-    def fixed_length(self, source_length: int) -> int | None:
-        """The number of tokens of a translation if the format has no [EOS], else None."""
-        return None if self.has_end else source_length + self.length_change
 
     def decoder_inputs(
         self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int

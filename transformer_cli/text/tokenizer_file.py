@@ -7,6 +7,7 @@ elsewhere never runs.
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 from transformer_cli.process.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.process.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
-from transformer_cli.text.words import SPECIALS, TAG, UNK, SplitPatterns, is_corpus_tag
+from transformer_cli.text.words import CORPUS_TAG, SPECIALS, TAG, UNK, SplitPatterns
 
 # Layouts of tokenizers.
 
@@ -119,10 +120,6 @@ class Layout:
             "merges": [],
         }
 
-    def engine_model(self, model: dict[str, Any]) -> dict[str, Any]:
-        """The `model` entry with which the library splits text."""
-        return model
-
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model.
 
@@ -139,13 +136,28 @@ class Layout:
             "invert": False,
         }
         to_bytes = {"type": "Sequence", "pretokenizers": [split, _BYTE_LEVEL]}
+        without_first, with_spaces, without_spaces = (
+            {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+            for pattern, content in (
+                (patterns.first_is_mark, ""),
+                (patterns.insert_space, " "),
+                (patterns.remove_space, ""),
+            )
+        )
         normalizers = [
             *([{"type": "NFC"}] if self.composes else []),
             {"type": "Prepend", "prepend": " "},
-            _replace(patterns.first_is_mark, ""),
-            _replace(patterns.insert_space, " "),
+            without_first,
+            with_spaces,
         ]
-        decoders = [*self._joining(), _replace(patterns.remove_space, "")]
+        # What makes one text of the tokens.
+        joining: list[dict[str, Any]] = [{"type": "Fuse"}]
+        if self.is_byte_level:
+            # The ByteLevel decoder ignores these settings, but the file format requires them.
+            joining = [{**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}]
+        elif self.has_byte_fallback:
+            joining = [{"type": "ByteFallback"}, {"type": "Fuse"}]
+        decoders = [*joining, without_spaces]
         return {
             "version": "1.0",
             "truncation": None,
@@ -175,7 +187,7 @@ class Layout:
 
     def is_tag_of_corpus(self, name: str) -> bool:
         """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return is_corpus_tag(name)
+        return CORPUS_TAG.fullmatch(name) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
@@ -197,14 +209,6 @@ class Layout:
         """A word as people write it, from one in the spelling of the vocabulary; without the space before it."""
         return word.strip()
 
-    def _joining(self) -> list[dict[str, Any]]:
-        """The decoders that make one text of the tokens."""
-        if self.is_byte_level:
-            # The ByteLevel decoder ignores these settings, but the file format requires them.
-            return [{**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}]
-        fuse = {"type": "Fuse"}
-        return [{"type": "ByteFallback"}, fuse] if self.has_byte_fallback else [fuse]
-
 
 def layouts_of(kind: str, tags: tuple[str, ...] = ()) -> list[Layout]:
     """All layouts of a kind that a file may have, the first one for messages."""
@@ -213,10 +217,6 @@ def layouts_of(kind: str, tags: tuple[str, ...] = ()) -> list[Layout]:
     spaced = replace(fallback, has_spaced_words=True)
     layouts = list(dict.fromkeys([plain, fallback, spaced]))
     return [*layouts, *(replace(layout, composes=False) for layout in layouts)]
-
-
-def _replace(pattern: str, content: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
 
 
 _SPACE = " "
@@ -312,11 +312,6 @@ class SentencePieceLayout(Layout):
         vocabulary = [[hidden(UNK), 0.0]]
         return {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": vocabulary, UNLISTED: []}  # fmt: skip
 
-    def engine_model(self, model: dict[str, Any]) -> dict[str, Any]:
-        """The `model` entry with which the library splits text: the unlisted pieces follow the listed ones."""
-        rest = {name: value for name, value in model.items() if name != UNLISTED}
-        return rest | {"vocab": [*model["vocab"], *model[UNLISTED]]}
-
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model."""
         table = {"type": "Precompiled", "precompiled_charsmap": self.charsmap}
@@ -342,7 +337,7 @@ class SentencePieceLayout(Layout):
 
     def is_tag_of_corpus(self, name: str) -> bool:
         """Whether the entry of this name is the tag of a corpus, such as <BT>."""
-        return is_hidden(name) and is_corpus_tag(name[1:])
+        return is_hidden(name) and CORPUS_TAG.fullmatch(name[1:]) is not None
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry stands; special tokens stand for none."""
@@ -450,6 +445,7 @@ class ListedIds:
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000
 MAX_PIECE_CHARACTERS = 1_000_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
 LEARNED = frozenset({"vocab", "merges", UNLISTED})
 
 
@@ -483,9 +479,11 @@ def build(parts: TokenizerParts, *, keeps_marks_with_words: bool = False) -> Any
 
         return LibraryEngine(parts)
     fixed = parts.layout.components(keeps_marks_with_words=keeps_marks_with_words)
-    tokenizer = HuggingFaceTokenizer.from_str(
-        json.dumps({**fixed, "model": parts.layout.engine_model(parts.model)})
-    )
+    model = parts.model
+    if UNLISTED in model:  # these pieces follow the listed ones
+        rest = {name: value for name, value in model.items() if name != UNLISTED}
+        model = rest | {"vocab": [*model["vocab"], *model[UNLISTED]]}
+    tokenizer = HuggingFaceTokenizer.from_str(json.dumps({**fixed, "model": model}))
     tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
     return tokenizer
 
@@ -560,13 +558,13 @@ def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) ->
     for name in sorted({*expected, *found}):
         if name not in found:
             raise _refusal(f"{where}{name} is missing")
-        if name not in expected or not _is_same_json(expected[name], found[name]):
+        # Compared as text, because 1 == True in Python but not in JSON.
+        if name not in expected or (
+            expected[name] is not found[name]
+            and json.dumps(expected[name], sort_keys=True)
+            != json.dumps(found[name], sort_keys=True)
+        ):
             raise _refusal(f"{where}{_short(name)} is not what tfm writes: {_short(found[name])}")
-
-
-def _is_same_json(left: Any, right: Any) -> bool:
-    # Compared as text, because 1 == True in Python but not in JSON.
-    return left is right or json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 def _check_vocabulary(vocabulary: Any, layout: Layout) -> None:
@@ -602,7 +600,7 @@ def _check_pieces(pieces: list[str], layout: Layout) -> None:
     if len(pieces) > MAX_ENTRIES:
         raise _refusal(f"{len(pieces):,} entries are more than the {MAX_ENTRIES:,} allowed")
     for piece in pieces:
-        if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or not _is_unicode(piece):
+        if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or _SURROGATE.search(piece):
             raise _refusal(f"{_short(piece)} cannot be a piece of text")
 
 
@@ -621,10 +619,6 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _short(value: Any) -> str:

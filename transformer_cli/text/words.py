@@ -19,6 +19,8 @@ from tokenizers import Regex, decoders, pre_tokenizers
 UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
 """A tag before the source, which names the target language (Johnson et al. 2017, section 3)."""
+CORPUS_TAG = re.compile("<[A-Za-z][A-Za-z0-9_-]*>")
+"""The tag of a corpus in a vocabulary, such as <BT>; no word and no subword looks like that."""
 
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
@@ -103,14 +105,6 @@ class SplitPatterns:
 def tag_of(language: str) -> str:
     """The tag for translation into a language, such as <2it>."""
     return f"<2{language}>"
-
-
-_CORPUS_TAG = re.compile("<[A-Za-z][A-Za-z0-9_-]*>")
-
-
-def is_corpus_tag(entry: str) -> bool:
-    """Whether an entry of a vocabulary is the tag of a corpus, such as <BT>; no word and no subword looks like that."""
-    return _CORPUS_TAG.fullmatch(entry) is not None
 
 
 _SUBWORD_CUT = pre_tokenizers.Split(

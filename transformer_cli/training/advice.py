@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,10 +26,8 @@ from transformer_cli.config import (
     SequencesData,
     TrainingConfig,
 )
-from transformer_cli.data.order import UpdateSize, estimated_updates
+from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.data.selection import pairs_to_validate
-from transformer_cli.data.updates import training_pairs
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.process.device import Machine, num_usable_cpus
@@ -82,9 +81,21 @@ class Plan:
     """All pairs of the validation split, of which each validation may use a part; None: not counted."""
 
     @classmethod
-    def of(cls, config: Config, data: PreparedData, num_steps: int) -> "Plan":
-        """The plan for prepared data; an epoch is measured on its first 200,000 pairs."""
-        _, order = training_pairs(data.train, data.tokenizers, config)
+    def of(
+        cls,
+        config: Config,
+        data: PreparedData,
+        order: EpochOrder,
+        num_validation_sentences: int,
+        num_steps: int,
+    ) -> "Plan":
+        """The plan for prepared data; an epoch is measured on its first 200,000 pairs.
+
+        Args:
+            order: of the training pairs.
+            num_validation_sentences: that each validation uses.
+            num_steps: the last step of the run.
+        """
         num_pairs, report = order.num_pairs(), data.report
         visits = num_pairs / max(1, sum(data.train.corpus_sizes))
         target = report.target.train
@@ -102,7 +113,7 @@ class Plan:
             num_target_tokens=round(visits * num_target_tokens * order.growth()),
             updates_per_epoch=estimated_updates(order, UpdateSize.of(config.training)),
             num_steps=num_steps,
-            num_validation_sentences=len(pairs_to_validate(config, data.validation)),
+            num_validation_sentences=num_validation_sentences,
             vocabularies=tuple(vocabularies),
             num_held_out=len(data.validation),
         )
@@ -133,17 +144,19 @@ class Plan:
 
 def warnings(plan: Plan, config: Config) -> list[str]:
     """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
-    found = [
-        *_of_the_schedule(plan, config),
-        *_of_the_intervals(plan, config),
-        *_of_the_plateau(plan, config.training),
-        *_of_the_average(plan, config.training),
-        *_of_the_update(plan, config.training),
-        *_of_the_batch(plan, config.training),
-    ]
+    training = config.training
+    found = [*_of_the_schedule(plan, config), *_of_the_intervals(plan, config)]
+    if training.schedule == "plateau":
+        found += _of_the_plateau(plan, training)
+    if training.average_last is not None:
+        found += _of_the_average(plan, training)
+    if training.update_tokens is not None:
+        found += _of_the_update(plan, training)
+    elif isinstance(training.batch_tokens, int):
+        found += _of_the_batch(plan, training)
     if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
         # The vocabularies of init_from were learned from another corpus.
-        is_new = config.training.init_from is None
+        is_new = training.init_from is None
         found += [*(_of_the_vocabularies(plan, config) if is_new else []), *_of_the_corpus(plan, config)]  # fmt: skip
     return found
 
@@ -200,8 +213,6 @@ def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
 
 def _of_the_batch(plan: Plan, training: TrainingConfig) -> list[str]:
     size, num_batches = training.batch_tokens, plan.updates_per_epoch * training.accumulate
-    if not isinstance(size, int) or training.update_tokens is not None:
-        return []
     if plan.num_pairs < 2 or num_batches <= 0.9 * plan.num_pairs:
         return []
     fitting = _one_or_two_digits(32 * plan.num_target_tokens / plan.num_pairs)
@@ -335,10 +346,10 @@ def _one_or_two_digits(number: float) -> int:
 
 def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
     """One text for each setting that slows this machine down: what happens, and what to set instead."""
-    found, num_cpus = list[str](), num_usable_cpus()
+    found = list[str]()
     if machine.device.type != "cpu":
         return found
-    if (runtime.threads or 0) > num_cpus:
+    if runtime.threads is not None and runtime.threads > (num_cpus := num_usable_cpus()):
         found.append(
             f"runtime.threads is {runtime.threads}, and this process may use {num_cpus} CPU{'s' * (num_cpus > 1)}: threads that wait for a "
             f"CPU make each update slower; set runtime.threads to at most {num_cpus}, or leave it out"
@@ -361,10 +372,16 @@ MIN_UPDATES_FOR_SPEED = 20
 
 
 class Announcer(Callback):
-    """Logs the plan and its warnings before the first step, and once the time that is left."""
+    """Logs the plan and its warnings before the first step, and once the time that is left.
 
-    def __init__(self, config: Config, data: PreparedData, machine: Machine) -> None:
-        self.config, self.data, self.machine = config, data, machine
+    Args:
+        config: of the run.
+        plan_for: makes the plan of a run with so many steps.
+        machine: on which it is trained.
+    """
+
+    def __init__(self, config: Config, plan_for: Callable[[int], Plan], machine: Machine) -> None:
+        self.config, self.plan_for, self.machine = config, plan_for, machine
         self.num_steps = 0
         self.step = 0
         self.num_updates = self.num_tokens = 0
@@ -377,7 +394,7 @@ class Announcer(Callback):
         if num_steps is None:
             return
         self.num_steps = num_steps
-        plan = Plan.of(self.config, self.data, num_steps)
+        plan = self.plan_for(num_steps)
         for line in plan.lines(self.config):
             logger.info("%s", line)
         # At the level of the plan, INFO: a script that hides these messages hides the warnings too.
@@ -519,28 +536,21 @@ class TimeLimit(Callback):
     comes to its end, however short the limit is.
 
     Args:
-        max_minutes: the limit, or None.
-        is_decisive: whether this process decides; of several, only rank 0, which also says why the training ended.
+        max_minutes: the limit.
     """
 
-    def __init__(self, max_minutes: float | None, *, is_decisive: bool = True) -> None:
-        self.max_minutes = max_minutes if is_decisive else None
+    def __init__(self, max_minutes: float) -> None:
+        self.max_minutes = max_minutes
         self.has_updated = False
         self._started_at = time.monotonic()
-
-    @property
-    def is_reached(self) -> bool:
-        """Whether the time limit is reached."""
-        if self.max_minutes is None or not self.has_updated:
-            return False
-        return time.monotonic() - self._started_at >= 60.0 * self.max_minutes
 
     def on_step(self, step: int, report: StepReport) -> None:
         self.has_updated = True
 
     def should_stop(self) -> bool:
         """True between two updates after the limit; a validation is never cut short."""
-        return self.is_reached
+        seconds = time.monotonic() - self._started_at
+        return self.has_updated and seconds >= 60.0 * self.max_minutes
 
 
 CHECKS_PER_LIMIT = 8
@@ -553,22 +563,19 @@ class Watchdog(Callback):
     Python's GIL is free then. Nothing is saved: a run goes on from its last checkpoint.
 
     Args:
-        limit_seconds: longest time without a step, a batch of a validation, or a save; or None.
+        limit_seconds: longest time without a step, a batch of a validation, or a save.
     """
 
-    def __init__(self, limit_seconds: float | None) -> None:
-        self.limit_seconds = limit_seconds
+    def __init__(self, limit_seconds: float) -> None:
         self._alive_at = time.monotonic()
         self._is_over = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(
+            target=self._watch, args=(limit_seconds,), name="watchdog", daemon=True
+        )
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
-        if self.limit_seconds is not None:
-            self._alive_at = time.monotonic()
-            self._thread = threading.Thread(
-                target=self._watch, args=(self.limit_seconds,), name="watchdog", daemon=True
-            )
-            self._thread.start()
+        self._alive_at = time.monotonic()
+        self._thread.start()
 
     def on_step(self, *_: Any, **__: Any) -> None:
         """A sign of life: a step, a validation or a save has ended."""
@@ -583,8 +590,7 @@ class Watchdog(Callback):
 
     def on_end(self) -> None:
         self._is_over.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
 
     def _watch(self, limit_seconds: float) -> None:
         while not self._is_over.wait(limit_seconds / CHECKS_PER_LIMIT):

@@ -6,7 +6,7 @@ A run that is killed meanwhile makes the average when it is started again; after
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -24,17 +24,18 @@ from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import DamagedError, point_link, remove
-from transformer_cli.training.progress import goodness
-from transformer_cli.training.session import TrainingSession
+from transformer_cli.training.loop import goodness
+
+if TYPE_CHECKING:
+    from transformer_cli.training.session import TrainingSession
 
 logger = logging.getLogger(__name__)
 
 
-def average_at_end(session: TrainingSession) -> bool:
+def average_at_end(session: "TrainingSession") -> bool:
     """Write and validate the average that the config asks for, unless it is there already; returns whether it was written."""
     training, folder = session.config.training, session.checkpoints.folder
-    if training.average_last is None:
-        return False
+    assert training.average_last is not None
     chosen = _chosen(folder, training, session.progress.step)
     final = folder / f"{AVERAGE}{session.progress.step:08d}"
     is_new = not _is_still_right(final, chosen)
@@ -94,7 +95,7 @@ def _is_still_right(final: Path, chosen: Sequence[Checkpoint]) -> bool:
     return steps == sorted(found.step for found in chosen) or not there.issuperset(steps)
 
 
-def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -> None:
+def _make(final: Path, chosen: Sequence[Checkpoint], session: "TrainingSession") -> None:
     settings, metric = session.config.validation, session.config.training.best_metric
     data, device = session.data, session.experiment.machine.device
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
@@ -118,7 +119,7 @@ def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -
 
 
 def _compared_with_best(
-    model: Transformer, weights: Mapping[str, Tensor], session: TrainingSession
+    model: Transformer, weights: Mapping[str, Tensor], session: "TrainingSession"
 ) -> dict[str, Any] | None:
     """The average and the best checkpoint, with the beam size of `tfm translate`; None if validations have the same one.
 
@@ -163,7 +164,7 @@ def _compared_with_best(
 
 def _tell_and_link(best: Checkpoint, *, is_average: bool) -> None:
     """Log which checkpoint `tfm translate` uses, and let the link `best` name it."""
-    chosen = f"{best.manifest.metric} {best.score:.4g}"
+    chosen = f"{best.manifest.metric} {best.manifest.score:.4g}"
     text = f"the average is the best ({chosen}): tfm translate uses it"
     if not is_average:
         text = (

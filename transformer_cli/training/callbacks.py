@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -24,6 +24,7 @@ from transformer_cli.evaluation.attention_picture import attention_picture
 from transformer_cli.evaluation.validation import Sample
 from transformer_cli.process.errors import TfmError
 from transformer_cli.process.imports import imported
+from transformer_cli.process.signals import SignalRequests
 from transformer_cli.storage import KnownFolder, append_json_line, cut_json_lines, keep_json_lines
 from transformer_cli.training.step import StepReport
 
@@ -87,10 +88,16 @@ class Callback:
 
 
 class Callbacks(Callback):
-    """Several callbacks as one: each is called in turn."""
+    """Several callbacks as one: those that override a method are called in turn, and the others are left out."""
 
     def __init__(self, callbacks: Iterable[Callback] = ()) -> None:
         self._callbacks = tuple(callbacks)
+        names = [name for name in vars(Callback) if name.startswith(("on_", "should_"))]
+        self._overridden: dict[str, list[Callable[..., Any]]] = {
+            name: [method for method in (getattr(one, name) for one in self._callbacks)
+                   if getattr(method, "__func__", None) is not getattr(Callback, name)]
+            for name in names
+        }  # fmt: skip
 
     @contextmanager
     def running(self, first_step: int, num_steps: int | None) -> Iterator[None]:
@@ -102,29 +109,47 @@ class Callbacks(Callback):
             yield
 
     def on_step(self, step: int, report: StepReport) -> None:
-        for callback in self._callbacks:
-            callback.on_step(step, report)
+        for on_step in self._overridden["on_step"]:
+            on_step(step, report)
 
     def on_report(self, report: "TrainingReport") -> None:
-        for callback in self._callbacks:
-            callback.on_report(report)
+        for on_report in self._overridden["on_report"]:
+            on_report(report)
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        for callback in self._callbacks:
-            callback.on_validation(step, report, translator)
+        for on_validation in self._overridden["on_validation"]:
+            on_validation(step, report, translator)
 
     def on_save(self, step: int, folder: Path) -> None:
-        for callback in self._callbacks:
-            callback.on_save(step, folder)
+        for on_save in self._overridden["on_save"]:
+            on_save(step, folder)
 
     def should_stop(self) -> bool:
-        return any([callback.should_stop() for callback in self._callbacks])
+        return any([should_stop() for should_stop in self._overridden["should_stop"]])
 
     def should_stop_now(self) -> bool:
-        return any([callback.should_stop_now() for callback in self._callbacks])
+        return any([should_stop() for should_stop in self._overridden["should_stop_now"]])
 
     def should_save(self) -> bool:
-        return any([callback.should_save() for callback in self._callbacks])
+        return any([should_save() for should_save in self._overridden["should_save"]])
+
+
+@dataclass
+class SignalsObeyed(Callback):
+    """Ends the training after the step, or the batch of a validation, in which a signal came; or saves there."""
+
+    requests: SignalRequests
+
+    def should_stop(self) -> bool:
+        return self.requests.signal_number is not None
+
+    should_stop_now = should_stop
+
+    def should_save(self) -> bool:
+        return self.requests.wants_save
+
+    def on_save(self, step: int, folder: Path) -> None:
+        self.requests.wants_save = False
 
 
 # What is measured between two reports: sums of losses and tokens, and the speed.
@@ -276,7 +301,8 @@ class Recorder(Callback):
         try:
             # Steps after the checkpoint are trained again, and recorded again.
             for file in (self.folder.metrics_file, self.folder.learning_file):
-                cut_json_lines(file, after_step=first_step)
+                if file.exists():
+                    cut_json_lines(file, after_step=first_step)
         except TfmError as error:
             self.is_recording = False  # otherwise steps would be recorded twice
             self._warn(error)

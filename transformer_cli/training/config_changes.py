@@ -8,8 +8,8 @@ from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
 from transformer_cli.config.section import flat_settings
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.training.loop import Progress
 from transformer_cli.training.optimizers import last_stable_step
-from transformer_cli.training.progress import Progress
 
 # These settings do not influence the updates done so far, so they may change when a run is resumed.
 HARMLESS = (

@@ -1,4 +1,4 @@
-"""The weights with which a run starts: random ones, or those of another run (`training.init_from`).
+"""The weights with which a run starts: random ones, or those of another run (`training.init_from`); whether memory can hold their training.
 
 Only the first start of a run reads the other run. Its checkpoints hold everything, also a record of the
 origin of the weights, so the other run may be deleted after the first save.
@@ -6,6 +6,7 @@ origin of the weights, so the other run may be deleted after the first save.
 
 import difflib
 import logging
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +27,14 @@ from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, RunFo
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.model import Transformer
 from transformer_cli.model.layers import WordDropout
-from transformer_cli.process.device import derive_seed, seed_everything
+from transformer_cli.process.device import derive_seed, require_memory, seed_everything
 from transformer_cli.process.errors import ConfigError, MissingInputError
+from transformer_cli.process.torchrun import read_launch
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer import Tokenizers
-from transformer_cli.text.words import SPECIALS, is_corpus_tag
+from transformer_cli.text.words import CORPUS_TAG, SPECIALS
 from transformer_cli.training.config_changes import as_written
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import start_table
 
 logger = logging.getLogger(__name__)
@@ -98,7 +101,8 @@ def new_model(
         model.target_word_dropout = WordDropout(share, len(SPECIALS), target.tag_ids)
     if initial is not None:
         initial.load_into(model, tokenizers, seed=config.seed)
-    freeze(model, config.training.frozen or ())
+    if config.training.frozen:
+        freeze(model, config.training.frozen)
     return model
 
 
@@ -127,14 +131,14 @@ def load_initial_model(config: Config, own_folder: Path) -> InitialModel | None:
     return InitialModel(trained, _origin(trained))
 
 
-def checked_origin(checkpoint: Checkpoint | None) -> dict[str, Any]:
+def checked_origin(checkpoint: Checkpoint) -> dict[str, Any]:
     """The origin of the initial weights of a checkpoint; empty if they were random.
 
     Raises:
         DataError: it is not what `InitialModel` records.
     """
     # The state of an average has no progress, which `training_state` asks for.
-    if checkpoint is None or INIT_FROM not in checkpoint.state():
+    if INIT_FROM not in checkpoint.state():
         return {}
     origin = checkpoint.training_state().part(INIT_FROM)
     names = {name: origin.text(name, most=_MOST_CHARACTERS) for name in ("run", "checkpoint", "run_id", "sha256")}  # fmt: skip
@@ -145,7 +149,7 @@ def compositions(known: Tokenizer, extended: Tokenizer) -> list[list[int]]:
     """For each added entry, the ids of the old entries of which it consists; empty for an unknown word or a tag."""
     ids = {entry: index for index, entry in enumerate(known.entries)}
     added = extended.entries[known.vocab_size :]
-    pieces = ([] if is_corpus_tag(entry) else known.pieces(entry) for entry in added)
+    pieces = ([] if CORPUS_TAG.fullmatch(entry) else known.pieces(entry) for entry in added)
     return [[ids[one] for one in of_entry if ids[one] != known.unk_id] for of_entry in pieces]
 
 
@@ -342,3 +346,56 @@ def _hint_on_parameters(name: str, parameters: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     guess = f"did you mean {close[0]}? " if close else ""
     return f"{guess}the parts are {', '.join(_PARTS)}; tfm info --parameters lists all names"
+
+
+# The refusal of a model whose training cannot fit into memory, before anything is allocated.
+
+
+_LOWER = "lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory"
+_SHARES = "if a GPU can hold the weights alone, share the training among several: start a process for each with torchrun, and --set runtime.sharding=full"
+_MORE_SHARES = "if a GPU can hold the weights alone, start more processes with torchrun, each with a GPU of its own"
+
+
+def require_memory_for_training(
+    config: Config, vocab_sizes: tuple[int, int], device: torch.device
+) -> None:
+    """Refuse a model whose training cannot fit into memory: parameters, gradients and the optimizer's state.
+
+    Activations need further memory; how much depends on the batches, which can be cut. With
+    `runtime.sharding: full`, each process holds a part of all these, and all weights during a validation. The
+    processes of a machine share the memory of its CPU.
+
+    Raises:
+        TryAgainError: they do not fit; the message has the numbers, and nothing was allocated.
+    """
+    with torch.device("meta"):
+        model = Transformer(config.model, *vocab_sizes)
+    of_parameters = sum(parameter.nbytes for parameter in model.parameters())
+    average = 0 if config.training.ema_decay is None else of_parameters
+    with_average = " and the moving average" if average else ""
+    needed = 2 * of_parameters + Optimizer(model, config.training).state_bytes() + average
+    launch, is_sharded = read_launch(), config.runtime.sharding == "full"
+    is_sending = launch.size > 1 and not is_sharded
+    needed += of_parameters * is_sending
+    built, built_bytes = f"model: {of_parameters // 4:,} parameters", of_parameters
+    trained = f"{built} with gradients and the state of {config.training.optimizer}{with_average}"
+    trained += ", and the gradients that are sent" * is_sending
+    # A recorded pass makes gradients of its own; while it is recorded, those of the update are kept aside.
+    needed += 2 * of_parameters * config.runtime.cuda_graphs
+    trained += ", and the gradients of a recorded pass" * config.runtime.cuda_graphs
+    if is_sharded:
+        # The average, too, is made on the CPU, and then cut.
+        built, built_bytes = built + with_average, of_parameters + average
+        trained += f", cut into {launch.size} parts, and all weights for a validation"
+        needed = math.ceil(needed / launch.size) + of_parameters
+    # The model is built on the CPU.
+    places = (torch.device("cpu"), built_bytes, built), (device, needed, trained)
+    for place, num_bytes, what in places:
+        hint = _LOWER
+        if place.type == "cuda":
+            hint = f"{_MORE_SHARES if is_sharded else _SHARES}; or {_LOWER}"
+        elif launch.local_size > 1:
+            num_bytes *= launch.local_size
+            what += f", for all {launch.local_size} processes on this machine"
+            hint = f"start fewer processes on this machine; or {_LOWER}"
+        require_memory(num_bytes, place, what, hint=hint)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, TrainingConfig
+from transformer_cli.config import Config, DecodingConfig, RuntimeConfig
 from transformer_cli.config.section import flat_settings
 from transformer_cli.data.preparation import PreparedData, open_shared
 from transformer_cli.decoding import Engine, Hypothesis, Request, TokenIds
@@ -27,7 +27,6 @@ from transformer_cli.process.torchrun import Launch
 from transformer_cli.storage.lock import read_holder
 from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.process_group import Processes
-from transformer_cli.training.progress import Progress, is_finished
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
@@ -91,9 +90,6 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
         TryAgainError: the other processes cannot be reached.
         ConfigError: PyTorch was built without `torch.distributed`.
     """
-    if launch.is_alone:
-        yield Processes()
-        return
     if not dist.is_available():
         raise ConfigError(
             f"{launch.size} processes, but this build of PyTorch has no torch.distributed",
@@ -395,39 +391,6 @@ def data_of_main(
             )
         time.sleep(MAX_DELAY_SECONDS / 50)
     return open_shared(config, folder.data_folder, told["fingerprint"])
-
-
-def micro_batches_of_an_update(
-    progress: Progress, training: TrainingConfig, processes: Processes
-) -> int | None:
-    """The number of micro-batches of each update, over all processes; None if `training.update_tokens` decides it.
-
-    A new run makes an update of `training.accumulate` batches of each process. A resumed run keeps the number that
-    it has recorded, with any number of processes: so its updates stay the same.
-
-    Raises:
-        ConfigError: the run goes on, and the processes cannot share out the number that it has recorded.
-    """
-    if training.update_tokens is not None:
-        return None
-    if progress.num_micro_batches is None and progress.step == 0:
-        return training.accumulate * processes.size
-    recorded = progress.num_micro_batches or training.accumulate
-    if recorded % processes.size and not is_finished(progress, training):
-        fitting = [str(n) for n in range(1, recorded + 1) if recorded % n == 0]
-        raise ConfigError(
-            f"batches in each update of this run: {recorded}, which {processes.size} processes cannot share out equally",
-            hint=f"numbers of processes that can go on: {', '.join(fitting[:20])}, with training.accumulate as it was; or start a new run: "
-            "--set name=..., or --from-scratch",
-        )
-    return recorded
-
-
-def with_accumulated(config: Config, progress: Progress) -> Config:
-    """The config with the micro-batches of all processes as `training.accumulate`, for the plan and the log."""
-    total = progress.num_micro_batches or config.training.accumulate
-    training = config.training.model_copy(update={"accumulate": total})
-    return config.model_copy(update={"training": training})
 
 
 # An engine that shares out its work: each process translates some sources, and all get all translations.

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +53,8 @@ class Optimizer:
             for one in self.torch_optimizers
             for device in devices
         )
-        self.scale = GradientScale(next(model.parameters()).device, precision)
+        is_scaled = precision == torch.float16
+        self.scale = GradientScale(next(model.parameters()).device) if is_scaled else None
 
     @property
     def learning_rate(self) -> float:
@@ -65,10 +66,6 @@ class Optimizer:
         for one in self.torch_optimizers:
             for group in one.param_groups:
                 group["lr"] = value
-
-    def unscale(self) -> None:
-        """Divide all gradients by the scale of float16; in other precisions they stay as they are."""
-        self.scale.unscale(self.torch_optimizers)
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
@@ -113,6 +110,10 @@ class Optimizer:
             for name, parameter in self._parameters.items()
             for key, value in _expected(owners[name], parameter.detach()).items()
         }
+
+    def state_bytes(self) -> int:
+        """The bytes that the state will have after the first update."""
+        return sum(tensor.nbytes for tensor in self.expected_state().values())
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Put back what `state` gave.
@@ -232,19 +233,17 @@ class GradientScale:
     """A factor of the loss, and so of all gradients in float16; before an update they are divided by it again.
 
     The scale begins at 65,536. If a gradient is not finite, the update is skipped and the scale is halved; 2,000
-    updates in a row without that double it. In the other precisions, which have the range of float32, this object is
-    off: it does nothing and has no state. All numbers stay on the device, so the CPU does not wait for them.
+    updates in a row without that double it. The other precisions, which have the range of float32, need no scale.
+    All numbers stay on the device, so the CPU does not wait for them.
 
     Args:
         device: of the model.
-        precision: of matrix products; only float16 needs this.
 
     Source: Micikevicius et al. 2018, "Mixed Precision Training", section 3.2; `torch.amp.GradScaler`.
     """
 
-    def __init__(self, device: torch.device, precision: torch.dtype) -> None:
-        self.is_on = precision == torch.float16
-        self._scaler = torch.amp.GradScaler(device.type, enabled=self.is_on)
+    def __init__(self, device: torch.device) -> None:
+        self._scaler = torch.amp.GradScaler(device.type)
 
     def scaled(self, loss: Tensor) -> Tensor:
         """The loss, (), times the scale."""
@@ -255,32 +254,30 @@ class GradientScale:
         for one in optimizers:
             self._scaler.unscale_(one)
 
-    def adapt(self, is_finite: Tensor) -> Tensor | None:
+    def adapt(self, is_finite: Tensor) -> Tensor:
         """Halve or raise the scale for the next update, after `unscale` has seen the gradients of this one.
 
         Args:
             is_finite: () bool, of the gradient of this update.
 
         Returns:
-            () bool, whether this update is skipped, and with a smaller scale it may not be; None if this is off.
+            () bool, whether this update is skipped, and with a smaller scale it may not be.
         """
-        if not self.is_on:
-            return None
         scale = self._scaler.scale(torch.ones((), device=is_finite.device))
         self._scaler.update()
         return ~is_finite & (scale > LEAST)
 
-    def value(self) -> float | None:
-        """The scale of the next update; the CPU waits for it. None if this is off."""
-        return self._scaler.get_scale() if self.is_on else None
+    def value(self) -> float:
+        """The scale of the next update; the CPU waits for it."""
+        return self._scaler.get_scale()
 
     def to_json(self) -> dict[str, float]:
-        """The numbers that a checkpoint keeps; empty if this is off."""
+        """The numbers that a checkpoint keeps."""
         state = self._scaler.state_dict()
-        return {"scale": state[_SCALE], "growth_tracker": state[_TRACKER]} if state else {}
+        return {"scale": state[_SCALE], "growth_tracker": state[_TRACKER]}
 
     def restore(self, values: StateValues) -> None:
-        """Put back what `to_json` gave; nothing, if this is off, or if the run was in another precision until now.
+        """Put back what `to_json` gave; nothing, if the run was in another precision until now.
 
         Args:
             values: of `state.json`. Checkpoints without this part are of runs that did not scale.
@@ -288,7 +285,7 @@ class GradientScale:
         Raises:
             DataError: a value is missing, or cannot be that of a scale.
         """
-        if not self.is_on or GRADIENT_SCALE not in values.values:
+        if GRADIENT_SCALE not in values.values:
             return
         part = values.part(GRADIENT_SCALE)
         scale, tracker = part.number("scale"), part.count("growth_tracker")
@@ -378,11 +375,6 @@ class MovingAverage:
         self.decay = decay
         self.model = copy.deepcopy(model).requires_grad_(False).eval()
         self._trained = model
-
-    @classmethod
-    def of(cls, model: Transformer, training: TrainingConfig) -> Self | None:
-        """The average that a config asks for, or None."""
-        return None if training.ema_decay is None else cls(model, training.ema_decay)
 
     @torch.no_grad()
     def update(self, step: int, is_finite: Tensor) -> None:

@@ -47,7 +47,7 @@ class Processes:
     """The processes of one training, seen from one of them; `Processes()` is a process that trains alone.
 
     Every method but the properties is called by all processes, in the same order. A process that is alone gets its
-    own values back.
+    own values back, also with a build of PyTorch that has no `torch.distributed`.
     """
 
     rank: int = 0
@@ -66,14 +66,16 @@ class Processes:
 
     def sums(self, *numbers: int) -> list[int]:
         """Each number, summed over all processes."""
-        return self._reduced(numbers, "SUM")
+        return list(numbers) if self.is_alone else self._reduced(numbers, "SUM")
 
     def maxima(self, *numbers: int) -> list[int]:
         """Each number, the largest of all processes."""
-        return self._reduced(numbers, "MAX")
+        return list(numbers) if self.is_alone else self._reduced(numbers, "MAX")
 
     def any_of(self, *claims: bool) -> list[bool]:
         """For each claim, whether it is true in at least one process."""
+        if self.is_alone:
+            return list(claims)
         return [bool(number) for number in self.maxima(*map(int, claims))]
 
     def gathered(self, value: Any) -> list[Any]:
@@ -123,8 +125,6 @@ class Processes:
             ) from error
 
     def _reduced(self, numbers: Sequence[int], operation: str) -> list[int]:
-        if self.is_alone:  # perhaps with a build of PyTorch that has no torch.distributed
-            return list(numbers)
         values = torch.tensor(numbers, dtype=torch.int64)  # on the CPU: gloo
         self.together(lambda: dist.all_reduce(values, getattr(dist.ReduceOp, operation)))
         return values.tolist()
@@ -148,12 +148,12 @@ class GradientSums:
 
     A backward pass computes the gradients of the last layers first; the buckets of these travel while those of earlier layers are
     computed. All processes send the buckets in the same order, in every update and after a resume, so that sums are
-    rounded in the same way (decision 0011). A process that trains alone sends nothing.
+    rounded in the same way (decision 0011).
 
     Args:
         parameters: in the order in which a backward pass completes their gradients. Frozen ones are left out, and those
             of a sharded model, which FSDP2 adds up.
-        processes: those that take part.
+        processes: those that take part, two or more.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], processes: Processes) -> None:
@@ -165,10 +165,9 @@ class GradientSums:
         self._is_outdated = False
         # How many gradients of each bucket the backward passes of this update will still change.
         self._num_missing = [0 for _ in self.buckets]
-        if not processes.is_alone:
-            for number, bucket in enumerate(self.buckets):
-                for parameter in bucket:
-                    parameter.register_post_accumulate_grad_hook(partial(self._note, number))
+        for number, bucket in enumerate(self.buckets):
+            for parameter in bucket:
+                parameter.register_post_accumulate_grad_hook(partial(self._note, number))
 
     def begin(self, num_batches: int) -> None:
         """Begin to compute the gradients; again if memory was too small for the attempt before.
@@ -196,8 +195,6 @@ class GradientSums:
         Args:
             losses: of this process, () each; they travel with the last bucket.
         """
-        if self.processes.is_alone:
-            return list(losses)
         self._send_rest(losses)
         *are_used, is_outdated = self.processes.any_of(
             *(parameter.grad is not None for parameter in self.parameters), self._is_outdated

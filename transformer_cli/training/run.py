@@ -1,33 +1,24 @@
 """A whole training run: from a config, or from its last checkpoint, to a trained model in a folder."""
 
-import json
 import logging
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from transformer_cli.acceleration.native_kernels import kernel_level
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, tokenizers_of
-from transformer_cli.checkpoint.run_folder import CONFIG_FILE, IMPORTED, RUNS, RunFolder
-from transformer_cli.config import Config, load_stored_config, to_yaml
-from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
-from transformer_cli.data.sources.corpus import is_streaming
-from transformer_cli.data.streaming import require_shareable
+from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.config import Config
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.synthetic_tasks import summary_lines
 from transformer_cli.process.device import (
     Machine,
-    environment,
     prepare_machine,
     require_cuda_graphs,
     require_training_precision,
-    return_freed_memory,
 )
 from transformer_cli.process.errors import (
     ConfigError,
@@ -36,38 +27,25 @@ from transformer_cli.process.errors import (
     TryAgainError,
 )
 from transformer_cli.process.messages import log_to_file
-from transformer_cli.process.signals import SignalRequests, signals_as_requests
+from transformer_cli.process.signals import signals_as_requests
 from transformer_cli.process.torchrun import Launch, read_launch
-from transformer_cli.storage import RunLock, replace_file
-from transformer_cli.training.advice import Alarms, Announcer, TimeLimit, Watchdog
+from transformer_cli.storage import RunLock
+from transformer_cli.training.advice import Alarms, Announcer, Plan, TimeLimit, Watchdog
 from transformer_cli.training.averaging import average_at_end
-from transformer_cli.training.batch_size import (
-    require_memory_for_training,
-    with_fitting_batches,
-    with_recorded_batches,
-)
-from transformer_cli.training.callbacks import Callback, Callbacks, recorders
-from transformer_cli.training.config_changes import (
-    accept_changes,
-    refuse_passed_limits,
-    with_recorded_cleaning,
-)
+from transformer_cli.training.callbacks import Callback, Callbacks, SignalsObeyed, recorders
 from transformer_cli.training.initial_weights import (
-    INIT_FROM,
-    InitialModel,
-    checked_origin,
-    load_initial_model,
+    require_memory_for_training,
 )
 from transformer_cli.training.joining import (
-    data_of_main,
     joined,
     place_on_device,
-    require_same_settings,
-    with_accumulated,
 )
-from transformer_cli.training.process_group import Processes
-from transformer_cli.training.progress import Progress, is_finished, limits_reached
-from transformer_cli.training.session import TrainingSession
+from transformer_cli.training.loop import (
+    is_finished,
+    limits_reached,
+)
+from transformer_cli.training.process_group import ALONE, Processes
+from transformer_cli.training.session import TrainingSession, open_run, record_run
 
 logger = logging.getLogger(__name__)
 
@@ -131,21 +109,28 @@ def train(
             f"config: {config!r} is no Config; load_config makes one of a file or a name"
         )
     callbacks, launch = _checked(callbacks), read_launch()
-    time_limit = TimeLimit(config.training.max_minutes, is_decisive=launch.rank == 0)
+    # Rank 0 decides for all processes, and says why the training ended.
+    max_minutes = config.training.max_minutes if launch.rank == 0 else None
+    time_limit = None if max_minutes is None else TimeLimit(max_minutes)
     machine = _checked_machine(config, launch)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)
     folder, here = RunFolder(runs_folder / config.name), Path.cwd()
     folder.require_own_files()
-    with _one_training(), joined(launch, machine.device) as processes, _writing(folder, processes):
+    connected = nullcontext(ALONE) if launch.is_alone else joined(launch, machine.device)
+    with _one_training(), connected as processes, _writing(folder, processes):
         session = open_run(
             folder, config, machine, processes,
             from_scratch=from_scratch, accept_data_change=accept_data_change,
         )  # fmt: skip
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
-            _train_in(session, folder, (*callbacks, time_limit))
-        limits = _limits_reached(session, time_limit)
+            _train_in(session, folder, [*callbacks, *([time_limit] if time_limit else [])])
+        reached = limits_reached(session.progress, config.training)
+        limits = [f"{name}={value}" for name, value in reached.items()]
+        is_ended = is_finished(session.progress, config.training)
+        if time_limit is not None and time_limit.should_stop() and not is_ended:
+            limits.append(f"training.max_minutes={max_minutes:g}")
         if processes.is_main:
             _end(session, folder, limits, was_finished=was_finished)
     return TrainedRun(
@@ -157,20 +142,13 @@ def train(
     )
 
 
-def _limits_reached(session: TrainingSession, time_limit: TimeLimit) -> list[str]:
-    training = session.config.training
-    limits = limits_reached(session.progress, training)
-    if time_limit.is_reached and not is_finished(session.progress, training):
-        limits.append(f"training.max_minutes={training.max_minutes:g}")
-    return limits
-
-
 def _end(
     session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
 ) -> None:
     is_done = is_finished(session.progress, session.config.training)
     if is_done:
-        if average_at_end(session) and was_finished:
+        averages = session.config.training.average_last is not None
+        if averages and average_at_end(session) and was_finished:
             record_run(folder, session)
         make_translator = partial(load_translator, folder.path)
         for line in summary_lines(session.config, folder.metrics_file, make_translator):
@@ -193,7 +171,10 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     for name in config.validation.scores:
         metric_of(name)
     machine = prepare_machine(config.runtime)
-    require_cuda_graphs(config.runtime, machine)
+    if config.runtime.cuda_graphs:
+        require_cuda_graphs(config.runtime, machine)
+    if launch.is_alone and config.runtime.sharding == "none":
+        return machine
     return place_on_device(machine, launch, config.runtime)
 
 
@@ -238,17 +219,20 @@ def _one_training() -> Iterator[None]:
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     config, processes = session.config, session.experiment.worker.processes
     with signals_as_requests() as request:
-        own = Watchdog(config.runtime.stuck_after_seconds), _SignalsObeyed(request)
+        own: list[Callback] = [SignalsObeyed(request)]
+        if config.runtime.stuck_after_seconds is not None:
+            own.append(Watchdog(config.runtime.stuck_after_seconds))
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
-        planned = with_accumulated(config, session.progress)
-        records = (
-            [
-                Announcer(planned, session.data, session.experiment.machine),
-                *recorders(config, folder),
-            ]
-            if processes.is_main
-            else []
-        )
+        records: list[Callback] = []
+        if processes.is_main:
+            # The plan counts the micro-batches of all processes.
+            accumulate = session.progress.num_micro_batches or config.training.accumulate
+            of_all = config.training.model_copy(update={"accumulate": accumulate})
+            planned = config.model_copy(update={"training": of_all})
+            order, num_validated = session.experiment.updates.order, len(session.validation_pairs)
+            plan_for = partial(Plan.of, planned, session.data, order, num_validated)
+            announcer = Announcer(planned, plan_for, session.experiment.machine)
+            records = [announcer, *recorders(config, folder)]
         progress = session.run(Callbacks([*own, *callbacks, *records, alarms]))
     received: list[int] = processes.gathered(request.signal_number or 0)
     if any(received) and not is_finished(progress, config.training):
@@ -268,178 +252,3 @@ def _who_received(received: Sequence[int]) -> str:
         return ""
     number = max(received)
     return f", because rank {received.index(number)} received {signal.Signals(number).name}"
-
-
-@dataclass
-class _SignalsObeyed(Callback):
-    """Ends the training after the step, or the batch of a validation, in which a signal came; or saves there."""
-
-    requests: SignalRequests
-
-    def should_stop(self) -> bool:
-        return self.requests.signal_number is not None
-
-    should_stop_now = should_stop
-
-    def should_save(self) -> bool:
-        return self.requests.wants_save
-
-    def on_save(self, step: int, folder: Path) -> None:
-        self.requests.wants_save = False
-
-
-# Opening a run: its newest checkpoint or its initial weights, its data, and its records on disk.
-
-
-def open_run(
-    folder: RunFolder,
-    config: Config,
-    machine: Machine,
-    processes: Processes,
-    *,
-    from_scratch: bool,
-    accept_data_change: bool,
-) -> TrainingSession:
-    """The session of a run that starts or goes on; rank 0 writes the files of the run.
-
-    Raises:
-        ConfigError: a setting has changed, so that this would be another experiment; or the processes have
-            different settings.
-        DataError: the corpus cannot be used, or has changed.
-    """
-    require_same_settings(config, processes, from_scratch=from_scratch)
-    # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
-    initial = load_initial_model(config, folder.path) if from_scratch else None
-    if processes.is_main:
-        Checkpoints(folder.path).sweep()
-        if from_scratch:
-            _set_aside(folder)
-    try:
-        return _opened(folder, config, machine, processes, initial, accept_data_change)
-    except BaseException:
-        if processes.is_main and from_scratch:  # the earlier run is put back
-            Checkpoints(folder.path).sweep()
-        raise
-
-
-def _opened(
-    folder: RunFolder,
-    config: Config,
-    machine: Machine,
-    processes: Processes,
-    initial: InitialModel | None,
-    accept_data_change: bool,
-) -> TrainingSession:
-    newest = Checkpoints(folder.path).newest_valid() if processes.is_main else None
-    if newest is not None and IMPORTED in newest.state():
-        raise _refusal_to_continue(folder, config)
-    [has_begun] = processes.any_of(newest is not None)
-    if has_begun:
-        config = with_recorded_cleaning(config, _recorded_config(folder, newest))
-    trains_on = newest is None or not is_finished(_progress_of(newest), config.training)
-    if has_begun and folder.config_file.exists():
-        before = load_stored_config(folder.config_file)
-        config = with_recorded_batches(config, before)
-        if newest is not None:
-            changes = accept_changes(
-                before, config, step=newest.step, accept_data_change=accept_data_change
-            )
-            refuse_passed_limits(before, config, _progress_of(newest))
-            what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
-            for change in changes:
-                logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
-    if not has_begun:
-        if is_streaming(config.data):  # before the corpus is read
-            num_batches = config.training.accumulate * processes.size
-            require_shareable(config.data, num_batches, processes.size)
-        initial = initial or load_initial_model(config, folder.path)
-    origin = initial.origin if initial else checked_origin(newest)
-    prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
-    data = data_of_main(prepare, config, folder, processes)
-    return_freed_memory()
-    config = with_fitting_batches(config, data, machine, processes)
-    session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
-    session.origin = origin
-    # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
-    if processes.is_main and (trains_on or not folder.config_file.exists()):
-        record_run(folder, session)
-    return session
-
-
-def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
-    """The config of a run that has a checkpoint; from the checkpoint if the file of the run was lost."""
-    if folder.config_file.exists():
-        return load_stored_config(folder.config_file)
-    newest = (
-        newest or Checkpoints(folder.path).newest_valid()
-    )  # None: the main process looked for it
-    assert newest is not None
-    return load_stored_config(newest.folder / CONFIG_FILE)
-
-
-def record_run(folder: RunFolder, session: TrainingSession) -> None:
-    """Write the config and the environment of a run, which the main process does when its model changes."""
-    machine, size = session.experiment.machine, session.experiment.worker.processes.size
-    _describe(folder, session.data, machine, size, session.origin)
-    # Last: a run has started when it has a config.
-    replace_file(folder.config_file, to_yaml(session.config).encode())
-
-
-def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
-    changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
-    return ConfigError(
-        f"{folder.path}: this run was imported, so its training cannot go on",
-        hint=f"fine-tune it in a new run: tfm train --config {folder.config_file} {changes}",
-    )
-
-
-def _set_aside(folder: RunFolder) -> None:
-    """Rename the files of an earlier run, so that a new one can start."""
-    place = Checkpoints(folder.path).move_away(along=[path.name for path in folder.records()])
-    if place is not None:
-        logger.info("the earlier checkpoints are now in %s", place)
-
-
-def _prepared_data(
-    folder: RunFolder,
-    config: Config,
-    newest: Checkpoint | None,
-    initial: InitialModel | None,
-    accept_data_change: bool,
-) -> PreparedData:
-    """The data that the newest checkpoint was trained on, or newly prepared data."""
-    tokenizers = initial.tokenizers if initial else None
-    if newest is None:
-        take_over(config, folder.data_folder, folder.path.parent)
-    data = prepare_data(
-        config,
-        folder.data_folder,
-        accept_change=accept_data_change,
-        has_begun=newest is not None,
-        is_finished=newest is not None and is_finished(_progress_of(newest), config.training),
-        tokenizers=tokenizers_of(newest) if newest else tokenizers,
-    )
-    if newest is None or accept_data_change:
-        for line in data.report.lines():
-            logger.info("%s", line, extra={"is_table": True})
-    return data
-
-
-def _progress_of(checkpoint: Checkpoint) -> Progress:
-    return Progress.from_json(checkpoint.training_state().part("progress"))
-
-
-def _describe(
-    folder: RunFolder,
-    data: PreparedData,
-    machine: Machine,
-    num_processes: int,
-    origin: Mapping[str, Any],
-) -> None:
-    described = environment(kernel_level()) | {
-        "device": machine.describe(),
-        "processes": num_processes,
-        "data": dict(data.fingerprint),
-    }
-    described |= {INIT_FROM: dict(origin)} if origin else {}
-    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())

@@ -1,48 +1,87 @@
-"""A training session: one process' part of a run, from the newest checkpoint to the end of the loop."""
+"""A training session: one process' part of a run, from the newest checkpoint to the end of the loop; how a run is opened."""
 
+import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from torch import Tensor
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import (
     compilation_errors_explained,
     compile_layers,
 )
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.acceleration.native_kernels import kernel_level
+from transformer_cli.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    Retention,
+    Snapshot,
+    portable_files,
+    tokenizers_of,
+)
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, IMPORTED, RunFolder
 from transformer_cli.checkpoint.trained_files import seen_lengths_of
-from transformer_cli.config import Config
+from transformer_cli.config import Config, load_stored_config, to_yaml
 from transformer_cli.data.encoded import lengths_seen_in
 from transformer_cli.data.order import UpdateSize
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
 from transformer_cli.data.selection import pairs_to_validate
 from transformer_cli.data.sources.corpus import is_streaming
-from transformer_cli.data.streaming import StreamedUpdates
+from transformer_cli.data.streaming import StreamedUpdates, require_shareable
 from transformer_cli.data.updates import Share, Updates, training_pairs
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import Machine, return_freed_memory
+from transformer_cli.process.device import (
+    Machine,
+    environment,
+    return_freed_memory,
+)
+from transformer_cli.process.errors import (
+    ConfigError,
+)
+from transformer_cli.storage import replace_file
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.sentences import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
-from transformer_cli.training.batch_size import require_memory_for_training, state_bytes
+from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
 from transformer_cli.training.callbacks import Callbacks, Meter
-from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, new_model
+from transformer_cli.training.config_changes import (
+    accept_changes,
+    refuse_passed_limits,
+    with_recorded_cleaning,
+)
+from transformer_cli.training.initial_weights import (
+    INIT_FROM,
+    InitialModel,
+    checked_origin,
+    load_initial_model,
+    new_model,
+    require_memory_for_training,
+)
 from transformer_cli.training.joining import (
     SharedEngine,
     StoppedError,
-    micro_batches_of_an_update,
+    data_of_main,
+    require_same_settings,
 )
-from transformer_cli.training.loop import Experiment, run_loop
+from transformer_cli.training.loop import (
+    Experiment,
+    Progress,
+    Validated,
+    checked_validation,
+    goodness,
+    is_finished,
+    micro_batches_of_an_update,
+    run_loop,
+)
 from transformer_cli.training.optimizers import (
     GRADIENT_SCALE,
     MovingAverage,
@@ -51,13 +90,6 @@ from transformer_cli.training.optimizers import (
     tensors_to_save,
 )
 from transformer_cli.training.process_group import Processes, gathered, shard, whole_copy
-from transformer_cli.training.progress import (
-    Progress,
-    Validated,
-    checked_validation,
-    goodness,
-    is_finished,
-)
 from transformer_cli.training.step import build_objective, worker_of
 
 logger = logging.getLogger(__name__)
@@ -104,17 +136,22 @@ class TrainingSession:
         checkpoints.recognise_folder()
         vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
         require_memory_for_training(config, vocab_sizes, machine.device)
-        # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
-        processes.sums(0)
+        if not processes.is_alone:
+            # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
+            processes.sums(0)
         model, average = _on_device(
             new_model(config, data.tokenizers, initial), config, machine.device, processes
         )
         optimizer = Optimizer(model, config.training, machine.precision)
-        newest = _newest(checkpoints)
+        newest = checkpoints.newest_valid()
+        for name, reason in checkpoints.skipped.items():
+            logger.warning("skipped %s: %s", name, reason)
         progress, meter = Progress(), Meter(machine.device)
         validation: dict[str, Any] = {}
         if newest is None:
-            _require_space(checkpoints, tensors_to_save(model, optimizer, average), optimizer)
+            parts = tensors_to_save(model, optimizer, average)
+            saved_bytes = sum(tensor.nbytes for part in parts for tensor in part.values())
+            checkpoints.require_space(saved_bytes + optimizer.state_bytes())
             count = sum(p.numel() for p in model.parameters())
             logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
         else:
@@ -122,7 +159,7 @@ class TrainingSession:
             if not is_finished(progress, config.training):
                 described = folder.path, progress.step, machine.describe()
                 logger.info("resuming %s at step %d; %s", *described)
-        num_micro = micro_batches_of_an_update(progress, config.training, processes)
+        num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
         progress = replace(progress, num_micro_batches=num_micro)
         if config.runtime.compile:
             compile_layers(model)
@@ -155,7 +192,11 @@ class TrainingSession:
         self.callbacks = callbacks
         compiles = self.config.runtime.compile
         explained = compilation_errors_explained() if compiles else nullcontext()
-        is_running = callbacks.running(self.progress.step, self._num_steps())
+        training = self.config.training
+        limits = [] if training.max_steps is None else [training.max_steps]
+        if training.max_epochs is not None:  # estimated from the number of batches of this epoch
+            limits.append(training.max_epochs * self.experiment.updates.num_updates)
+        is_running = callbacks.running(self.progress.step, min(limits))
         with explained, is_running, self.experiment.updates:
             self.progress = run_loop(
                 self.experiment,
@@ -167,24 +208,23 @@ class TrainingSession:
             )
         return self.progress
 
-    def _num_steps(self) -> int:
-        """The last step of the run, estimated from the number of batches of this epoch."""
-        training = self.config.training
-        limits = [] if training.max_steps is None else [training.max_steps]
-        if training.max_epochs is not None:
-            limits.append(training.max_epochs * self.experiment.updates.num_updates)
-        return min(limits)
-
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
-        settings = self.config.validation
-        self.experiment.validated_model.eval()  # each training step switches it back
-        model = self._whole_model()
-        translator = self.translator(model)
+        settings, processes = self.config.validation, self.experiment.worker.processes
+        average = self.experiment.average  # if there is one, it is validated and translates
+        model = (
+            average.model if average else self.experiment.model
+        ).eval()  # each step switches it back
+        if self.config.runtime.sharding == "full":
+            model = whole_copy(model, self.experiment.machine.device)
+        # The callbacks get the translator of this process; of several, all share out the work.
+        translator = shared = self.translator(model)
+        if not processes.is_alone:
+            shared = replace(translator, engine=SharedEngine(translator.engine, processes))
         return_freed_memory()  # decoding cannot use what training has freed in small pieces
         try:
             with _between_batches(model, must_stop_now):
                 report = validate(
-                    self._shared(translator),
+                    shared,
                     self.validation_pairs,
                     scores=settings.scores,
                     num_samples=settings.num_samples,
@@ -199,18 +239,11 @@ class TrainingSession:
         self.validation = {"step": step, "value": value} | report.as_json()
         return Validated(goodness(value, metric), report.loss)
 
-    def _whole_model(self) -> Transformer:
-        """The model that is validated, with all its weights in each process."""
-        model = self.experiment.validated_model
-        if self.config.runtime.sharding == "none":
-            return model
-        return whole_copy(model, self.experiment.machine.device)
-
     def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
         """A translator with a model of this run, as validations use it, or with another beam size."""
         decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
-        # A validation compares models: a copied source would hide that a model writes nothing.
-        decoding = decoding.model_copy(update={"keep_text": False})
+        # A validation compares models: a copied source or a repair would hide what a model writes.
+        decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
         return build_translator(
@@ -230,29 +263,24 @@ class TrainingSession:
         data = data.model_copy(update={"cleaning": cleaning})
         return self.config.model_copy(update={"data": data})
 
-    def _shared(self, translator: Translator) -> Translator:
-        """A translator whose work all processes share out; the callbacks get the one of this process."""
-        processes = self.experiment.worker.processes
-        if processes.is_alone:
-            return translator
-        return replace(translator, engine=SharedEngine(translator.engine, processes))
-
     def _save(self, progress: Progress, meter: Meter) -> None:
         processes = self.experiment.worker.processes
-        progress = progress.known_to_all(processes)
         is_validated = self.validation.get("step") == progress.step
         one = self.experiment
         model, optimizer = tensors_to_save(one.model, one.optimizer, one.average)
+        if not processes.is_alone:
+            progress = progress.known_to_all(processes)
+            model, optimizer = gathered(model, processes), gathered(optimizer, processes)
         snapshot = Snapshot(
             step=progress.step,
-            model=gathered(model, processes),
-            optimizer=gathered(optimizer, processes),
+            model=model,
+            optimizer=optimizer,
             state={
                 "progress": progress.to_json(),
                 "meter": meter.to_json(),
                 "validation": self.validation,
                 SEEN_LENGTHS: self.seen.to_json(),
-                **({GRADIENT_SCALE: scale} if (scale := one.optimizer.scale.to_json()) else {}),
+                **({GRADIENT_SCALE: scale.to_json()} if (scale := one.optimizer.scale) else {}),
                 **({INIT_FROM: self.origin} if self.origin else {}),
             },
             files=portable_files(
@@ -260,8 +288,11 @@ class TrainingSession:
             ),
         )
         score = self.validation["value"] if is_validated else None
-        folder = processes.from_main(lambda: str(self.checkpoints.save(snapshot, score)))
-        self.callbacks.on_save(progress.step, Path(folder))
+        if processes.is_alone:
+            folder = self.checkpoints.save(snapshot, score)
+        else:
+            folder = Path(processes.from_main(lambda: str(self.checkpoints.save(snapshot, score))))
+        self.callbacks.on_save(progress.step, folder)
 
 
 def _on_device(
@@ -272,27 +303,15 @@ def _on_device(
     Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
     """
     accelerate(model, device)
-    if config.runtime.sharding == "none":
+    is_sharded = config.runtime.sharding == "full"
+    if not is_sharded:
         model.to(device)
-        return model, MovingAverage.of(model, config.training)
-    average = MovingAverage.of(model, config.training)
-    for one in (model, *([average.model] if average else [])):
-        shard(one, device, processes)
+    decay = config.training.ema_decay
+    average = None if decay is None else MovingAverage(model, decay)
+    if is_sharded:
+        for one in (model, *([average.model] if average else [])):
+            shard(one, device, processes)
     return model, average
-
-
-def _require_space(
-    checkpoints: Checkpoints, parts: Iterable[Mapping[str, Tensor]], optimizer: Optimizer
-) -> None:
-    saved_bytes = sum(tensor.nbytes for part in parts for tensor in part.values())
-    checkpoints.require_space(saved_bytes + state_bytes(optimizer))
-
-
-def _newest(checkpoints: Checkpoints) -> Checkpoint | None:
-    newest = checkpoints.newest_valid()
-    for name, reason in checkpoints.skipped().items():
-        logger.warning("skipped %s: %s", name, reason)
-    return newest
 
 
 def _restore(
@@ -306,7 +325,8 @@ def _restore(
     state = newest.training_state()
     progress = Progress.from_json(state.part("progress"))
     meter.restore(state.part("meter"))
-    optimizer.scale.restore(state)
+    if optimizer.scale is not None:
+        optimizer.scale.restore(state)
     restore_tensors(newest, model, optimizer, average)
     return progress, checked_validation(state.part("validation"), progress)
 
@@ -338,20 +358,23 @@ def updates_of(
     pairs, order = training_pairs(data.train, data.tokenizers, config)
     num_batches = progress.num_micro_batches or config.training.accumulate
     size = UpdateSize(num_batches, config.training.update_tokens)
-    share = Share(processes.rank, processes.size)
     position, pin_memory = progress.position, machine.device.type == "cuda"
     if is_streaming(config.data):
-        return StreamedUpdates(
+        updates: Updates = StreamedUpdates(
             config, data.tokenizers, order, size=size, position=position, pin_memory=pin_memory
-        ).shared(share)
-    return Updates(
-        pairs,
-        order,
-        size=size,
-        position=position,
-        sequence_format=SequenceFormat.of(config.data),
-        pin_memory=pin_memory,
-    ).shared(share)
+        )
+    else:
+        updates = Updates(
+            pairs,
+            order,
+            size=size,
+            position=position,
+            sequence_format=SequenceFormat.of(config.data),
+            pin_memory=pin_memory,
+        )
+    if processes.is_alone:
+        return updates
+    return updates.shared(Share(processes.rank, processes.size))
 
 
 def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
@@ -364,3 +387,171 @@ def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
             f"{len(pairs):,}", f"{len(data.validation):,}",
         )  # fmt: skip
     return pairs
+
+
+# Opening a run: its newest checkpoint or its initial weights, its data, and its records on disk.
+
+
+def open_run(
+    folder: RunFolder,
+    config: Config,
+    machine: Machine,
+    processes: Processes,
+    *,
+    from_scratch: bool,
+    accept_data_change: bool,
+) -> TrainingSession:
+    """The session of a run that starts or goes on; rank 0 writes the files of the run.
+
+    Raises:
+        ConfigError: a setting has changed, so that this would be another experiment; or the processes have
+            different settings.
+        DataError: the corpus cannot be used, or has changed.
+    """
+    if not processes.is_alone:
+        require_same_settings(config, processes, from_scratch=from_scratch)
+    # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
+    initial = load_initial_model(config, folder.path) if from_scratch else None
+    if processes.is_main:
+        Checkpoints(folder.path).sweep()
+        if from_scratch:
+            _set_aside(folder)
+    try:
+        return _opened(folder, config, machine, processes, initial, accept_data_change)
+    except BaseException:
+        if processes.is_main and from_scratch:  # the earlier run is put back
+            Checkpoints(folder.path).sweep()
+        raise
+
+
+def _opened(
+    folder: RunFolder,
+    config: Config,
+    machine: Machine,
+    processes: Processes,
+    initial: InitialModel | None,
+    accept_data_change: bool,
+) -> TrainingSession:
+    newest = Checkpoints(folder.path).newest_valid() if processes.is_main else None
+    if newest is not None and IMPORTED in newest.state():
+        raise _refusal_to_continue(folder, config)
+    [has_begun] = processes.any_of(newest is not None)
+    origin: dict[str, Any] = {}
+    if has_begun:
+        config = _accepted(folder, config, newest, accept_data_change)
+    else:
+        if is_streaming(config.data):  # before the corpus is read
+            num_batches = config.training.accumulate * processes.size
+            require_shareable(config.data, num_batches, processes.size)
+        if initial is None and config.training.init_from is not None:
+            initial = load_initial_model(config, folder.path)
+    if newest is not None:
+        origin = checked_origin(newest)
+    elif initial is not None:
+        origin = initial.origin
+    prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
+    data = prepare() if processes.is_alone else data_of_main(prepare, config, folder, processes)
+    return_freed_memory()
+    if config.training.batch_tokens == "auto":
+        config = with_fitting_batches(config, data, machine, processes)
+    session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
+    session.origin = origin
+    # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
+    trains_on = not is_finished(session.progress, config.training)
+    if processes.is_main and (trains_on or not folder.config_file.exists()):
+        record_run(folder, session)
+    return session
+
+
+def _accepted(
+    folder: RunFolder, config: Config, newest: Checkpoint | None, accept_data_change: bool
+) -> Config:
+    """The config with which a run that has begun goes on; the main process logs what has changed.
+
+    Args:
+        newest: its newest checkpoint; None in the other processes.
+    """
+    config = with_recorded_cleaning(config, _recorded_config(folder, newest))
+    if not folder.config_file.exists():
+        return config
+    before = load_stored_config(folder.config_file)
+    config = with_recorded_batches(config, before)
+    if newest is not None:
+        progress = Progress.from_json(newest.training_state().part("progress"))
+        trains_on = not is_finished(progress, config.training)
+        changes = accept_changes(
+            before, config, step=newest.step, accept_data_change=accept_data_change
+        )
+        refuse_passed_limits(before, config, progress)
+        what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
+        for change in changes:
+            logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
+    return config
+
+
+def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
+    """The config of a run that has a checkpoint; from the checkpoint if the file of the run was lost."""
+    if folder.config_file.exists():
+        return load_stored_config(folder.config_file)
+    newest = (
+        newest or Checkpoints(folder.path).newest_valid()
+    )  # None: the main process looked for it
+    assert newest is not None
+    return load_stored_config(newest.folder / CONFIG_FILE)
+
+
+def record_run(folder: RunFolder, session: TrainingSession) -> None:
+    """Write the config and the environment of a run, which the main process does when its model changes."""
+    described = environment(kernel_level()) | {
+        "device": session.experiment.machine.describe(),
+        "processes": session.experiment.worker.processes.size,
+        "data": dict(session.data.fingerprint),
+    }
+    described |= {INIT_FROM: dict(session.origin)} if session.origin else {}
+    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
+    # Last: a run has started when it has a config.
+    replace_file(folder.config_file, to_yaml(session.config).encode())
+
+
+def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
+    changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
+    return ConfigError(
+        f"{folder.path}: this run was imported, so its training cannot go on",
+        hint=f"fine-tune it in a new run: tfm train --config {folder.config_file} {changes}",
+    )
+
+
+def _set_aside(folder: RunFolder) -> None:
+    """Rename the files of an earlier run, so that a new one can start."""
+    place = Checkpoints(folder.path).move_away(along=[path.name for path in folder.records()])
+    if place is not None:
+        logger.info("the earlier checkpoints are now in %s", place)
+
+
+def _prepared_data(
+    folder: RunFolder,
+    config: Config,
+    newest: Checkpoint | None,
+    initial: InitialModel | None,
+    accept_data_change: bool,
+) -> PreparedData:
+    """The data that the newest checkpoint was trained on, or newly prepared data."""
+    tokenizers = initial.tokenizers if initial else None
+    if newest is None:
+        take_over(config, folder.data_folder, folder.path.parent)
+    data = prepare_data(
+        config,
+        folder.data_folder,
+        accept_change=accept_data_change,
+        has_begun=newest is not None,
+        is_finished=newest is not None and is_finished(_progress_of(newest), config.training),
+        tokenizers=tokenizers_of(newest) if newest else tokenizers,
+    )
+    if newest is None or accept_data_change:
+        for line in data.report.lines():
+            logger.info("%s", line, extra={"is_table": True})
+    return data
+
+
+def _progress_of(checkpoint: Checkpoint) -> Progress:
+    return Progress.from_json(checkpoint.training_state().part("progress"))

@@ -60,10 +60,8 @@ def train_step(
 
     Source: Vaswani et al. 2017, section 5.
     """
-    num_source_tokens, num_target_tokens = worker.processes.sums(
-        sum(batch.num_source_tokens for batch in micro_batches),
-        sum(batch.num_target_tokens for batch in micro_batches),
-    )
+    scale = optimizer.scale
+    num_source_tokens, num_target_tokens = worker.num_tokens(micro_batches)
 
     def sum_gradients(batches: Iterable[Batch]) -> list[LossSums]:
         optimizer.zero_grad()
@@ -72,13 +70,16 @@ def train_step(
             with worker.machine.autocast():
                 sums = objective(model, batch)
             # Divide by the tokens of the whole update: a mean of means would overweight short batches.
-            loss = optimizer.scale.scaled(sums.objective / max(num_target_tokens, 1))
+            loss = sums.objective / max(num_target_tokens, 1)
+            if scale is not None:  # in float16
+                loss = scale.scaled(loss)
             loss.backward()
             losses.append(LossSums(*(one.detach() for one in sums)))
         return losses
 
     losses, num_halvings = worker.summed(sum_gradients, micro_batches, num_target_tokens)
-    optimizer.unscale()
+    if scale is not None:
+        scale.unscale(optimizer.torch_optimizers)
     if model.config.start_embedding == "zero":
         clear_start(model)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -94,7 +95,7 @@ def train_step(
         num_source_tokens=num_source_tokens,
         num_target_tokens=num_target_tokens,
         num_halvings=num_halvings,
-        is_scale_too_large=optimizer.scale.adapt(is_finite),
+        is_scale_too_large=None if scale is None else scale.adapt(is_finite),
     )
 
 
@@ -203,52 +204,46 @@ SumGradients = Callable[[Iterable[Batch]], list[LossSums]]
 """Computes the gradients of batches from the beginning, and returns the losses of each batch, without a gradient."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Worker:
-    """The machine of this process and its memory, the processes that train together with it, and its recordings."""
+    """The machine of this process, the processes that train together with it, its recordings, and what fits into memory.
+
+    An update in parts has the tokens, the losses and the gradient of the whole update, except for rounding,
+    because sums are divided by the tokens of all parts. With dropout it is another update: each part draws
+    masks of its own.
+
+    The size that fits is remembered for one session and is not saved: a resumed run may have more memory. So a
+    run whose memory was too small cannot be repeated bit for bit.
+    """
 
     machine: Machine
-    memory: "DeviceMemory"
-    gradients: GradientSums
+    processes: Processes = ALONE
+    gradients: GradientSums | None = None
+    """With several processes."""
     recorded: RecordedPasses | None = None
     """With `runtime.cuda_graphs`."""
+    may_cut: bool = True
+    """False if the processes exchange weights during an update: then all must run the same number of batches."""
+    max_cells: int | None = None
+    """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
 
-    @classmethod
-    def of(
-        cls,
-        model: Transformer,
-        machine: Machine,
-        processes: Processes = ALONE,
-        *,
-        may_cut: bool = True,
-        recorded: RecordedPasses | None = None,
-    ) -> "Worker":
-        """The worker for the training of one model, which lies on the device of the machine already.
-
-        Args:
-            model: is trained.
-            machine: that of this process.
-            processes: those that train together.
-            may_cut: see `DeviceMemory`.
-            recorded: see `Worker`.
-        """
-        gradients = GradientSums(model.parameters_by_gradient(), processes)
-        return cls(machine, DeviceMemory(may_cut), gradients, recorded)
-
-    @property
-    def processes(self) -> Processes:
-        """The processes that train together."""
-        return self.gradients.processes
+    def num_tokens(self, micro_batches: Sequence[Batch]) -> list[int]:
+        """The source tokens and the target tokens of an update, in all processes."""
+        counts = [
+            sum(batch.num_source_tokens for batch in micro_batches),
+            sum(batch.num_target_tokens for batch in micro_batches),
+        ]
+        return counts if self.processes.is_alone else self.processes.sums(*counts)
 
     def summed(
         self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], num_target_tokens: int
     ) -> tuple[LossSums, int]:
-        """Sum gradients and losses over the micro-batches of all processes.
+        """Sum gradients and losses over the micro-batches of all processes; when memory is too small, start again with each batch cut in two halves.
 
         Args:
             sum_gradients: of this process; it is called again with halves of the batches if memory is too small, and not
                 at all if its passes are recorded: then the recordings are replayed.
-            micro_batches: of this process, on the CPU.
+            micro_batches: of this process, on the CPU; those larger than `max_cells` are cut before the first attempt.
             num_target_tokens: of the whole update.
 
         Returns:
@@ -261,17 +256,42 @@ class Worker:
             sum_gradients = partial(
                 self.recorded.sum_gradients, num_target_tokens=num_target_tokens
             )
-        seed_of_update = torch.initial_seed()
-
-        def attempt(batches: Sequence[Batch]) -> list[LossSums]:
-            self.gradients.begin(len(batches))
+        seed_of_update, device = torch.initial_seed(), self.machine.device
+        batches, num_halvings, has_failed = micro_batches, 0, False
+        if self.max_cells is not None:
+            batches, num_halvings = _cut_to(self.max_cells, batches)
+        while True:
+            if self.gradients is not None:
+                self.gradients.begin(len(batches))
             seeded = with_seeds_of_dropout(batches, seed_of_update)
-            return sum_gradients(batch.to(self.machine.device) for batch in seeded)
+            try:
+                losses = sum_gradients(batch.to(device) for batch in seeded)
+                break
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                batches = self._halves_after(error, batches)
+            # After the `except` block the exception is gone, and with it the last reference to the tensors.
+            torch.cuda.empty_cache()
+            num_halvings, has_failed = num_halvings + 1, True
+        if has_failed:
+            self.max_cells = max(batch.num_cells for batch in batches)
+        sums = [torch.stack(parts).sum() for parts in zip(*losses, strict=True)]
+        if self.gradients is None:
+            return LossSums(*sums), num_halvings
+        sums = self.gradients.finish(sums)
+        return LossSums(*sums), self.processes.maxima(num_halvings)[0]
 
-        losses, num_halvings = self.memory.in_parts_that_fit(attempt, micro_batches)
-        of_process = [torch.stack(parts).sum() for parts in zip(*losses, strict=True)]
-        sums = LossSums(*self.gradients.finish(of_process))
-        return sums, self.processes.maxima(num_halvings)[0]
+    def _halves_after(self, error: Exception, batches: Sequence[Batch]) -> list[Batch]:
+        """The batches in halves, because memory was too small for them."""
+        if not self.may_cut:
+            raise _out_of_memory(
+                "and with runtime.sharding: full, batches cannot be cut in halves"
+            ) from error
+        halves = [half for batch in batches for half in batch.halves()]
+        if len(halves) == len(batches):
+            raise _out_of_memory("even with a single sentence at a time") from error
+        return halves
 
 
 def worker_of(
@@ -282,13 +302,20 @@ def worker_of(
     machine: Machine,
     processes: Processes,
 ) -> Worker:
-    """The worker that a config asks for; arguments as in `train_step` and `Worker.of`."""
-    recorded = None
+    """The worker that a config asks for; arguments as in `train_step`.
+
+    Args:
+        model: lies on the device of the machine already.
+        processes: those that train together.
+    """
+    worker = Worker(machine, processes, may_cut=config.runtime.sharding == "none")
+    if not processes.is_alone:
+        worker.gradients = GradientSums(model.parameters_by_gradient(), processes)
     if config.runtime.cuda_graphs:
         record = recorder_on(machine.device)
-        recorded = RecordedPasses(model, objective, machine, record, scaled=optimizer.scale.scaled)
-    may_cut = config.runtime.sharding == "none"
-    return Worker.of(model, machine, processes, may_cut=may_cut, recorded=recorded)
+        scaled = None if optimizer.scale is None else optimizer.scale.scaled
+        worker.recorded = RecordedPasses(model, objective, machine, record, scaled=scaled)
+    return worker
 
 
 def with_seeds_of_dropout(batches: Iterable[Batch], seed_of_update: int) -> Iterator[Batch]:
@@ -308,81 +335,18 @@ def with_seeds_of_dropout(batches: Iterable[Batch], seed_of_update: int) -> Iter
         yield batch
 
 
-@dataclass(slots=True)
-class DeviceMemory:
-    """The memory of the device on which a session trains.
-
-    An update in parts has the tokens, the losses and the gradient of the whole update, except for rounding,
-    because sums are divided by the tokens of all parts. With dropout it is another update: each part draws
-    masks of its own.
-
-    The size that fits is remembered for one session and is not saved: a resumed run may have more memory. So a
-    run whose memory was too small cannot be repeated bit for bit.
-    """
-
-    may_cut: bool = True
-    """False if the processes exchange weights during an update: then all must run the same number of batches."""
-    max_cells: int | None = None
-    """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
-
-    def in_parts_that_fit(
-        self, work: Callable[[Sequence[Batch]], list[LossSums]], batches: Sequence[Batch]
-    ) -> tuple[list[LossSums], int]:
-        """Do the work; when memory is too small, start again with each batch cut in two halves.
-
-        Batches that are larger than `max_cells` are cut before the first attempt.
-
-        Returns:
-            The result of the work, and how often batches were cut in two.
-
-        Raises:
-            TryAgainError: memory cannot hold a single sentence.
-        """
-        batches, num_halvings = self._cut_beforehand(batches)
-        has_failed = False
-        while True:
-            try:
-                result = work(batches)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                if not self.may_cut:
-                    raise _out_of_memory(
-                        "and with runtime.sharding: full, batches cannot be cut in halves"
-                    ) from error
-                batches = _halves_of_all(batches, error)
-                num_halvings += 1
-                has_failed = True
-            else:
-                if has_failed:
-                    self.max_cells = max(batch.num_cells for batch in batches)
-                return result, num_halvings
-            # After the `except` block the exception is gone, and with it the last reference to the tensors.
-            torch.cuda.empty_cache()
-
-    def _cut_beforehand(self, batches: Sequence[Batch]) -> tuple[Sequence[Batch], int]:
-        num_halvings = 0
-        while any(self._is_too_large(batch) for batch in batches):
-            batches = [
-                part
-                for batch in batches
-                for part in (batch.halves() if self._is_too_large(batch) else [batch])
-            ]
-            num_halvings += 1
-        return batches, num_halvings
-
-    def _is_too_large(self, batch: Batch) -> bool:
-        is_one_sentence = len(batch.target_ids) <= 1
-        return (
-            self.max_cells is not None and batch.num_cells > self.max_cells and not is_one_sentence
-        )
-
-
-def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
-    halves = [half for batch in batches for half in batch.halves()]
-    if len(halves) == len(batches):
-        raise _out_of_memory("even with a single sentence at a time") from error
-    return halves
+def _cut_to(max_cells: int, batches: Sequence[Batch]) -> tuple[Sequence[Batch], int]:
+    """The batches in parts of at most `max_cells`, or of one sentence; and how often they were cut in two."""
+    num_halvings = 0
+    while True:
+        parts = [
+            part
+            for batch in batches
+            for part in (batch.halves() if batch.num_cells > max_cells else [batch])
+        ]
+        if len(parts) == len(batches):
+            return batches, num_halvings
+        batches, num_halvings = parts, num_halvings + 1
 
 
 def _out_of_memory(when: str) -> TryAgainError:

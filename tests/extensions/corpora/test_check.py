@@ -41,6 +41,16 @@ def test_a_corpus_without_a_pair_is_refused_and_not_without_fault(tfm: Tfm) -> N
     assert "empty.tsv" in finished.talk
 
 
+def test_a_corpus_that_shows_nothing_is_a_warning_that_names_what_goes_on(tfm: Tfm) -> None:
+    sides = [f"dog {number}" for number in "abcdefghij"], ["ခွေး"] * 10
+    finished = check(tfm, sides)
+    assert finished.exit_code == 0, finished.talk
+    found = findings(finished)
+    assert "unrelated" not in found
+    assert found["relation_unclear"]["ruins_training"] is False
+    assert "--set realign=false" in found["relation_unclear"]["remedy"]
+
+
 def mojibake(sides: Sides) -> None:
     for line in (30, 31, 32):
         sides[1][line] = "Perché è così".encode().decode("cp1252")

@@ -104,6 +104,14 @@ def test_sides_that_drifted_apart_are_paired_again(tfm: Tfm) -> None:
     assert len(left) >= len(source) - 20
 
 
+def test_lines_that_show_nothing_about_their_relation_stay_as_they_stand(tfm: Tfm) -> None:
+    names = write_sides(tfm.folder, [f"dog {letter}" for letter in "abcdefghij"], ["ခွေး"] * 10)
+    finished = tfm("data", "clean", *names, "--output", "out")
+    assert finished.exit_code == 0, finished.talk
+    assert len(lines(tfm.folder / "out/train.en")) == 10
+    assert "too little to tell whether line N translates line N" in finished.talk
+
+
 @pytest.mark.long
 def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
     source, target = clean_lines(900)

@@ -2,7 +2,9 @@
 
 import itertools
 import random
+import zlib
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from transformer_cli.extensions.corpora.drift import (
     DriftFinder,
     OffsetPath,
     Stretch,
+    line_features,
 )
 
 from .phrases import clean_lines
@@ -88,6 +91,55 @@ def test_a_shuffled_side_has_no_relation_to_the_other() -> None:
     source, target = clean_lines(NUM_LINES)
     random.Random(1).shuffle(target)
     assert stretches(source, target) == [Stretch(1, len(source), None)]
+
+
+def burmese(word: str) -> str:
+    """Invented syllables of the Burmese script for a word: always the same, of a length that says nothing."""
+    choose = random.Random(zlib.crc32(word.encode()))
+    syllables = range(choose.randrange(1, 6))
+    return "".join(
+        chr(0x1000 + choose.randrange(33)) + choose.choice(("", "\u102d", "\u103b"))
+        for _ in syllables
+    )
+
+
+@cache
+def sides_without_spaces() -> tuple[list[str], list[str]]:
+    """Sentences of one length without marks, and their words in a script without spaces between words."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    for source, target in zip(*clean_lines(8000), strict=True):
+        if len(source.split()) == 5 and "," not in source and 22 <= len(source) <= 24:
+            sides[0].append(source.rstrip(".?!").lower())
+            sides[1].append("".join(map(burmese, target.rstrip(".?!").lower().split())))
+    return sides
+
+
+@pytest.mark.parametrize("num_lines", [60, 150])
+def test_a_script_without_spaces_belongs_to_its_translations(num_lines: int) -> None:
+    source, target = (side[:num_lines] for side in sides_without_spaces())
+    assert stretches(source, target) == [Stretch(1, num_lines, 0)]
+    assert stretches(source[1:], target)[0].offset == 1
+
+
+def test_a_shuffled_script_without_spaces_has_no_relation_if_there_are_enough_lines() -> None:
+    source, target = (list(side) for side in sides_without_spaces())
+    random.Random(1).shuffle(target)
+    assert stretches(source, target) == [Stretch(1, len(source), None)]
+
+
+@pytest.mark.parametrize("source", [["a dog"] * 300, [f"dog {letter}" for letter in "abcdefghij"]])
+def test_lines_that_are_few_or_all_alike_are_unclear_and_stay_as_they_stand(
+    source: list[str],
+) -> None:
+    finder = DriftFinder()
+    for line in source:
+        finder.add(line, "ခွေး")
+    assert finder.finish() == [Stretch(1, len(source), 0)]
+    assert finder.relation == "unclear"
+
+
+def test_digits_and_marks_of_another_script_are_those_of_ours() -> None:
+    assert line_features("၁၂၃၊ x")[1:] == line_features("123, x")[1:]
 
 
 def test_a_few_wrong_pairs_are_no_drift() -> None:

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.data.unknown_files import GivenFacts
+from transformer_cli.extensions.corpora import translation_memories
 from transformer_cli.extensions.corpora.importing import import_pairs
 from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
-from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx
+from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx, pairs_of_xliff
 from transformer_cli.process.errors import DataError
 
 from ...launcher import Finished, Tfm
@@ -296,6 +297,40 @@ def test_unequal_text_files_are_refused_and_leave_no_output(tfm: Tfm) -> None:
     finished = imported(tfm, "a.en", "a.it")
     assert (finished.exit_code, "a.en has 2 lines, a.it has 1 line" in finished.talk) == (65, True)
     assert not (tfm.folder / "out.tsv").exists()
+
+
+@pytest.mark.parametrize("chunk", [5, 64, 1 << 16])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+def test_a_character_that_xml_forbids_costs_no_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, chunk: int
+) -> None:
+    monkeypatch.setattr(translation_memories, "_CHUNK_BYTES", chunk)
+    monkeypatch.setattr(translation_memories, "_FIRST_BYTES", 150)
+    path = tmp_path / "a.tmx"
+    text = (
+        f'<?xml version="1.0" encoding="{encoding}"?>\n<tmx version="1.4"><header/><body><tu>\n'
+        '<tuv xml:lang="en"><seg>a\x0bb &#x1F;&#0;&#xE9; <![CDATA[&#0;\x1f]]> &#xD800;c</seg></tuv>\n'
+        f'<tuv xml:lang="it"><seg>&#{"9" * 30};d\x00</seg></tuv></tu></body></tmx>'
+    )
+    path.write_bytes(text.encode(encoding))
+    report = ImportReport()
+    [pair] = pairs_of_tmx(path, "en", "it", report)
+    assert pair[1:] == ("ab é &#0; c", "d")
+    [(what, found)] = report.noticed.items()
+    assert what == "characters that XML does not allow, left out"
+    assert (found.count, found.example) == (7, f"{path}:3")
+
+
+def test_a_control_character_of_xliff_is_left_out_and_broken_xml_stays_an_error(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.xlf"
+    path.write_text(XLIFF.replace("Press", "Pre\x0bss"), encoding="utf-8")
+    report = ImportReport()
+    assert next(pairs_of_xliff(path, "en", "it", report)).source == "Press OK."
+    path.write_text(XLIFF.replace("</body>", "\x0b"), encoding="utf-8")
+    with pytest.raises(DataError, match="not well-formed XML"):
+        list(pairs_of_xliff(path, "en", "it", report))
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=30)  # fmt: skip

@@ -301,3 +301,78 @@ def test_the_main_part_and_its_headers_are_those_that_the_package_names() -> Non
         "word/header9.xml": header.replace("top", "side"),
     }  # fmt: skip
     assert texts(packed(parts)) == ["The house", "At the top"]
+
+
+def test_a_control_character_in_a_part_is_left_out_and_the_part_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data = docx(run("The house\x0b is big"))
+    assert texts(data) == ["The house is big"]
+    assert "line 2 of word/document.xml: the character U+000B" in caplog.text
+    written = unpacked(done(read_docx(data), UPPER).data)["word/document.xml"]
+    assert "THE HOUSE IS BIG" in written
+    etree.fromstring(written.encode())
+
+
+# A run of a drawing must have a text.
+EMPTY = "<a:t></a:t>"
+A = "http://schemas.openxmlformats.org/drawingml/2006/main"
+RELATIONSHIPS = "http://schemas.openxmlformats.org/package/2006/relationships"
+
+
+def with_diagram(paragraph: str) -> bytes:
+    """A document with SmartArt: its data, and the drawing that other programs show."""
+    kinds = {"data1": "http://schemas.openxmlformats.org/officeDocument/2006/relationships/diagramData", "drawing1": "http://schemas.microsoft.com/office/2007/relationships/diagramDrawing"}  # fmt: skip
+    targets = "".join(
+        f'<Relationship Id="r{number}" Type="{kind}" Target="diagrams/{name}.xml"/>'
+        for number, (name, kind) in enumerate(kinds.items())
+    )
+    drawing = f'<d:t xmlns:d="urn:d" xmlns:a="{A}"><a:bodyPr/><a:p>{paragraph}</a:p></d:t>'
+    return packed(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "word/document.xml": body(run("The house")),
+            "word/_rels/document.xml.rels": f'<Relationships xmlns="{RELATIONSHIPS}">{targets}</Relationships>',
+            "word/diagrams/data1.xml": drawing,
+            "word/diagrams/drawing1.xml": drawing,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "reversed_"),
+    [
+        (
+            '<a:pPr/><a:r><a:rPr lang="en-US" dirty="0"/><a:t>The big house</a:t></a:r><a:endParaRPr/>',
+            '<a:pPr/><a:r><a:rPr lang="en-US" dirty="0"/><a:t>HOUSE BIG THE</a:t></a:r><a:endParaRPr/>',
+        ),
+        (
+            '<a:r><a:rPr lang="en-US"/><a:t>The ho</a:t></a:r><a:r><a:rPr lang="it"/><a:t>use is </a:t></a:r><a:r><a:rPr b="1" err="1"/><a:t>big</a:t></a:r>',
+            f'<a:r><a:rPr lang="en-US"/>{EMPTY}</a:r><a:r><a:rPr b="1"/><a:t>BIG</a:t></a:r><a:r><a:t> IS HOUSE THE</a:t></a:r><a:r><a:rPr b="1"/>{EMPTY}</a:r>',
+        ),
+        (
+            "<a:r><a:t>One dog</a:t></a:r><a:br/><a:r><a:t>Two dogs</a:t></a:r>",
+            "<a:r><a:t>DOG ONE</a:t></a:r><a:br/><a:r><a:t>DOGS TWO</a:t></a:r>",
+        ),
+        (
+            '<a:r><a:t>Page </a:t></a:r><a:fld id="1"><a:t>7</a:t></a:fld>',
+            f'<a:r>{EMPTY}</a:r><a:fld id="1"><a:t>7</a:t></a:fld><a:r><a:t> PAGE</a:t></a:r>',
+        ),
+    ],
+)
+def test_the_texts_of_smart_art_are_translated(paragraph: str, reversed_: str) -> None:
+    data = with_diagram(paragraph)
+    before, after = unpacked(data), unpacked(done(read_docx(data), REVERSED).data)
+    for name in ("word/diagrams/data1.xml", "word/diagrams/drawing1.xml"):
+        assert after[name] == before[name].replace(paragraph, reversed_)
+    assert done(read_docx(data), Identity()).data == data
+
+
+def test_the_base_of_ruby_is_text_and_its_reading_goes() -> None:
+    reading = f"<w:rt>{run('reading')}</w:rt><w:rubyBase>{run('big')}</w:rubyBase>"
+    ruby = f"<w:r>{BOLD}<w:ruby><w:rubyPr/>{reading}</w:ruby></w:r>"
+    data = docx(run("The ") + ruby + run(" house"))
+    assert texts(data) == ["The big house"]
+    written = unpacked(done(read_docx(data), REVERSED).data)["word/document.xml"]
+    assert shown(written) == [[("", "HOUSE "), ("b", "BIG"), ("", " THE")]]
+    assert done(read_docx(data), Identity()).data == data

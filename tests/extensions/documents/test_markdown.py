@@ -180,3 +180,10 @@ def test_the_mark_of_a_footnote_holds_no_other_bracket() -> None:
     source = "Uno[^[^a] due.\n"
     [segment] = read_markdown(source.encode()).segments
     assert [piece.raw for piece in segment.pieces if not isinstance(piece, str)] == ["[^a]"]
+
+
+def test_link_references_directly_behind_a_footnote_stay() -> None:
+    text = 'A [small dog][a] here.[^1]\n\n[^1]: The big\ncat.\n[a]: http://a.b "The title"\n[b]: c.png\n'
+    assert translated(read_markdown(text.encode()), REVERSED) == (
+        'HERE. [DOG SMALL][a] A[^1]\n\n[^1]: CAT. BIG THE\n[a]: http://a.b "The title"\n[b]: c.png\n'
+    )

@@ -1,8 +1,26 @@
 """Which values of a tree are translated."""
 
+import json
+from collections.abc import Sequence
+
+import polib
 import pytest
 
-from transformer_cli.extensions.documents.strings import Path, is_chosen, is_translated
+from transformer_cli.extensions.documents.formats import (
+    ReadingOptions,
+    format_named,
+    read_document,
+)
+from transformer_cli.extensions.documents.json import read_json
+from transformer_cli.extensions.documents.strings import (
+    Path,
+    is_chosen,
+    is_translated,
+    tagged_segment,
+)
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+
+from .fake_translators import REVERSED, WordByWord, done
 
 
 @pytest.mark.parametrize(
@@ -60,3 +78,82 @@ def test_a_key_tells_what_its_value_is_for(value: str, path: Path, wanted: bool)
 
 def test_a_long_value_is_no_name_for_programs() -> None:
     assert is_translated("a_" * 200_000, ("a",), ())
+
+
+ICU = "You have {n, plural, =0 {no file} one {# file} other {# files in {place}}} here"
+ICU_IN_CAPITALS = "YOU HAVE {n, plural, =0 {NO FILE} one {# FILE} other {# FILES IN {place}}} HERE"
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "source"),
+    [
+        ("json", (), '{"a": "TEXT"}'),
+        ("yaml", (), 'a: "TEXT"\n'),
+        ("csv", ("2",), 'a,"TEXT"\n'),
+        ("po", (), 'msgid "TEXT"\nmsgstr "TARGET"\n'),
+        (
+            "xliff",
+            (),
+            '<xliff version="1.2"><file source-language="en" target-language="it"><trans-unit id="1">'
+            '<source>TEXT</source><target state="translated">TARGET</target></trans-unit></file></xliff>',
+        ),
+    ],
+)
+def test_the_branches_of_icu_are_texts_and_their_frame_stays_in_every_format(
+    name: str, columns: tuple[str, ...], source: str
+) -> None:
+    text = source.replace("TEXT", ICU).replace(' state="translated"', "").replace("TARGET", "")
+    document = read_document(text.encode(), format_named(name), ReadingOptions(columns=columns))
+    found = done(document)
+    is_separate = "TARGET" in source
+    wanted = source.replace("TEXT", ICU if is_separate else ICU_IN_CAPITALS)
+    wanted = wanted.replace("TARGET", ICU_IN_CAPITALS)
+    if name == "po":
+        assert polib.pofile(found.data.decode())[0].msgstr == ICU_IN_CAPITALS
+    else:
+        assert found.data.decode() == wanted
+    assert found.num_segments == 1
+    assert not found.doubts
+
+
+def test_the_placeholders_of_angular_inside_branches_stay() -> None:
+    inner = '{VAR, plural, =0 {just now &amp; here} other {<x id="A"/> minutes ago}}'
+    source = f'<xliff version="1.2"><file source-language="en" target-language="it"><trans-unit id="1"><source>{inner}</source></trans-unit></file></xliff>'
+    found = done(read_document(source.encode(), format_named("xliff"))).data.decode()
+    wanted = '{VAR, plural, =0 {JUST NOW &amp; HERE} other {<x id="A"/> MINUTES AGO}}'
+    assert f'<target state="translated">{wanted}</target>' in found
+
+
+def test_the_doubts_about_a_branch_are_those_of_its_message() -> None:
+    class Losing(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            return [AnsweredText(asked.text.replace("%s", "").upper()) for asked in texts]
+
+    source = 'msgid "{n, plural, one {a %s file} other {files}}"\nmsgstr ""\n'
+    found = done(read_document(source.encode(), format_named("po")), Losing())
+    assert found.data.decode().startswith("#, fuzzy\n")
+    assert found.num_marked == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "reversed_"),
+    [
+        ("The **big** house", "HOUSE **BIG** THE"),
+        ('Read [the page](http://a.b/c_d "T") now', 'NOW [PAGE THE](http://a.b/c_d "T") READ'),
+        ("A ![small dog](x.png) here", "HERE ![DOG SMALL](x.png) A"),
+        ("A *small* and _red_ and ~~old~~ dog", "DOG ~~OLD~~ AND _RED_ AND *SMALL* A"),
+        ("# The **big** house\n\n- one _red_ dog", "# HOUSE **BIG** THE\n\n- DOG _RED_ ONE"),
+        ("[**big** house](x) here", "HERE [HOUSE **BIG**](x)"),
+    ],
+)
+def test_markdown_in_strings_moves_with_its_words(source: str, reversed_: str) -> None:
+    data = json.dumps({"a": source}).encode()
+    assert json.loads(done(read_json(data), REVERSED).data) == {"a": reversed_}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2 * 3 * 4 dogs", "f(*args, **kwargs) is", "snake_case and other_case", "a*b*c d", "`**x**` is", "__name__ is __old__", "a [b] (c)", "{{ **x** }} is"],
+)  # fmt: skip
+def test_other_signs_in_strings_are_no_markdown(text: str) -> None:
+    assert tagged_segment(text, "x").pieces == (text,)

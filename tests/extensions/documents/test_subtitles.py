@@ -277,3 +277,48 @@ def test_the_times_of_words_stay_in_order() -> None:
 def test_the_dash_at_the_end_of_a_cue_is_the_first_that_only_white_space_follows(text: str) -> None:
     found = re.search(r"\s*(?:\s[-\u2013\u2014]|--|\u2014)\s*\Z", text)
     assert subtitles_module._start_of_last_dash(text) == (found and found.start())
+
+
+@pytest.mark.parametrize(
+    ("text", "reversed_"),
+    [
+        ("[DOOR OPENS]", "[OPENS DOOR]"),
+        ("(soft music)", "(MUSIC SOFT)"),
+        ("[DOOR OPENS] Who is there?", "[OPENS DOOR] THERE? IS WHO"),
+        ("Hello [the dog laughs] my friend.", "HELLO [LAUGHS DOG THE] FRIEND. MY"),
+        ("(he laughs) Good morning.", "(LAUGHS HE) MORNING. GOOD"),
+        ("ANNA [whispering]: The dog is here.", "ANNA [WHISPERING]: HERE. IS DOG THE"),
+        ("<i>[DOOR OPENS]</i>", "<i>[OPENS DOOR]</i>"),
+    ],
+)
+def test_the_brackets_of_sounds_stay_around_them(text: str, reversed_: str) -> None:
+    film = f"1\n00:00:01,000 --> 00:00:04,000\n{text}\n"
+    assert cues(done(read_srt(film.encode()), REVERSED).data)[0].content == reversed_
+
+
+@pytest.mark.parametrize(
+    ("lines", "written"),
+    [
+        (
+            ("<i>The big house is in</i>", "<i>the small garden.</i>"),
+            "<i>GARDEN. SMALL THE IN</i>\n<i>IS HOUSE BIG THE</i>",
+        ),
+        (("<b>The cat</b>", "<i>is here.</i>"), "<b>HERE.</b>\n<i>IS CAT THE</i>"),
+        (("<i>Who is it?</i>", "<i>I am here.</i>"), "<i>IT? IS WHO</i>\n<i>HERE. AM I</i>"),
+        (
+            ('{\\an8}<font color="#f00">The cat</font>', '<font color="#0f0">is here.</font>'),
+            '{\\an8}<font color="#f00">HERE.</font>\n<font color="#0f0">IS CAT THE</font>',
+        ),
+        (("<i>The cat", "is here.</i>"), "<i>HERE. IS CAT THE</i>"),
+    ],
+)
+def test_lines_in_tags_of_their_own_stay_lines(lines: tuple[str, str], written: str) -> None:
+    film = "1\n00:00:01,000 --> 00:00:05,000\n" + "\n".join(lines) + "\n"
+    assert cues(done(read_srt(film.encode()), REVERSED).data)[0].content == written
+    assert done(read_srt(film.encode()), Identity()).data.decode() == film
+
+
+def test_the_reading_of_a_ruby_stays_beside_its_base() -> None:
+    film = "WEBVTT\n\n00:05.000 --> 00:06.000\nThe <ruby>big<rt>reading</rt></ruby> dog.\n"
+    found = done(read_vtt(film.encode()), REVERSED).data.decode()
+    assert found.endswith("\nDOG. <ruby>BIG<rt>reading</rt></ruby> THE\n")

@@ -97,3 +97,16 @@ def test_the_line_of_excel_that_names_the_delimiter_is_no_row(line: str) -> None
     text = f"{line}id;text\n1;the house, too\n"
     document = read_csv(text.encode(), ReadingOptions(columns=("text",)))
     assert translated(document) == text.replace("the house, too", "THE HOUSE, TOO")
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_formula"),
+    [
+        ("=SUM(A1:A9)", True), ("=B2*1.2", True), ("=$A$1&x", True), ("=IF(A1>0;yes;no)", True), ("=Sheet1!A1", True),
+        ("= the house", False), ("=== Title ===", False), ("a=SUM(b)", False),
+    ],
+)  # fmt: skip
+def test_formulas_of_a_spreadsheet_stay(cell: str, is_formula: bool) -> None:
+    text = f"a\t{cell}\n"
+    found = done(read_tsv(text.encode(), ReadingOptions(columns=("2",)))).data.decode()
+    assert found == (text if is_formula else f"a\t{cell.upper()}\n")

@@ -17,12 +17,15 @@ from transformer_cli.extensions.documents.translation import (
     COPIED,
     IN_PIECES,
     TOO_MARKED,
+    UNBALANCED,
     translate_document,
+    units_of,
 )
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.sentences import Sentence
 
-from .fake_translators import UPPER, Identity, WordByWord, done
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done
 
 
 class Segments:
@@ -91,6 +94,77 @@ def test_a_text_stays_if_even_its_pieces_go_wrong() -> None:
     found = translate_document(document, Inventing())
     assert document.written[0].text == "Open {name} now."
     assert [doubt.reason for doubt in found.doubts] == [COPIED]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("(the house)", ["the house"]),
+        ("(The house is big.)", ["The house is big."]),
+        ("[door opens].", ["door opens"]),
+        ("the (red) house", ["the (red) house"]),
+        ("(the red) and (the small)", ["(the red) and (the small)"]),
+        ("Home \u00b7 My garden \u203a The station", ["Home", "My garden", "The station"]),
+        ("a) The house", ["a) The house"]),
+        ("[[name]] and [x]", ["[[name]] and [x]"]),
+        ("{{a}} \u2022 {{b}} is", ["{{a}}", "{{b}} is"]),
+    ],
+)
+def test_what_brackets_enclose_and_the_entries_of_a_menu_are_texts_of_their_own(
+    text: str, asked: list[str]
+) -> None:
+    translator = Losing()
+    document = Segments(Segment.plain(text, "x"))
+    translate_document(document, translator)
+    assert translator.asked == asked
+    assert document.written[0].text.casefold() == text.casefold()
+
+
+def test_the_links_of_a_menu_are_texts_of_their_own() -> None:
+    for sign in ("|", "&middot;", "\u203a"):
+        source = f"<p><a href=1>Home</a> {sign} <a href=2>My garden</a> {sign} or the station</p>"
+        found = done(read_html(source.encode()), REVERSED).data.decode()
+        assert (
+            found
+            == f"<p><a href=1>HOME</a> {sign} <a href=2>GARDEN MY</a> {sign} STATION THE OR</p>".replace(
+                "&middot;", "\u00b7"
+            )
+        )
+
+
+def test_sentences_in_brackets_with_tags_keep_their_brackets() -> None:
+    source = "<p>(The <b>red</b> house is big. The dog is small.)</p>"
+    found = done(read_html(source.encode()), REVERSED).data.decode()
+    assert found == "<p>(BIG. IS HOUSE <b>RED</b> THE SMALL. IS DOG THE)</p>"
+
+
+@pytest.mark.parametrize(
+    ("text", "lost", "written"),
+    [
+        ("See (%s) now", ("(", ")"), "SEE (%s) NOW"),
+        ("See [%d] and (%s) now", ("[", ")"), "SEE [%d] AND (%s) NOW"),
+        ("Dogs and (see {url}).", ("(SEE",), "DOGS AND  ({url})."),
+        ("The (%s) is (%s)", ("(", ")"), "THE (%s) IS (%s)"),
+        ("The (big house) is", ("(",), "THE BIG HOUSE IS"),
+        ("The (big house) is", ("(", ")"), "THE BIG HOUSE IS"),
+        ("A smiley :) in (%s) is", ("(",), "A SMILEY :) IN (%s) IS"),
+    ],
+)
+def test_brackets_around_protected_parts_come_back_and_none_is_left_without_a_partner(
+    text: str, lost: tuple[str, ...], written: str
+) -> None:
+    document = Segments(Segment.plain(text, "x"))
+    found = translate_document(document, Losing(*lost))
+    assert document.written[0].text == written
+    is_mended = lost == ("(SEE",) or (lost == ("(",) and "big" in text)
+    assert [doubt.reason for doubt in found.doubts] == ([UNBALANCED] if is_mended else [])
+
+
+@given(st.text(st.sampled_from("()[]ab %s{x}.|"), max_size=24))
+def test_no_division_into_units_loses_a_character(text: str) -> None:
+    for has_markup in (False, True):
+        units = list(units_of(Sentence(text, " "), has_markup=has_markup, has_sounds=True))
+        assert "".join(unit.gap + unit.text for unit in units) == f" {text}"
 
 
 def test_code_takes_the_place_of_a_word_and_is_never_seen_by_the_model() -> None:

@@ -132,3 +132,47 @@ def test_other_encodings_are_read_by_their_declaration() -> None:
     assert xml.whole_text(xml.root) == "é"
     utf16 = read_xml('<?xml version="1.0" encoding="utf-16"?><a>é</a>'.encode("utf-16"))
     assert utf16.whole_text(utf16.root) == "é"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+@pytest.mark.parametrize(
+    ("sign", "name"),
+    [
+        ("\x0b", "U+000B"),
+        ("\x00", "U+0000"),
+        ("\x1f", "U+001F"),
+        ("&#x1F;", "&#x1F;"),
+        ("&#0;", "&#0;"),
+        ("&#xD800;", "&#xD800;"),
+        ("&#x110000;", "&#x110000;"),
+        (f"&#{'9' * 5000};", "&#9999999999"),
+    ],
+)
+def test_a_character_that_xml_forbids_is_left_out_with_its_line(
+    encoding: str, sign: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    declared = "" if encoding == "utf-8-sig" else f' encoding="{encoding}"'
+    head = f'<?xml version="1.0"{declared}?>\n<r>'
+    text = f"{head}\n<a b='x{sign}y'>é{sign}z</a>{sign}<c/>&#9;&#xE9;</r>"
+    xml = read_xml(text.encode(encoding), part="a.xml")
+    assert xml.whole_text(xml.root) == "\néz\té"
+    assert xml.root.elements[0].attributes == {"b": "xy"}
+    assert xml.content.encoded(xml.content.text) == text.replace(sign, "").encode(encoding)
+    [first, *others] = [record.getMessage() for record in caplog.records]
+    assert first == f"line 3 of a.xml: the character {name}, which XML does not allow, was left out"
+    assert len(others) == 2
+
+
+def test_what_looks_like_a_forbidden_reference_stays_where_it_is_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = "<r><![CDATA[&#0;<!--]]>&#33;<!-- &#0; <![CDATA[ --><a>&amp;#0;</a></r>"
+    xml = read_xml(text.encode())
+    assert xml.content.text == text
+    assert xml.whole_text(xml.root) == "&#0;<!--!&#0;"
+    assert not caplog.records
+
+
+def test_a_forbidden_character_does_not_make_broken_xml_readable() -> None:
+    with pytest.raises(DataError, match="line 2: no well-formed XML"):
+        read_xml(b"<a>\x0b\n<b></a>")

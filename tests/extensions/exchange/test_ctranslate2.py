@@ -1,6 +1,7 @@
 """`--to ctranslate2`: the folder translates as the run does, and a folder that would not never appears."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +134,16 @@ def test_settings_in_the_way_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_earlier_export_is_replaced_and_no_other_folder(tmp_path: Path) -> None:
+def test_an_earlier_export_is_replaced_which_is_said_and_no_other_folder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="transformer_cli")
     trained, out = random_run(tmp_path / "run"), tmp_path / "out"
     export_run(trained, CTranslate2Format(), out, lines=ENGLISH)
+    assert "replaced" not in caplog.text
     (out / "config.json").unlink()
     export_run(trained, CTranslate2Format(), out, lines=ENGLISH)
+    assert f"{out}: replaced what was exported there before" in caplog.text
     assert (out / "config.json").is_file()
     (out / RECORD).unlink()
     with pytest.raises(CannotCreateError, match="not an earlier export"):

@@ -137,7 +137,9 @@ def test_pytorch_translates_what_has_a_banned_token_a_broken_character_or_a_wish
     assert not any(TOKENIZER.unk_id in one.ids for [one] in found)
 
 
-@pytest.mark.parametrize("name", ["split_sentences", "keep_layout", "known_spellings", "keep_text"])
+@pytest.mark.parametrize(
+    "name", ["split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"]
+)
 def test_the_settings_of_the_text_pipeline_are_those_of_every_engine(
     name: str, engines: Engines
 ) -> None:

@@ -92,7 +92,9 @@ def test_the_metadata_is_a_valid_model_index_with_the_scores_of_the_validation(
         name: pytest.approx(score.value, abs=0.01) for name, score in expected.items()
     }
     signatures = {one.metric_args["signature"] for one in data.eval_results}
-    assert signatures == {f"{score.signature}|keep_text:yes" for score in expected.values()}
+    assert signatures == {
+        f"{score.signature}|keep_text:yes|repair:yes" for score in expected.values()
+    }
     assert "| mine | cc0 |" in files[CARD].decode()
 
 

@@ -64,6 +64,34 @@ def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> No
 
 
 @pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (0, "0"),
+        (False, "0"),
+        ("false", "0"),
+        (1, "1"),
+        (True, "1"),
+        ("True", "1"),
+        ("NONEWLINES", "nonewlines"),
+        (None, "1"),
+    ],
+)
+@pytest.mark.parametrize("tag_handling", ["", "html", "xml"])
+def test_ways_of_splitting_may_be_numbers_switches_and_capitals(
+    client: TestClient, given: Any, same: str, tag_handling: str
+) -> None:
+    text = [f"{LINES[0]}\n{LINES[1]}"]
+    expected = texts_of(client, text=text, split_sentences=same, tag_handling=tag_handling)
+    assert texts_of(client, text=text, split_sentences=given, tag_handling=tag_handling) == expected
+
+
+def test_lines_can_be_the_sentences(client: TestClient) -> None:
+    one, other = "Uno due. Tre quattro.", "Cinque."
+    [found] = texts_of(client, text=[f"{one}\n{other}"], split_sentences="newlines")
+    assert found.split("\n") == texts_of(client, text=[one, other], split_sentences="0")
+
+
+@pytest.mark.parametrize(
     ("values", "named"),
     [
         ({"text": None}, "'text'"),
@@ -72,7 +100,9 @@ def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> No
         ({"target_lang": None}, "'target_lang'"),
         ({"target_lang": "ZZ"}, "'target_lang'"),
         ({"source_lang": "ZZ"}, "'source_lang'"),
-        ({"split_sentences": "2"}, "'split_sentences'"),
+        ({"split_sentences": "2"}, "0, 1, nonewlines, newlines are"),
+        ({"split_sentences": 2}, "'split_sentences'"),
+        ({"split_sentences": ["1"]}, "split_sentences must be a string"),
         ({"tag_handling": "markdown"}, "'tag_handling'"),
         ({"ignore_tags": "x"}, "'ignore_tags'"),
         ({"tag_handling": "xml", "outline_detection": "maybe"}, "outline_detection"),

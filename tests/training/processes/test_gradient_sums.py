@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.training import process_group as module
-from transformer_cli.training.process_group import ALONE, GradientSums, Processes
+from transformer_cli.training.process_group import GradientSums, Processes
 
 WIDTH = 4
 
@@ -163,14 +163,3 @@ def test_the_second_update_is_summed_like_the_first() -> None:
         assert processes.events == ["sent", "sent", "sent", "agreed"]
         for found, expected in zip(gradients_of(model), plain(model, *seeds), strict=True):
             torch.testing.assert_close(found, 2 * expected)
-
-
-def test_a_process_that_is_alone_sends_nothing() -> None:
-    model = model_of()
-    sums = GradientSums(list(model.parameters())[::-1], ALONE)
-    sums.begin(1)
-    loss_of(model, 1).backward()
-    [loss] = sums.finish([torch.tensor(3.0)])
-    assert loss.item() == 3.0
-    for found, expected in zip(gradients_of(model), plain(model, 1), strict=True):
-        torch.testing.assert_close(found, expected)

@@ -19,7 +19,7 @@ from transformer_cli.process import device as memory
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import session
-from transformer_cli.training.batch_size import require_memory_for_training
+from transformer_cli.training.initial_weights import require_memory_for_training
 from transformer_cli.training.process_group import Processes, whole_copy
 from transformer_cli.training.session import TrainingSession
 

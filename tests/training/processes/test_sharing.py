@@ -14,11 +14,10 @@ from transformer_cli.process.errors import ConfigError
 from transformer_cli.training import joining
 from transformer_cli.training.joining import (
     data_of_main,
-    micro_batches_of_an_update,
     require_same_settings,
 )
+from transformer_cli.training.loop import Progress, micro_batches_of_an_update
 from transformer_cli.training.process_group import ALONE, Processes
-from transformer_cli.training.progress import Progress
 
 CONFIG = load_config("multi30k-en-de.yaml", ["data.root=here"])
 
@@ -69,7 +68,9 @@ TRAINING = TrainingConfig(max_steps=9, batch_sentences=2, accumulate=3)
 
 
 def total(progress: Progress, num_processes: int) -> int:
-    return micro_batches_of_an_update(progress, TRAINING, Processes(size=num_processes))
+    total = micro_batches_of_an_update(progress, TRAINING, num_processes)
+    assert total is not None
+    return total
 
 
 @given(st.integers(1, 64))

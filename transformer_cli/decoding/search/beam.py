@@ -116,7 +116,10 @@ class Beams:
         parents = places // vocabulary
         tokens = places - parents * vocabulary
         scores = totals / self._penalties[len(self._steps) + 1]
-        self._append(parents, tokens, totals, self._is_in_beam(scores), eos_id)
+        # A candidate is in the beam if it is among the W best, candidates and finished hypotheses together.
+        rivals, best = self._rank_with_finished(scores)
+        is_best = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
+        self._append(parents, tokens, totals, is_best[:, self._beam_size :], eos_id)
 
     def _append(
         self, parents: Tensor, tokens: Tensor, totals: Tensor, is_kept: Tensor, eos_id: int
@@ -161,12 +164,6 @@ class Beams:
     def newest_candidates(self) -> Candidates:
         """What the last call of `extend` chose among, and what it decided."""
         return self._newest
-
-    def _is_in_beam(self, scores: Tensor) -> Tensor:
-        """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""
-        rivals, best = self._rank_with_finished(scores)
-        is_in_beam = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
-        return is_in_beam[:, self._beam_size :]
 
     def _keep_finished(self, scores: Tensor) -> None:
         """Add the candidates of the last step, (b, W); a score of -inf means: not finished."""

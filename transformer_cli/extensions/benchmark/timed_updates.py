@@ -86,7 +86,8 @@ class Trainee:
         self.cells_of_largest_batch = 0
         endless = {"max_steps": NEVER, "max_epochs": None, "patience": None}
         rare = {"save_every": NEVER, "validate_every": NEVER}
-        config = with_fitting_batches(config, data, self.machine)
+        if config.training.batch_tokens == "auto":
+            config = with_fitting_batches(config, data, self.machine)
         training = config.training.model_copy(update=endless | rare)
         self.config = config.model_copy(update={"training": training})
         place = RunFolder(folder)

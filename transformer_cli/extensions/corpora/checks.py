@@ -281,7 +281,7 @@ def _inspected(
     is_list = part.files is not None and bool(first)
     if is_list and (is_header(first[0], first[1:]) or looks_like_names(first[0], first[1:])):
         findings.add(Found("header", num_pairs, 1, [Example(part.place(1), *first[0])]))
-    for found in _drift_findings(drift.finish(), num_pairs, part, data):
+    for found in _drift_findings(drift, num_pairs, part, data):
         findings.add(found)
     examined = dict.fromkeys(LANGUAGE_FAULTS, checks.num_examined_languages)
     return PartReport(
@@ -290,15 +290,17 @@ def _inspected(
 
 
 def _drift_findings(
-    stretches: list[Stretch], num_pairs: int, part: NumberedPart, data: DataConfig
+    drift: DriftFinder, num_pairs: int, part: NumberedPart, data: DataConfig
 ) -> Iterator[Found]:
+    stretches = drift.finish()
+    if drift.relation != "related":
+        kind = {"unrelated": "unrelated", "unclear": "relation_unclear"}[drift.relation]
+        yield Found(kind, num_pairs, num_pairs)
+        return
     wrong = [stretch for stretch in stretches if stretch.offset != 0]
     if not wrong:
         return
     count = sum(stretch.last_line - stretch.first_line + 1 for stretch in wrong)
-    if len(stretches) == 1 and wrong[0].offset is None:
-        yield Found("unrelated", num_pairs, count)
-        return
     details = [_in_words(stretch, part) for stretch in wrong[:MAX_STRETCHES]]
     if len(wrong) > MAX_STRETCHES:
         details.append(f"and {len(wrong) - MAX_STRETCHES:,} stretches more")

@@ -1,6 +1,7 @@
 """Cleans a corpus: applies the rules to one pair after the other, and writes what they leave and what they removed."""
 
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -42,6 +43,8 @@ from transformer_cli.extensions.corpora.pairs import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage import staged_folder
+
+logger = logging.getLogger(__name__)
 
 UNREADABLE = "unreadable"
 """The name, in reports, for pairs that are no text: not UTF-8, a NUL byte, or a line of more than 1 MB."""
@@ -305,7 +308,12 @@ def _stretches(pairs: NumberedPairs) -> list[Stretch]:
     for pair in pairs:
         finder.add(pair.source, pair.target)
     stretches = finder.finish()
-    if all(stretch.offset is None for stretch in stretches) and stretches:
+    if finder.relation == "unclear":
+        logger.warning(
+            "%s: too little to tell whether line N translates line N; the lines stay as they stand (rule realign)",
+            pairs.part.name,
+        )
+    if finder.relation == "unrelated":
         raise DataError(
             f"{pairs.part.name}: no relation between the two sides, so nothing can be cleaned",
             hint="give the right files; or, if they are right: --set realign=false",

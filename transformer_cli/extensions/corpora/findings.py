@@ -42,6 +42,10 @@ KINDS = {
         "no relation between the two sides: line N does not translate line N",
         "give the right files; if one of them was sorted or shuffled, get it again", 0.0,
     ),
+    "relation_unclear": FindingKind(
+        "too little to tell whether line N translates line N: few lines, or lines that are all alike",
+        "look at some lines yourself; if they belong together, go on: tfm train needs nothing, and tfm data clean has --set realign=false",
+    ),
     "header": FindingKind(
         "a first pair that looks like the names of the columns",
         "set has_header: true for this corpus, or remove the first line of both files",

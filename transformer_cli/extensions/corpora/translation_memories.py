@@ -1,8 +1,10 @@
 """Translation memories in TMX and XLIFF, read as streams: entities and external references are refused, and sizes are limited."""
 
+import codecs
 import io
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,10 +22,20 @@ from transformer_cli.text.languages import primary_language
 _CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex"])
 
 
-def elements_of_file(path: Path, *, names: tuple[str, ...]) -> Iterator[Any]:
-    """The elements_of_file with these names, without regard to namespaces, each when it is complete; then it is freed.
+Notice = Callable[[str, str], None]
+"""Takes what was left out, and its place."""
 
-    Comments and processing instructions are left out. The root is given first, before its content is read.
+
+def elements_of_file(
+    path: Path, *, names: tuple[str, ...], notice: Notice | None = None
+) -> Iterator[Any]:
+    """The elements with these names, without regard to namespaces, each when it is complete; then it is freed.
+
+    Comments and processing instructions are left out, and characters that XML does not allow. The root is given first,
+    before its content is read.
+
+    Args:
+        notice: hears of each character that was left out.
 
     Raises:
         DataError: the file is not XML, declares entities, or is nested or long beyond all measure.
@@ -33,7 +45,7 @@ def elements_of_file(path: Path, *, names: tuple[str, ...]) -> Iterator[Any]:
     with _opened(path) as file:
         # No option names a DTD, a network or a large tree: neither is ever loaded.
         events = etree.iterparse(
-            file, events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False,
+            _AllowedText(file, path, notice), events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False,
             dtd_validation=False, huge_tree=False, remove_comments=True, remove_pis=True,
         )  # fmt: skip
         try:
@@ -138,6 +150,94 @@ class _Chunks(io.RawIOBase):
         return len(taken)
 
 
+_CHUNK_BYTES, _FIRST_BYTES = 1 << 16, 1024
+_DECLARED = re.compile(rb"""^[^<]{0,3}<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff"
+# A CDATA section has no references.
+_MARK = re.compile(
+    rf"(?P<cdata><!\[CDATA\[)|(?P<end>\]\]>)|(?P<forbidden>[{_FORBIDDEN}])"
+    r"|&#(?:x0*(?P<hexadecimal>[0-9A-Fa-f]+)|0*(?P<decimal>[0-9]+));"
+)
+_SUSPECT = re.compile(rf"[{_FORBIDDEN}]|&#")
+# A mark that may go on in the next chunk.
+_UNFINISHED = re.compile(r"(?:<!?\[?[CDAT]{0,5}|\]{1,2}|&#?x?[0-9A-Fa-f]{0,40})\Z")
+_MOST_DIGITS = 8
+_LEFT_OUT = "characters that XML does not allow, left out"
+
+
+class _AllowedText:
+    """An XML file without the characters that XML 1.0 does not allow, neither as they are nor as references."""
+
+    def __init__(self, file: BinaryIO, path: Path, notice: Notice | None) -> None:
+        self._file, self._path, self._notice = file, path, notice
+        self._first: bytes | None = file.read(_FIRST_BYTES)
+        encoding, errors = _encoding_of(self._first)
+        self._decode = codecs.getincrementaldecoder(encoding)(errors).decode
+        self._encode = codecs.getincrementalencoder(encoding)(errors).encode
+        self._rest = ""
+        self._line = 1
+        self._is_in_cdata = self._has_ended = False
+
+    def read(self, _: int = -1) -> bytes:
+        """The next part of the file; empty at its end."""
+        while not self._has_ended:
+            chunk = self._file.read(_CHUNK_BYTES) if self._first is None else self._first
+            self._first = None
+            self._has_ended = not chunk
+            text = self._rest + self._decode(chunk, self._has_ended)
+            unfinished = (
+                None if self._has_ended else _UNFINISHED.search(text, max(0, len(text) - 50))
+            )
+            end = len(text) if unfinished is None else unfinished.start()
+            self._rest = text[end:]
+            if found := self._encode(self._allowed(text[:end]), self._has_ended):
+                return found
+        return b""
+
+    def _allowed(self, text: str) -> str:
+        if _SUSPECT.search(text) or (self._is_in_cdata and "]]>" in text) or "<![CDATA[" in text:
+            text = _MARK.sub(self._kept, text)
+        self._line += text.count("\n")
+        return text
+
+    def _kept(self, mark: re.Match[str]) -> str:
+        kind = mark.lastgroup
+        if kind in ("cdata", "end"):
+            self._is_in_cdata = kind == "cdata"
+            return mark[0]
+        if kind != "forbidden":
+            digits = mark[kind or 0]
+            number = int(digits[:_MOST_DIGITS], 16 if kind == "hexadecimal" else 10)
+            if self._is_in_cdata or (len(digits) <= _MOST_DIGITS and _is_allowed(number)):
+                return mark[0]
+        if self._notice is not None:
+            line = self._line + mark.string.count("\n", 0, mark.start())
+            self._notice(_LEFT_OUT, f"{self._path}:{line}")
+        return ""
+
+
+def _encoding_of(data: bytes) -> tuple[str, str]:
+    """The encoding of an XML file by its first bytes, and how bytes that are no text in it are kept."""
+    if data.startswith((codecs.BOM_UTF16_LE, b"<\0")):
+        return "utf-16-le", "surrogatepass"
+    if data.startswith((codecs.BOM_UTF16_BE, b"\0<")):
+        return "utf-16-be", "surrogatepass"
+    declared = _DECLARED.match(data)
+    try:
+        name = codecs.lookup(declared[1].decode()).name if declared else "utf-8"
+    except LookupError:
+        name = "utf-8"  # the reader names the encoding that it does not know
+    # A file whose first bytes are ASCII is not in UTF-16, whatever it says.
+    return ("utf-8" if name.startswith(("utf-16", "utf-32")) else name), "surrogateescape"
+
+
+def _is_allowed(number: int) -> bool:
+    """Whether XML 1.0 allows a character (section 2.2 of its fifth edition)."""
+    is_surrogate = 0xD800 <= number <= 0xDFFF
+    is_control = number < 0x20 and number not in (0x9, 0xA, 0xD)
+    return not (is_surrogate or is_control or number in (0xFFFE, 0xFFFF) or number > 0x10FFFF)
+
+
 _NUM_SAMPLED_UNITS = 1000
 
 
@@ -149,7 +249,7 @@ def pairs_of_tmx(
     Raises:
         DataError: the file is no TMX, or not well-formed.
     """
-    for line, variants in _tmx_units(path):
+    for line, variants in _tmx_units(path, report.notice):
         report.num_units += 1
         codes = [code for code, _ in variants]
         source, target = best_match(source_language, codes), best_match(target_language, codes)
@@ -181,9 +281,9 @@ def languages_of_tmx(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _tmx_units(path: Path) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+def _tmx_units(path: Path, notice: Notice) -> Iterator[tuple[int, list[tuple[str, str]]]]:
     """The line of each translation unit, and its texts with their languages."""
-    for number, element in enumerate(elements_of_file(path, names=("tu",))):
+    for number, element in enumerate(elements_of_file(path, names=("tu",), notice=notice)):
         if number == 0 and local_name(element) != "tu":
             if local_name(element) != "tmx":
                 raise DataError(f"{path}: no TMX: its root is <{local_name(element)}>")
@@ -207,7 +307,7 @@ def pairs_of_xliff(
     Raises:
         DataError: the file is no XLIFF 1.2, or not well-formed.
     """
-    for line, languages, unit in _xliff_units(path):
+    for line, languages, unit in _xliff_units(path, report.notice):
         report.num_units += 1
         place = f"{path}:{line}"
         wanted = (source_language, target_language)
@@ -232,9 +332,11 @@ def languages_of_xliff(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _xliff_units(path: Path) -> Iterator[tuple[int, tuple[str, str], Any]]:
+def _xliff_units(
+    path: Path, notice: Notice | None = None
+) -> Iterator[tuple[int, tuple[str, str], Any]]:
     """The line of each unit, its languages, and its element."""
-    for number, element in enumerate(elements_of_file(path, names=("trans-unit",))):
+    for number, element in enumerate(elements_of_file(path, names=("trans-unit",), notice=notice)):
         if number == 0:
             _check_root(element, path)
             continue

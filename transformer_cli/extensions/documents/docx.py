@@ -1,4 +1,4 @@
-"""DOCX, the documents of Microsoft Word: paragraphs, tables, text boxes, notes, headers and footers."""
+"""DOCX, the documents of Microsoft Word: paragraphs, tables, text boxes, notes, headers, footers, SmartArt and titles of charts."""
 
 import posixpath
 import re
@@ -31,7 +31,9 @@ _USUAL_BODY = "word/document.xml"
 _USUAL_OTHERS = re.compile(r"word/(?:header|footer)\d*\.xml|word/(?:footnotes|endnotes)\.xml")
 # How a package names the kinds of its parts, behind the last slash.
 _MAIN = frozenset(["officeDocument"])
-_WITH_TEXT = frozenset(["header", "footer", "footnotes", "endnotes"])
+_WITH_TEXT = frozenset(
+    ["header", "footer", "footnotes", "endnotes", "diagramData", "diagramDrawing", "chart"]
+)
 
 
 def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
@@ -69,7 +71,7 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     parts: dict[str, Document] = {}
     others = related(body, _WITH_TEXT) or filter(_USUAL_OTHERS.fullmatch, names)
     for name in (body, *sorted(others)):
-        parts[name] = _read_part(read_part(archive, name, options.limits), options)
+        parts[name] = _read_part(name, read_part(archive, name, options.limits), options)
     return ZipDocument(data, parts)
 
 
@@ -82,9 +84,9 @@ def _targets(relationships: Element, kinds: frozenset[str], folder: str) -> Iter
             yield posixpath.normpath(path).lstrip("/")
 
 
-def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
-    xml = read_xml(data, options)
-    paragraphs = (element for element in xml.root.walk() if is_word(element, "p"))
+def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocument:
+    xml = read_xml(data, options, part=name)
+    paragraphs = (element for element in xml.root.walk() if is_text(element, "p"))
     slots = []
     for number, paragraph in enumerate(options.watch.over(paragraphs), 1):
         for slot in slots_of_paragraph(xml, paragraph, f"paragraph {number}"):
@@ -93,25 +95,34 @@ def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
     return SplicedDocument(xml.content, tuple(slots))
 
 
-_SPACES = (
+_WORD = (
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "http://purl.oclc.org/ooxml/wordprocessingml/main",
+)
+_DRAWING = (
+    "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "http://purl.oclc.org/ooxml/drawingml/main",
 )
 # Elements around runs whose text belongs to the sentence.
 _WRAPPERS = frozenset(["hyperlink", "ins", "smartTag", "sdt", "customXml", "bdo", "dir", "moveTo"])
 _BREAKS = frozenset(["br", "cr", "tab", "ptab"])
 _SIGNS = {"noBreakHyphen": "\u2011", "softHyphen": "\u00ad"}
 # What Word computes anew: it is left out of a translated text.
-_FORGOTTEN = frozenset(["pPr", "proofErr", "lastRenderedPageBreak"])
-# Parts of a format that nobody sees.
+_FORGOTTEN = frozenset(["pPr", "endParaRPr", "proofErr", "lastRenderedPageBreak"])
+# Fields that are no marks in runs, but elements of their own.
+_WHOLE_FIELDS = ("fldSimple", "fld")
+# Parts of a format that nobody sees: in Word elements, in drawings attributes.
 _UNSEEN = re.compile(r"<w:(?:lang|noProof)\b[^>]*/>")
+_UNSEEN_ATTRIBUTE = re.compile(
+    r"""\s+(?:lang|altLang|noProof|dirty|err|smtClean)=(?:"[^"]*"|'[^']*')"""
+)
 
 _EMPTY = re.compile(r"<\w+:rPr\s*(?:/>|>\s*</\w+:rPr\s*>)")
 
 
-def is_word(element: Element, local: str) -> bool:
-    """Whether an element belongs to the text of Word and has this name."""
-    return element.local == local and element.space in _SPACES
+def is_text(element: Element, local: str) -> bool:
+    """Whether an element belongs to the text of Word or of a drawing, such as SmartArt, and has this name."""
+    return element.local == local and element.space in (*_WORD, *_DRAWING)
 
 
 class _Sort(Enum):
@@ -153,7 +164,7 @@ def slots_of_paragraph(xml: XmlText, paragraph: Element, place: str) -> Iterator
         else:
             groups[-1].append(atom)
     for group in groups:
-        style = _Style.of(group, paragraph.name.removesuffix("p"))
+        style = _Style.of(group, paragraph)
         for run in nested_runs(list(_inline_parts(xml, group, style))):
             pieces = tuple(part.piece for part in run)
             if has_letter(plain_text(pieces)):
@@ -169,6 +180,8 @@ class _Style:
 
     prefix: str
     """Of the names of elements, such as w:."""
+    text_tag: str
+    """The start tag of text."""
     usual: str
     """The format of most of the characters, as XML; empty if it has none."""
     of_ranges: dict[int, str] = field(default_factory=dict)
@@ -177,11 +190,13 @@ class _Style:
     """The formats of the runs in which each mark begins and ends, by its place; None: outside of runs."""
 
     @classmethod
-    def of(cls, atoms: "Sequence[_Atom]", prefix: str) -> "_Style":
+    def of(cls, atoms: "Sequence[_Atom]", paragraph: Element) -> "_Style":
         sizes: Counter[str] = Counter()
         for atom in atoms:
             sizes[atom.run_format or ""] += len(atom.text.strip())
-        return cls(prefix, sizes.most_common(1)[0][0] if sizes else "")
+        prefix = paragraph.name.removesuffix("p")
+        keeping = ' xml:space="preserve"' if paragraph.space in _WORD else ""
+        return cls(prefix, f"<{prefix}t{keeping}>", sizes.most_common(1)[0][0] if sizes else "")
 
 
 def _atoms(xml: XmlText, parent: Element) -> Iterator[_Atom]:
@@ -189,8 +204,10 @@ def _atoms(xml: XmlText, parent: Element) -> Iterator[_Atom]:
     for child in parent.elements:
         if child.local in _FORGOTTEN:
             continue
-        if is_word(child, "r"):
+        if is_text(child, "r"):
             yield from _atoms_of_run(xml, child, parent)
+        elif child.local in _BREAKS:
+            yield _Atom(_Sort.BREAK, child.start, child.end, None, None)
         elif child.local in _WRAPPERS and (inner := _inner(child)) is not None:
             yield _markup(Role.OPEN, child.start, inner.inner_start, child.local)
             yield from _atoms(xml, inner)
@@ -205,7 +222,7 @@ def _markup(role: Role, start: int, end: int, name: str = "") -> _Atom:
 
 def _mark(element: Element) -> _Atom:
     """An element outside of runs that takes the place of a word, or of none, such as the end of a bookmark."""
-    role = Role.WORD if element.local == "fldSimple" else Role.POINT
+    role = Role.WORD if element.local in _WHOLE_FIELDS else Role.POINT
     atom = _markup(role, element.start, element.end)
     for ending, pair in (("Start", Role.OPEN), ("End", Role.CLOSE)):
         if element.local.endswith(ending):
@@ -222,8 +239,7 @@ def _inner(wrapper: Element) -> Element | None:
 
 def _atoms_of_run(xml: XmlText, run: Element, parent: Element) -> Iterator[_Atom]:
     properties = run.child("rPr")
-    run_format = "" if properties is None else _UNSEEN.sub("", xml.raw(properties))
-    run_format = "" if _EMPTY.fullmatch(run_format) else run_format
+    run_format = "" if properties is None else _seen_format(xml, properties)
     children = [child for child in run.elements if child is not properties]
     for child in children:
         if child.local in _FORGOTTEN:
@@ -231,7 +247,10 @@ def _atoms_of_run(xml: XmlText, run: Element, parent: Element) -> Iterator[_Atom
         atom = _Atom(_Sort.MARKUP, child.start, child.end, run_format, run_format)
         if child.local in _BREAKS:
             yield atom._replace(sort=_Sort.BREAK)
-        elif is_word(child, "t") or child.local in _SIGNS:
+        elif child.local == "ruby" and (base := child.child("rubyBase")) is not None:
+            # A translation has no use for the reading above the text.
+            yield atom._replace(sort=_Sort.TEXT, text=xml.whole_text(base))
+        elif is_text(child, "t") or child.local in _SIGNS:
             text = _SIGNS.get(child.local) or _shown_text(xml, child)
             yield atom._replace(sort=_Sort.TEXT, text=text)
         elif (of_field := _of_field(xml, child)) is not None:
@@ -242,8 +261,21 @@ def _atoms_of_run(xml: XmlText, run: Element, parent: Element) -> Iterator[_Atom
             yield atom
 
 
+def _seen_format(xml: XmlText, properties: Element) -> str:
+    """The format of a run as XML, without what nobody sees; empty if nothing is left."""
+    raw = xml.raw(properties)
+    if properties.space in _DRAWING:
+        tag = properties.inner_start - properties.start
+        found = _UNSEEN_ATTRIBUTE.sub("", raw[:tag]) + raw[tag:]
+    else:
+        found = _UNSEEN.sub("", raw)
+    return "" if _EMPTY.fullmatch(found) else found
+
+
 def _shown_text(xml: XmlText, element: Element) -> str:
     text = xml.whole_text(element)
+    if element.space in _DRAWING:
+        return text
     return text if element.attributes.get("xml:space") == "preserve" else text.strip(" \t\r\n")
 
 
@@ -349,15 +381,28 @@ class _Runs:
     prefix: str
     run_format: str | None
     """Of the run in which the next part stands; None outside of runs."""
+    empty_text: str = ""
+    """What stands in a run without content, where the format allows none."""
     parts: list[str] = field(default_factory=list)
+    is_empty: bool = True
+    """Whether the run has no content yet."""
 
     def write(self, part: str, begins: str | None, ends: str | None) -> None:
         """Write a part that begins and ends in runs of two formats; None: outside of runs."""
         if self.run_format != begins:
-            self.parts += [] if self.run_format is None else [f"</{self.prefix}r>"]
+            if self.run_format is not None:
+                self.fill()
+                self.parts.append(f"</{self.prefix}r>")
             self.parts += [] if begins is None else [f"<{self.prefix}r>", begins]
+            self.is_empty = True
         self.parts.append(part)
         self.run_format = ends
+        self.is_empty = self.is_empty and not part
+
+    def fill(self) -> None:
+        """Give a run without content an empty text."""
+        if self.is_empty and self.run_format is not None:
+            self.parts.append(self.empty_text)
 
 
 def _written(
@@ -368,12 +413,13 @@ def _written(
     Args:
         at_ends: the formats of the runs in which the text begins and ends; None: outside of runs.
     """
-    runs = _Runs(style.prefix, at_ends[0])
+    is_drawing = "xml:space" not in style.text_tag
+    empty = f"{style.text_tag}</{style.prefix}t>" if is_drawing else ""
+    runs = _Runs(style.prefix, at_ends[0], empty)
     formats = [style.usual]
     for piece in found.pieces:
         if isinstance(piece, str):
-            name = f"{style.prefix}t"
-            text = f'<{name} xml:space="preserve">{escaped_xml(piece)}</{name}>'
+            text = f"{style.text_tag}{escaped_xml(piece)}</{style.prefix}t>"
             runs.write(text, formats[-1], formats[-1])
         elif piece.raw:
             runs.write(piece.raw, *style.of_marks[piece.start])
@@ -382,4 +428,5 @@ def _written(
         else:
             formats.pop()
     runs.write("", at_ends[1], at_ends[1])
+    runs.fill()
     return "".join(runs.parts)

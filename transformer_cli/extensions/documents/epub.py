@@ -39,7 +39,7 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         raise DataError(f"this is no EPUB file: it has no {_CONTAINER}")
 
     def xml(name: str) -> XmlText:
-        return read_xml(read_part(archive, name, options.limits), options)
+        return read_xml(read_part(archive, name, options.limits), options, part=name)
 
     if "META-INF/encryption.xml" in names:
         _refuse_encryption(xml("META-INF/encryption.xml"))

@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.character_encoding import (
 from transformer_cli.extensions.documents.segments import (
     Document,
     LineNumbers,
+    Markup,
     Segment,
     Slot,
     SplicedDocument,
@@ -146,6 +147,10 @@ class ReadingWatch:
         Raises:
             TooMuchText: there are too many of one or the other.
         """
+        for piece in segment.pieces:
+            if isinstance(piece, Markup) and piece.inner is not None:
+                for inner in piece.inner.document.segments:
+                    self.counted(inner)
         self._num_segments += 1
         self._num_characters += len(plain_text(segment.pieces))
         self._refuse_more(1, self._num_segments, segment.place)

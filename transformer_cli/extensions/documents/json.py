@@ -15,22 +15,14 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.extensions.documents.strings import (
     Path,
-    icu_segment,
-    icu_texts,
-    is_icu_message,
     is_metadata,
     is_translated,
-    rendered_icu,
     require_chosen,
     string_of,
     tagged_segment,
 )
 from transformer_cli.process.errors import DataError
 
-# A character of a string; two escapes can be one character outside of the basic plane.
-_SIGN = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
-)
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
 
 
@@ -49,11 +41,6 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         is_left_out = not options.values and is_metadata(path)
         if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
-            if is_icu_message(value):
-                for slot in _icu_slots(text, start, end, value, place, is_ascii):
-                    options.watch.counted(slot.segment)
-                    slots.append(slot)
-                continue
             segment = options.watch.counted(tagged_segment(value, place))
             slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
     require_chosen(options.values, has_values=bool(slots))
@@ -114,28 +101,6 @@ def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
             path[-1] = json.loads(sign, strict=False)
         else:
             yield match.start(), match.end(), tuple(path)
-
-
-def _icu_slots(
-    text: str, start: int, end: int, value: str, place: str, is_ascii: bool
-) -> Iterator[Slot]:
-    """The texts of a message with branches, each in its place in the string."""
-    places = [start + 1]
-    for sign in _SIGN.finditer(text, start + 1, end - 1):
-        places.append(sign.end())
-    if len(places) != len(value) + 1:
-        return
-
-    def raw_of(first: int, last: int) -> tuple[str, int]:
-        return text[places[first] : places[last]], places[first]
-
-    def written(found: TranslatedSegment) -> str:
-        return rendered_icu(found.pieces, lambda piece: json.dumps(piece, ensure_ascii=is_ascii)[1:-1])  # fmt: skip
-
-    for each in icu_texts(value):
-        segment = icu_segment(value, each, place, raw_of)
-        if segment is not None:
-            yield Slot(places[each.start], places[each.end], segment, written)
 
 
 def _written(is_ascii: bool, translation: TranslatedSegment) -> str:

@@ -47,6 +47,10 @@ Lines = list[str]
 # Without another bracket in it: a text of brackets would be read to its end from each of them.
 _NOTE = r"\[\^[^\[\]\s]+\]"
 _FOOTNOTE = re.compile(rf" {{0,3}}{_NOTE}:[ \t]*")
+# Of a link: [name]: http://example.org "Title". Behind the text of a footnote people leave no blank line.
+_REFERENCE = re.compile(
+    r""" {0,3}\[[^\[\]]+\]:[ \t]*\S+(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*"""
+)
 _DEFINITION = re.compile(r" {0,3}:[ \t]+(?=\S)")
 # A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
@@ -173,7 +177,8 @@ def _read_rows(container: _Container, lines: Sequence[str], code_rows: Collectio
             continue
         indentation = _INDENTED.match(line)
         is_lazy = container.is_lazy and not blank and row not in code_rows
-        if indentation is None and (not is_lazy or _KEPT.fullmatch(line) or _container_at(lines, row)):  # fmt: skip
+        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row)  # fmt: skip
+        if indentation is None and (not is_lazy or begins_another):
             return
         container.lines |= dict.fromkeys(blank, "")
         container.lines[row] = line[indentation.end() :] if indentation else line

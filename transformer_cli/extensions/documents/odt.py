@@ -92,15 +92,15 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
             hint="open it in a word processor and save it without one",
         )
     parts = {
-        name: _read_part(read_part(archive, name, options.limits), options)
+        name: _read_part(name, read_part(archive, name, options.limits), options)
         for name in _PARTS
         if name in archive.namelist()
     }
     return ZipDocument(data, parts)
 
 
-def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
-    xml = read_xml(data, options)
+def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocument:
+    xml = read_xml(data, options, part=name)
     slots = []
     for number, paragraph in enumerate(_paragraphs(xml.root), 1):
         for run in inline_runs(xml, paragraph, _kind_of, _pair_of):

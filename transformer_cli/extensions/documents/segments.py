@@ -41,6 +41,8 @@ class Markup(NamedTuple):
     """Where it stands in the text of a file, if other parts of the file that change may lie in it."""
     partner: int | None = None
     """Of a POINT that begins something, such as a bookmark: the number of the POINT that ends it, which stays behind it."""
+    inner: "InnerText | None" = None
+    """Of a WORD that has texts of its own, such as the branches of a plural."""
 
 
 Piece = str | Markup
@@ -60,6 +62,10 @@ class Segment:
     keeps_spaces: bool = False
     """Whether line breaks and several spaces in a row have a meaning, as in a plain text; then each line is translated
     by itself. Else all white space between two words is one space, as in HTML."""
+    has_sounds: bool = False
+    """Whether [door opens] in it is a text of its own, as in subtitles."""
+    is_label: bool = False
+    """Whether & or _ in it may mark a key, as in the labels of programs."""
 
     @classmethod
     def plain(cls, text: str, place: str, *, keeps_spaces: bool = True) -> "Segment":
@@ -294,6 +300,15 @@ class SplicedDocument:
             text = slot.render(_with_changes(translation, changes[first:last]))
             changes[first:last] = [Change(slot.start, slot.end, text)]
         return spliced(self.content.text, changes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InnerText:
+    """The texts inside a piece of markup."""
+
+    document: SplicedDocument
+    finish: Callable[[str], str] = str
+    """From the text of the document to the markup as it stands in the file."""
 
 
 def spliced(text: str, changes: Iterable[Change]) -> str:

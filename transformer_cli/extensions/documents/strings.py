@@ -1,11 +1,12 @@
 """Strings of programs: their tags, the branches of ICU messages, and which of them are texts for people."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import count
+from itertools import chain, count
 
+from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
     CODE,
@@ -16,19 +17,23 @@ from transformer_cli.extensions.documents.html import (
 )
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
+    InnerText,
     Markup,
     Piece,
     Role,
     Segment,
+    Slot,
+    SplicedDocument,
     TranslatedSegment,
     has_letter,
+    merged,
     nested_runs,
     plain_text,
     rendered,
 )
-from transformer_cli.extensions.documents.tag_placement import DIVISION
+from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too_much_markup
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.layout import TOUCHING_SPECIFICATION
+from transformer_cli.text.layout import TOUCHING_SPECIFICATION, find_spans, masked
 
 Path = tuple[str | int, ...]
 # Names for programs.
@@ -155,28 +160,61 @@ def icu_texts(value: str) -> list[IcuText]:
     return found
 
 
-def icu_segment(
-    value: str, text: IcuText, place: str, raw_of: Callable[[int, int], tuple[str, int]]
-) -> Segment | None:
-    """The segment of a message or branch; None if it has no words of its own.
+def with_icu_branches(
+    pieces: Sequence[Piece], place: str, escape: Callable[[str], str] = str
+) -> tuple[Piece, ...]:
+    """The pieces of a message as one word, whose texts are the message and its branches; the pieces as they are if it has none.
 
     Args:
-        place: for messages.
-        raw_of: what stands in the file for value[start:end], and where.
+        pieces: text, perhaps with markup in it.
+        place: of the segment.
+        escape: how text stands in the file.
     """
+    text = plain_text(pieces)
+    if not is_icu_message(text) or _SIGNS.search(text) or has_too_much_markup(pieces):
+        return tuple(pieces)
+    # A sign of a private area stands for each markup.
+    signs = {chr(_FIRST_SIGN + number): piece for number, piece in enumerate(pieces) if isinstance(piece, Markup)}  # fmt: skip
+    numbers = {piece: sign for sign, piece in signs.items()}
+    message = "".join(piece if isinstance(piece, str) else numbers[piece] for piece in pieces)
+
+    def finished(text: str) -> str:
+        return "".join(signs[part].raw if part in signs else escape(part) for part in _SIGNS.split(text))  # fmt: skip
+
+    segments = [(each, _icu_segment(message, each, place, signs)) for each in icu_texts(message)]
+    slots = [
+        Slot(each.start, each.end, segment, lambda found: _rendered_icu(found.pieces))
+        for each, segment in segments
+        if segment is not None
+    ]
+    inner = InnerText(SplicedDocument(DecodedText(message), tuple(slots)), finished)
+    return (Markup(Role.WORD, 0, finished(message), inner=inner),)
+
+
+_FIRST_SIGN = 0xF0000
+_SIGNS = re.compile("([\U000f0000-\U000ffffd])")
+
+
+def _icu_segment(
+    message: str, text: IcuText, place: str, signs: Mapping[str, Markup]
+) -> Segment | None:
+    """The segment of a message or branch; None if it has no words of its own."""
     pieces: list[Piece] = []
     at = text.start
     for start, end in [*text.words, (text.end, text.end)]:
-        if start > at:
-            pieces.append(value[at:start].replace("''", "'"))
+        for match in _SIGNS.finditer(message, at, start):
+            pieces += [message[at : match.start()].replace("''", "'")]
+            pieces += [signs[match[0]]._replace(number=match.start(), raw=match[0])]
+            at = match.end()
+        pieces.append(message[at:start].replace("''", "'"))
         if end > start:
-            raw, raw_start = raw_of(start, end)
-            pieces.append(Markup(Role.WORD, start, raw, raw_start))
+            pieces.append(Markup(Role.WORD, start, message[start:end], start))
         at = end
-    return Segment(tuple(pieces), place, True) if has_letter(plain_text(pieces)) else None
+    kept = tuple(piece for piece in pieces if piece)
+    return Segment(kept, place, True) if has_letter(plain_text(kept)) else None
 
 
-def rendered_icu(pieces: Sequence[Piece], escape: Callable[[str], str]) -> str:
+def _rendered_icu(pieces: Sequence[Piece]) -> str:
     """The text of a branch: an apostrophe before a brace would quote it, so it is doubled."""
     result = ""
     for piece in reversed(pieces):
@@ -185,7 +223,6 @@ def rendered_icu(pieces: Sequence[Piece], escape: Callable[[str], str]) -> str:
             raw = re.sub(r"'(?=[{}#|])", "''", raw)
             if raw.endswith("'") and result[:1] in ("{", "}", "#", "|"):
                 raw += "'"
-            raw = escape(raw)
         result = raw + result
     return result
 
@@ -256,15 +293,15 @@ def _closing(value: str, start: int, end: int) -> int:
 def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segment:
     """The segment of a string. If its inline tags do not fit together, they are text that stays, as a placeholder."""
     if is_icu_message(text):
-        # The branches of such a message are translated in JSON; in other files it stays.
-        return Segment((Markup(Role.WORD, 0, text),), place, keeps_spaces)
-    if "<" not in text or DIVISION in text:
-        return Segment.plain(text, place, keeps_spaces=keeps_spaces)
-    parts = list(_parts(text))
+        return Segment(with_icu_branches([text], place), place, keeps_spaces)
+    plain = replace(Segment.plain(text, place, keeps_spaces=keeps_spaces), is_label=True)
+    if DIVISION in text or ("<" not in text and not _MARKDOWN.search(text)):
+        return plain
+    parts = list(chain.from_iterable(map(_with_markdown, _parts(text))))
     runs = nested_runs(parts)
-    if len(runs) != 1 or len(runs[0]) != len(parts):
-        return Segment.plain(text, place, keeps_spaces=keeps_spaces)
-    return Segment(tuple(part.piece for part in runs[0]), place, keeps_spaces)
+    if len(parts) < 2 or len(runs) != 1 or len(runs[0]) != len(parts):
+        return plain
+    return Segment(tuple(merged([part.piece for part in runs[0]])), place, keeps_spaces)
 
 
 def with_specifications(segment: Segment) -> Segment:
@@ -321,6 +358,42 @@ def _parts(text: str) -> Iterator[InlinePart]:
         tag = InlinePart(Markup(Role.POINT, token.start, raw), token.start, token.end)
         yield from (division, tag) if role is Role.OPEN and token.name != "br" else (tag, division)
         has_text = False
+
+
+# A link or picture, and emphasis that no word touches, as the strings of web sites have them: [here](url), **big**, *big*, ~~old~~.
+_MARKDOWN = re.compile(
+    r"!?\[(?P<label>[^\[\]\n]{1,300})\](?P<target>\([^()\s]{0,2000}(?:\s\"[^\"\n]{0,300}\")?\))"
+    r"|(?<![\w*_~\\])(?P<mark>\*\*|~~|\*|_)(?=[^\s*_~])(?P<text>[^\n]{1,300}?)(?<=[^\s*_~\\])(?P=mark)(?![\w*_~])"
+)
+
+
+def _with_markdown(part: InlinePart) -> Iterator[InlinePart]:
+    """A part of a string; in text, links and emphasis of Markdown are ranges."""
+    if not isinstance(part.piece, str):
+        yield part
+        return
+    visible = masked(part.piece, find_spans(part.piece), "x")
+    yield from _markdown_parts(part.piece, visible, part.start, 0, len(visible))
+
+
+def _markdown_parts(
+    text: str, visible: str, offset: int, start: int, end: int
+) -> Iterator[InlinePart]:
+    place = start
+    for match in _MARKDOWN.finditer(visible, start, end):
+        first, last = match.span("label" if match["label"] else "text")
+        name = match["mark"] or "["
+        yield InlinePart(text[place : match.start()], offset + place, offset + match.start())
+        for role, begin, stop in (
+            (Role.OPEN, match.start(), first),
+            (Role.CLOSE, last, match.end()),
+        ):
+            if role is Role.CLOSE:
+                yield from _markdown_parts(text, visible, offset, first, last)
+            raw = text[begin:stop]
+            yield InlinePart(Markup(role, offset + begin, raw), offset + begin, offset + stop, name)
+        place = match.end()
+    yield InlinePart(text[place:end], offset + place, offset + end)
 
 
 def string_of(translation: TranslatedSegment) -> str:

@@ -327,11 +327,16 @@ def _is_pause(word: Word) -> bool:
 
 logger = logging.getLogger(__name__)
 
-_TAG = re.compile(r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
+# With the reading of a ruby, which is no part of the sentence.
+_TAG = re.compile(r"<rt>[^<>\r\n]*</rt>(?:</ruby>)?|<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
 # A sound or music, which is a line of its own.
 _SOUND = re.compile(
     r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*",
     re.DOTALL,
+)
+# A line in a tag of its own, which stays a line.
+_TAGGED_LINE = re.compile(
+    r"(?:\{\\[^{}]*\})*<(?P<name>[A-Za-z]+)\b[^<>]*>(?:(?!</?(?P=name)\b).)*</(?P=name)>"
 )
 _NOTES = ("\u266a", "\u266b")
 _TIME_OF_WORD = re.compile(r"<[\d:.]+>")
@@ -483,7 +488,7 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
             pieces += member.pieces
         if has_letter(plain_text(pieces)):
             place = f"line {lines.number_at(members[0].start)}"
-            segment = options.watch.counted(Segment(tuple(merged(pieces)), place))
+            segment = options.watch.counted(Segment(tuple(merged(pieces)), place, has_sounds=True))
             groups.append(_Group(tuple(members), segment))
     ends = _LINE_END.search(content.text)
     return Subtitles(content, is_srt, tuple(groups), cues, "\n" if ends is None else ends[0])
@@ -506,15 +511,32 @@ def _sentences(cues: Sequence[Cue], text: str, is_srt: bool) -> Iterator[list[_M
             for line in cue.lines:
                 yield [_member(cue, line, text, is_srt, is_line=True)]
             continue
-        member = _member(cue, cue.place, text, is_srt, is_line=False)
-        group.append(member)
+        for member in _members(cue, text, is_srt):
+            if group and group[-1].cue is cue and _ends_sentence(group[-1]):
+                yield group
+                group = []
+            group.append(member)
         shown = _shown(text, cue.place)
-        ends = ends_sentence(plain_text(member.pieces).strip()) or shown.endswith(_NOTES)
+        ends = _ends_sentence(group[-1]) or shown.endswith(_NOTES)
         if ends or cue.is_part or _SOUND.fullmatch(shown):
             yield group
             group = []
     if group:
         yield group
+
+
+def _members(cue: Cue, text: str, is_srt: bool) -> Iterator[_Member]:
+    """A cue, or its lines if each is in a tag of its own."""
+    lines = [text[slice(*line)].strip() for line in cue.lines]
+    if len(lines) > 1 and all(map(_TAGGED_LINE.fullmatch, lines)):
+        for line in cue.lines:
+            yield _member(cue, line, text, is_srt, is_line=True)
+    else:
+        yield _member(cue, cue.place, text, is_srt, is_line=False)
+
+
+def _ends_sentence(member: _Member) -> bool:
+    return ends_sentence(plain_text(member.pieces).strip())
 
 
 def _shown(text: str, place: tuple[int, int]) -> str:
@@ -588,8 +610,9 @@ def _parts(text: str, start: int, end: int, is_srt: bool) -> Iterator[InlinePart
             yield InlinePart(shown, place, stop)
         if match:
             place = match.end()
-            name = re.match(r"</?([A-Za-z]+)", match[0])
-            role = Role.CLOSE if match[0].startswith("</") else Role.OPEN
+            is_reading = match[0].endswith("</rt>") and match[0].startswith("<rt>")
+            name = None if is_reading else re.search(r"</?([A-Za-z]+)[^<>]*>\Z", match[0])
+            role = Role.CLOSE if name and name[0].startswith("</") else Role.OPEN
             piece = Markup(role if name else Role.POINT, match.start(), match[0])
             yield InlinePart(piece, match.start(), place, name[1].lower() if name else "")
 

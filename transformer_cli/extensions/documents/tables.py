@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -21,6 +22,10 @@ from transformer_cli.process.escaping import on_one_line
 
 _DELIMITERS = ",;\t|"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
+# Of a spreadsheet: =SUM(A1:A9), =B2*1.2, =A1&" x"
+_FORMULA = re.compile(
+    r"=\s*(?:[+-]\s*)?(?:[A-Z][A-Z0-9.]*\(|'?[^'\s=]{0,100}'?!|\$?[A-Z]{1,3}\$?\d)"
+)
 _SAMPLE = 100_000
 _MOST_NAMES = 30
 
@@ -69,9 +74,12 @@ def _read_table(
         for number in columns:
             if number >= len(row) or not has_letter(row[number].value):
                 continue
+            if _FORMULA.match(row[number].value):
+                continue
             cell = row[number]
             place = f"line {lines.number_at(cell.start)}, column {number + 1}"
-            segment = options.watch.counted(tagged_segment(cell.value, place))
+            segment = replace(tagged_segment(cell.value, place), is_label=False)
+            options.watch.counted(segment)
             slots.append(Slot(cell.start, cell.end, segment, partial(_written, cell, delimiter)))
     return SplicedDocument(content, tuple(slots))
 

@@ -22,7 +22,9 @@ from transformer_cli.extensions.documents.xml import (
     XmlKind,
     XmlToken,
     escaped_xml,
+    forbidden_characters,
     unescaped_xml,
+    without_characters,
     xml_tokens,
 )
 from transformer_cli.process.errors import DataError
@@ -43,11 +45,12 @@ class TagRules:
 
 
 def read_tagged_xml(text: str, rules: TagRules) -> SplicedDocument:
-    """A fragment of XML: text and elements, with one root or without.
+    """A fragment of XML: text and elements, with one root or without; characters that XML does not allow are left out.
 
     Raises:
         DataError: it is not well-formed, declares entities, or is nested too deeply.
     """
+    text = without_characters(text, forbidden_characters(text))
     reader = _Reader(text, _tokens(text), rules)
     return SplicedDocument(DecodedText(text), tuple(reader.slots))
 

@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     rendered,
 )
+from transformer_cli.extensions.documents.strings import with_icu_branches
 from transformer_cli.extensions.documents.xml import (
     Element,
     Inline,
@@ -98,7 +99,9 @@ def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | No
     runs = inline_runs(xml, segment_element, _kind_of, paired_tag, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return None
-    return _Unit(source, Segment(tuple(part.piece for part in runs[0]), f"unit {number}"))
+    place = f"unit {number}"
+    pieces = with_icu_branches([part.piece for part in runs[0]], place, escaped_xml)
+    return _Unit(source, Segment(pieces, place, is_label=True))
 
 
 def _language(variant: Element) -> str:

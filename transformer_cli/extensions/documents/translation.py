@@ -3,14 +3,21 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.extensions.documents.mnemonics import (
+    Mnemonic,
+    with_mnemonic,
+    without_mnemonic,
+)
 from transformer_cli.extensions.documents.segments import (
     Document,
+    Markup,
     Piece,
     Segment,
     TranslatedSegment,
@@ -31,14 +38,23 @@ from transformer_cli.extensions.documents.translator import (
     TextTranslator,
     links_by_position,
 )
-from transformer_cli.text.layout import SPECIFICATION, TOUCHING_SPECIFICATION, find_spans, masked
+from transformer_cli.text.layout import (
+    SPECIFICATION,
+    TOUCHING_SPECIFICATION,
+    find_spans,
+    masked,
+    text_ranges,
+)
 from transformer_cli.text.sentences import Sentence, gap_between
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
+UNBALANCED = "a bracket of the translation had no partner, and was put right"
 IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"
 CUT = "a sentence was too long for the model, and was translated in parts"
 DIVIDED = "a sentence was translated clause by clause, so that no text of it is lost"
-UNTRANSLATED = "a sentence was left as it is, because the model loses text of it"
+UNTRANSLATED = "a sentence was left as it is, because the model loses text of it or cannot read it"
+DOUBTFUL = "a translation may be wrong: it "
+"""Before one of `decoding.doubts`."""
 
 
 class CheckedAnswer(NamedTuple):
@@ -73,7 +89,9 @@ def with_kept_spans(
         for asked, answer in answers.items()
     }
     return {
-        asked: answer if _keeps_specifications(asked.text, answer.text) else _copied(asked)
+        asked: _with_brackets(asked, answer)
+        if _keeps_specifications(asked.text, answer.text)
+        else _copied(asked)
         for asked, answer in checked.items()
     }
 
@@ -86,6 +104,97 @@ def _keeps_specifications(text: str, translation: str) -> bool:
     ):
         return True
     return source == Counter(SPECIFICATION.findall(translation))
+
+
+def _with_brackets(asked: AskedText, answer: CheckedAnswer) -> CheckedAnswer:
+    """The answer with those brackets around protected spans that the text has, and without others that have no partner."""
+    if answer.text == asked.text or not any(map(asked.text.__contains__, "()[]")):
+        return answer
+    inserted = _lost_around_spans(asked.text, answer.text)
+    text, links = _edited(answer.text, answer.links, inserted)
+    mended = [] if _unbalanced(asked.text) else _balancing(text)
+    text, links = _edited(text, links, mended)
+    return CheckedAnswer(text, links, (*answer.doubts, UNBALANCED) if mended else answer.doubts)
+
+
+class _Insertion(NamedTuple):
+    """What is put before text[place]; or, if it is empty, the sign that is taken away there."""
+
+    place: int
+    sign: str
+
+
+def _lost_around_spans(text: str, translation: str) -> list[_Insertion]:
+    """The brackets around spans, such as those of (%s), that a translation lacks."""
+    enclosed: Counter[tuple[str, str, str]] = Counter()
+    for span in find_spans(text):
+        around = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
+        if _BRACKETS.get(around[0]) == around[1]:
+            enclosed[around[0], text[span.start : span.end], around[1]] += 1
+    for (opening, span_text, closing), number in enclosed.items():
+        enclosed[opening, span_text, closing] = number - translation.count(f"{opening}{span_text}{closing}")  # fmt: skip
+    found = []
+    for span in find_spans(translation):
+        before, behind = translation[max(0, span.start - 1) : span.start], translation[span.end : span.end + 1]  # fmt: skip
+        for (opening, span_text, closing), number in enclosed.items():
+            is_same = translation[span.start : span.end] == span_text
+            if number > 0 and is_same and (before, behind) != (opening, closing):
+                enclosed[opening, span_text, closing] -= 1
+                found += [_Insertion(span.start, opening)] if before != opening else []
+                found += [_Insertion(span.end, closing)] if behind != closing else []
+                break
+    return found
+
+
+def _unbalanced(text: str) -> list[int]:
+    """The places of the brackets of a text without a partner; those inside protected spans do not count."""
+    visible = masked(text, find_spans(text), "x")
+    partners = _partners_of_brackets(visible, 0, len(visible))
+    signs = (*_BRACKETS, *_BRACKETS.values())
+    return [at for at, sign in enumerate(visible) if sign in signs and at not in partners]
+
+
+def _balancing(text: str) -> list[_Insertion]:
+    """What gives each bracket without a partner one around the protected span beside it; any other is taken away."""
+    starts = {span.start: span.end for span in find_spans(text)}
+    ends = {end: start for start, end in starts.items()}
+    opening_of = {closing: opening for opening, closing in _BRACKETS.items()}
+    found = []
+    for place in _unbalanced(text):
+        sign = text[place]
+        if sign in _BRACKETS and place + 1 in starts:
+            found.append(_Insertion(starts[place + 1], _BRACKETS[sign]))
+        elif sign in opening_of and place in ends:
+            found.append(_Insertion(ends[place], opening_of[sign]))
+        else:
+            found.append(_Insertion(place, ""))
+    return found
+
+
+def _edited(
+    text: str, links: tuple[LinkedWords, ...], changes: Sequence[_Insertion]
+) -> tuple[str, tuple[LinkedWords, ...]]:
+    """A translation with some changes, and its links to the places after them."""
+    result, place = [], 0
+    for change in sorted(changes):
+        result += [text[place : change.place], change.sign]
+        place = change.place + (not change.sign)
+    result.append(text[place:])
+
+    def moved(extent: Extent) -> Extent:
+        start, end = (
+            at
+            + sum(1 if change.sign else -1 for change in changes if _is_before(change, at, is_end))
+            for at, is_end in zip(extent, (False, True), strict=True)
+        )
+        return start, max(start, end)
+
+    return "".join(result), tuple(LinkedWords(source, moved(target)) for source, target in links)
+
+
+def _is_before(change: _Insertion, place: int, is_end: bool) -> bool:
+    """Whether a change moves a place: a bracket directly at an end of a word is no part of it."""
+    return change.place < place or (change.place == place and bool(change.sign) and not is_end)
 
 
 def _copied(asked: AskedText) -> CheckedAnswer:
@@ -113,7 +222,8 @@ def _doubts(answer: AnsweredText) -> tuple[str, ...]:
         CUT: answer.is_cut,
         DIVIDED: answer.is_divided,
     }
-    return tuple(reason for reason, is_given in reasons.items() if is_given)
+    named = (reason for reason, is_given in reasons.items() if is_given)
+    return (*named, *(f"{DOUBTFUL}{doubt}" for doubt in answer.doubts))
 
 
 class _Piece(NamedTuple):
@@ -231,7 +341,7 @@ def translate_document(
     for segment in document.segments:
         check()
         segments.append(_SegmentInWork.of(segment, translator))
-    asked = list(dict.fromkeys(part.asked for each in segments for part in each.parts))
+    asked = list(dict.fromkeys(part.asked for each in segments for part in each.all_parts))
     answers = dict(zip(asked, translator.translate(asked), strict=True))
     checked = with_kept_spans(answers, translator)
     translations = []
@@ -249,8 +359,98 @@ def translate_document(
     )
 
 
+# Between the entries of a menu. A bar in a line without markup is a column, of which the translator keeps the layout.
+_SEPARATOR = re.compile(r"(?<!\s)\s+[\u00b7\u2022\u203a\u00bb\u2192|](?=\s)")
+_SEPARATOR_WITHOUT_BAR = re.compile(r"(?<!\s)\s+[\u00b7\u2022\u203a\u00bb\u2192](?=\s)")
+# A sound among the words of subtitles; in round brackets only at the beginning of a sentence.
+_SOUND = re.compile(r"\[[^\[\]]+\]|(?:\A|(?<=[.!?\u2026]\s))\([^()]+\)")
+# A mark behind a sound belongs to it: ANNA [whispering]: Come.
+_BEGINNING_OF_PART = re.compile(r"\s*(?:[:;,.!?\u2026\u3002\uff1a]+\s+)?")
+_BRACKETS = {"(": ")", "[": "]"}
+_END_OF_SENTENCE = ".!?\u2026:;,\u3002\uff01\uff1f"
+_WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
+
+
+def units_of(sentence: Sentence, *, has_markup: bool, has_sounds: bool) -> Iterator[Sentence]:
+    """The parts of a sentence that are translated by themselves: the entries of a menu, sounds, and what brackets enclose.
+
+    A model that has seen brackets seldom would lose them. What stands between the parts is in their gaps; the last part
+    may be empty.
+    """
+    text = sentence.text
+    visible = masked(text, find_spans(text), "x")
+    separator = _SEPARATOR if has_markup else _SEPARATOR_WITHOUT_BAR
+    cuts = [match.span() for match in separator.finditer(visible)]
+    if has_sounds:
+        for match in _SOUND.finditer(visible):
+            cuts += [(match.start(), match.start()), (match.end(), match.end())]
+    if not cuts:
+        yield from _unwrapped(text, visible, sentence.gap, 0, len(text))
+        return
+    gap, place = sentence.gap, 0
+    for start, end in [*sorted(cuts), (len(text), len(text))]:
+        part = visible[place:start]
+        first, last = 0, 0
+        if part.strip():
+            beginning = _BEGINNING_OF_PART.match(part)
+            first = beginning.end() if beginning else 0
+            last = max(first, len(part.rstrip()))
+        yield from _unwrapped(text, visible, gap + part[:first], place + first, place + last)
+        gap, place = text[place + last : end], max(place, end)
+    if gap:
+        yield Sentence("", gap)
+
+
+def _unwrapped(text: str, visible: str, gap: str, start: int, end: int) -> Iterator[Sentence]:
+    """The part text[start:end] without brackets around it."""
+    first, last = _inside_brackets(visible, start, end)
+    yield Sentence(text[first:last], gap + text[start:first])
+    if last < end:
+        yield Sentence("", text[last:end])
+
+
+def _inside_brackets(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where the text inside brackets begins and ends, if they enclose the whole of text[start:end], or go on beside it."""
+    first, last = start, end
+    while first < last and text[first].isspace():
+        first += 1
+    while last > first and text[last - 1].isspace():
+        last -= 1
+    stop = last
+    while stop > first and text[stop - 1] in _END_OF_SENTENCE:
+        stop -= 1
+    partners = _partners_of_brackets(text, first, last)
+    opens = text[first : first + 1] in _BRACKETS
+    closes = text[stop - 1 : stop] in _BRACKETS.values() and stop > first
+    if opens and partners.get(first) == stop - 1:
+        inner = first + 1, stop - 1
+    else:
+        opens, closes = opens and first not in partners, closes and stop - 1 not in partners
+        inner = first + opens, stop - 1 if closes else last
+    if not (opens or closes) or not _WORD_OF_LETTERS.search(text, *inner):
+        return start, end
+    return inner
+
+
+def _partners_of_brackets(text: str, start: int, end: int) -> dict[int, int]:
+    """The place of the partner of each bracket in text[start:end] that has one."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    for place in range(start, end):
+        sign = text[place]
+        if sign in _BRACKETS:
+            opened.append(place)
+        elif sign in _BRACKETS.values():
+            while opened:
+                last = opened.pop()
+                if _BRACKETS[text[last]] == sign:
+                    partners |= {last: place, place: last}
+                    break
+    return partners
+
+
 class _Part(NamedTuple):
-    """A sentence or line of a segment."""
+    """A sentence or line of a segment, or a part of one."""
 
     gap: str
     """What stands before it."""
@@ -267,9 +467,30 @@ class _SegmentInWork:
     end: str
     """What stands behind the last part."""
     doubts: tuple[str, ...] = ()
+    mnemonic: Mnemonic | None = None
+    """The mark of a key, which is in no part."""
+    inner: "dict[int, tuple[_SegmentInWork, ...]]" = field(default_factory=dict)
+    """The texts inside each markup that has some, by its number."""
 
     @classmethod
     def of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
+        inner = {
+            piece.number: tuple(cls.of(each, translator) for each in piece.inner.document.segments)
+            for piece in segment.pieces
+            if isinstance(piece, Markup) and piece.inner is not None
+        }
+        if inner:
+            return replace(cls._of(segment, translator), inner=inner)
+        if segment.is_label and len(segment.pieces) == 1 and isinstance(segment.pieces[0], str):
+            found = without_mnemonic(segment.pieces[0])
+            if found is not None:
+                label, mnemonic = found
+                plain = cls._of(replace(segment, pieces=(label,)), translator)
+                return replace(plain, segment=segment, mnemonic=mnemonic)
+        return cls._of(segment, translator)
+
+    @classmethod
+    def _of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
         if has_too_much_markup(segment.pieces):
             plain = Segment.plain(plain_text(segment.pieces), segment.place, keeps_spaces=False)
             return cls(segment, InlineText.of(plain), (), "", (TOO_MARKED,))
@@ -281,25 +502,33 @@ class _SegmentInWork:
             return cls(segment, inline, (), inline.text)
         for line in lines:
             text = line.rstrip(_LINE_ENDS) if segment.keeps_spaces else line
-            # Without markup, the translator itself divides a line into sentences and keeps its layout.
-            sentences = translator.sentences(text) if has_markup else [Sentence(text, "")]
-            for sentence in sentences:
-                gap += sentence.gap
-                place += len(sentence.gap)
-                if has_letter(_without_labels(sentence.text, inline)):
-                    parts.append(_Part(gap, place, AskedText(sentence.text, has_markup)))
+            beginning = _beginning(text) if has_markup and segment.keeps_spaces else ""
+            gap, place = gap + beginning, place + len(beginning)
+            divide = translator.sentences if has_markup else None
+            for unit in _texts_of_line(text[len(beginning) :], divide, segment.has_sounds):
+                gap += unit.gap
+                place += len(unit.gap)
+                if has_letter(_without_labels(unit.text, inline)):
+                    parts.append(_Part(gap, place, AskedText(unit.text, has_markup)))
                     gap = ""
                 else:
-                    gap += sentence.text
-                place += len(sentence.text)
+                    gap += unit.text
+                place += len(unit.text)
             gap += line[len(text) :]
             place += len(line) - len(text)
         return cls(segment, inline, tuple(parts), gap)
 
     @property
+    def all_parts(self) -> Iterator[_Part]:
+        """Its parts, and those of the texts inside its markup."""
+        yield from self.parts
+        for each in chain.from_iterable(self.inner.values()):
+            yield from each.all_parts
+
+    @property
     def has_words(self) -> bool:
         """Whether it has letters outside of protected spans, such as {name}."""
-        texts = (_without_labels(part.asked.text, self.inline) for part in self.parts)
+        texts = (_without_labels(part.asked.text, self.inline) for part in self.all_parts)
         return any(has_letter(masked(text, find_spans(text), " ")) for text in texts)
 
     @property
@@ -312,6 +541,22 @@ class _SegmentInWork:
         self, answers: dict[AskedText, CheckedAnswer], languages: Direction
     ) -> TranslatedSegment:
         """The segment with the translations of its parts."""
+        if not self.inner:
+            return self._own_translation(answers, languages)
+        found = self._own_translation(answers, languages)
+        doubts, pieces = list(found.doubts), []
+        for piece in found.pieces:
+            if isinstance(piece, Markup) and piece.inner is not None:
+                texts = [each.translation(answers, languages) for each in self.inner[piece.number]]
+                doubts += chain.from_iterable(text.doubts for text in texts)
+                written = piece.inner.document.translated_text(texts, languages)
+                piece = piece._replace(raw=piece.inner.finish(written))
+            pieces.append(piece)
+        return TranslatedSegment(tuple(pieces), tuple(dict.fromkeys(doubts)))
+
+    def _own_translation(
+        self, answers: dict[AskedText, CheckedAnswer], languages: Direction
+    ) -> TranslatedSegment:
         if _NOT_TEXT.search(self.inline.text):
             return TranslatedSegment(self.segment.pieces, (NOT_TEXT,))
         found = [answers[part.asked] for part in self.parts]
@@ -339,7 +584,35 @@ class _SegmentInWork:
             inner = placed.pieces
             doubts += (EMPTY,) if placed.num_empty else ()
         pieces = merged([*self.inline.before, *inner, *self.inline.after])
+        if self.mnemonic is not None:
+            pieces = [with_mnemonic(plain_text(pieces), self.mnemonic, languages.target)]
         return TranslatedSegment(tuple(pieces), doubts)
+
+
+def _texts_of_line(
+    text: str, divide: Callable[[str], list[Sentence]] | None, has_sounds: bool
+) -> Iterator[Sentence]:
+    """The texts of a line that are translated by themselves, with what stands before each of them.
+
+    Args:
+        divide: into sentences; None: the text has no markup, so the translator itself divides it and keeps its layout.
+    """
+    has_markup = divide is not None
+    for unit in units_of(Sentence(text, ""), has_markup=has_markup, has_sounds=has_sounds):
+        if divide is None or not unit.text:
+            yield unit
+            continue
+        gap = unit.gap
+        for sentence in divide(unit.text):
+            inside = Sentence(sentence.text, gap + sentence.gap)
+            yield from units_of(inside, has_markup=has_markup, has_sounds=has_sounds)
+            gap = ""
+
+
+def _beginning(line: str) -> str:
+    """What stands before the text of a line: white space, marks of quotations, and the mark of a list or title."""
+    ranges = text_ranges(line, masked(line, find_spans(line), "0"))
+    return line[: ranges[0].start] if ranges else ""
 
 
 def _without_labels(text: str, inline: InlineText) -> str:

@@ -47,6 +47,8 @@ class AnsweredText(NamedTuple):
     """Whether a sentence was translated clause by clause, so that no text of it is lost."""
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because its translation loses text."""
+    doubts: tuple[str, ...] = ()
+    """What the text of the translation shows to be wrong, in words; see `decoding.doubts`."""
     spans_of_terms: frozenset[str] = frozenset()
     """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
 
@@ -133,6 +135,7 @@ class ModelTranslator:
                 is_cut=translation.is_cut,
                 is_divided=translation.is_divided,
                 is_untranslated=translation.is_untranslated,
+                doubts=translation.doubts,
                 spans_of_terms=frozenset(
                     span
                     for term in translation.terms

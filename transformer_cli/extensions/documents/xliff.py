@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     rendered,
 )
+from transformer_cli.extensions.documents.strings import with_icu_branches
 from transformer_cli.extensions.documents.xml import (
     Element,
     Inline,
@@ -166,13 +167,9 @@ def _slots_of(
     runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return []
-    segment = watch.counted(
-        Segment(
-            tuple(part.piece for part in runs[0]),
-            f"unit {unit.attributes.get('id', '?')}",
-            keeps_spaces=keeps_spaces,
-        )
-    )
+    place = f"unit {unit.attributes.get('id', '?')}"
+    pieces = with_icu_branches([part.piece for part in runs[0]], place, escaped_xml)
+    segment = watch.counted(Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True))
     if target is not None:
         return [Slot(target.start, target.end, segment, partial(_target, unit, ""))]
     after = unit.child("seg-source") or source

@@ -1,8 +1,9 @@
 """XML as text and elements with their places in it, so that a part can be replaced and the rest stays."""
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,12 +20,15 @@ from transformer_cli.extensions.documents.formats import (
 )
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
+    LineNumbers,
     Markup,
     Piece,
     Role,
     nested_runs,
 )
 from transformer_cli.process.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 _OTHER_FILE = "open it in the program that made it, and save it again"
 
@@ -240,6 +244,79 @@ def escaped_xml(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+_MARKS = re.compile(
+    r"(?P<cdata><!\[CDATA\[)|(?P<end_of_cdata>\]\]>)|(?P<comment><!--)|(?P<end_of_comment>-->)"
+    rf"|&#(?:x(?P<hexadecimal>[0-9A-Fa-f]+)|(?P<decimal>[0-9]+));|(?P<forbidden>{_FORBIDDEN.pattern})"
+)
+_MOST_DIGITS = 8
+_MOST_WARNINGS = 5
+
+
+class ForbiddenCharacter(NamedTuple):
+    """A character that XML does not allow: text[start:end] is the character itself, or a reference to it."""
+
+    start: int
+    end: int
+    name: str
+    """Such as U+000B, or &#11; for a reference."""
+
+
+def forbidden_characters(text: str) -> list[ForbiddenCharacter]:
+    """The characters of an XML text that XML does not allow, in order.
+
+    Source: Extensible Markup Language (XML) 1.0, fifth edition, section 2.2.
+    """
+    if _FORBIDDEN.search(text) is None and "&#" not in text:
+        return []
+    found = []
+    inside = ""  # a CDATA section or a comment has no references
+    for mark in _MARKS.finditer(text):
+        kind = mark.lastgroup or ""
+        if kind == "forbidden":
+            found.append(ForbiddenCharacter(*mark.span(), f"U+{ord(mark[0]):04X}"))
+        elif kind in ("cdata", "comment"):
+            inside = inside or kind
+        elif kind.startswith("end_of_"):
+            inside = "" if kind == f"end_of_{inside}" else inside
+        elif not inside:
+            digits = mark[kind].lstrip("0") or "0"
+            number = int(digits[:_MOST_DIGITS], 16 if kind == "hexadecimal" else 10)
+            if len(digits) > _MOST_DIGITS or not _is_allowed(number):
+                found.append(ForbiddenCharacter(*mark.span(), mark[0][: _MOST_DIGITS + 4]))
+    return found
+
+
+def _is_allowed(number: int) -> bool:
+    return (
+        number in (0x9, 0xA, 0xD)
+        or 0x20 <= number <= 0xD7FF
+        or 0xE000 <= number <= 0xFFFD
+        or 0x10000 <= number <= 0x10FFFF
+    )
+
+
+def without_characters(text: str, left_out: Iterable[ForbiddenCharacter]) -> str:
+    """The text without these characters."""
+    kept, place = [], 0
+    for one in left_out:
+        kept.append(text[place : one.start])
+        place = one.end
+    return "".join([*kept, text[place:]])
+
+
+def _warn_of_forbidden(text: str, found: list[ForbiddenCharacter], part: str) -> None:
+    lines = LineNumbers(text)
+    for one in found[:_MOST_WARNINGS]:
+        logger.warning(
+            "line %d%s: the character %s, which XML does not allow, was left out",
+            lines.number_at(one.start),
+            f" of {part}" if part else "",
+            one.name,
+        )
+    if len(found) > _MOST_WARNINGS:
+        logger.warning("and %d more of them", len(found) - _MOST_WARNINGS)
+
+
 _XML_SPACE = "http://www.w3.org/XML/1998/namespace"
 
 
@@ -309,8 +386,11 @@ class XmlText:
         return "".join(texts)
 
 
-def read_xml(data: bytes, options: ReadingOptions = DEFAULTS) -> XmlText:
-    """The elements of an XML file.
+def read_xml(data: bytes, options: ReadingOptions = DEFAULTS, *, part: str = "") -> XmlText:
+    """The elements of an XML file; characters that XML does not allow are left out, with a warning.
+
+    Args:
+        part: the name of the file inside a zip file, for the warning.
 
     Raises:
         DataError: it is not well-formed, declares entities, or is too large or too deep.
@@ -320,6 +400,12 @@ def read_xml(data: bytes, options: ReadingOptions = DEFAULTS) -> XmlText:
     except DataError:
         _parse(expat.ParserCreate(), data, is_final=True)  # the better reason, if there is one
         raise
+    # A NUL at the beginning: the text is in UTF-16, which it does not say.
+    left_out = [] if "\0" in content.text[:4] else forbidden_characters(content.text)
+    if left_out:
+        _warn_of_forbidden(content.text, left_out, part)
+        content = replace(content, text=without_characters(content.text, left_out))
+        data = content.encoded(content.text)
     return XmlText(content, _root(options.watch.over(xml_tokens(data, content, options))))
 
 

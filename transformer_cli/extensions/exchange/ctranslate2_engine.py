@@ -57,6 +57,8 @@ _KNOWN = {
     "keep_layout",
     "known_spellings",
     "keep_text",
+    # Other searches, of `with_all_settings`.
+    "repair",
 }
 """The settings of decoding that this engine follows or that do not concern it; others must have their defaults."""
 
@@ -120,6 +122,10 @@ class CTranslate2Engine:
             by_pytorch = self.pytorch().translate([requests[index] for index in others], options)
             found |= dict(zip(others, by_pytorch, strict=True))
         return [found[index] for index in range(len(requests))]
+
+    def with_all_settings(self) -> ExplainingEngine:
+        """See `LimitedEngine.with_all_settings`: PyTorch."""
+        return self.pytorch()
 
     def negative_log_likelihood(
         self, sources: Sequence[TokenIds], targets: Sequence[TokenIds], *, batch_tokens: int

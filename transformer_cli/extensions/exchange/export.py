@@ -125,6 +125,7 @@ def export_run(
     logger.info("translating %d texts with PyTorch, to compare", len(checked.texts))
     reference = Reference.of(translator, checked, most=most)
     agreements = []
+    is_replaced = (output if wanted.suffix else output / RECORD).exists()
     with (staged_file if wanted.suffix else staged_folder)(output) as path:
         if quantization is not None:
             with TemporaryDirectory(prefix="tfm-") as scratch:
@@ -152,6 +153,8 @@ def export_run(
             notes=notes,
         )
         wanted.add_files(path, {RECORD: record, **card})
+    if is_replaced:
+        logger.info("%s: replaced what was exported there before", output)
     return Exported(output, _num_bytes(output), tuple(agreements))
 
 

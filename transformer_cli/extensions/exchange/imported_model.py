@@ -22,7 +22,7 @@ from transformer_cli.process.errors import CannotCreateError
 from transformer_cli.storage import make_folders, replace_file, staged_folder
 from transformer_cli.text.tokenizer import Tokenizers
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.progress import Progress
+from transformer_cli.training.loop import Progress
 
 FINE_TUNING = TrainingConfig(
     max_epochs=3,

@@ -16,13 +16,12 @@ from torch import Tensor
 from transformer_cli.checkpoint import TrainedModel, portable_files
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.config import Config
-from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES, ModelFolder
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers
+from transformer_cli.text.tokenizer import Tokenizers, tokenizer_names
 
 RECORD = "tfm-export.json"
 """Beside the folder: says which run an export was made from, and how it was checked. A folder with this file may be replaced."""
@@ -173,14 +172,10 @@ def own_config(own: ModelFolder) -> Config:
 
     Raises:
         MissingInputError: there is no such file.
-        DataError: it is no YAML mapping.
-        ConfigError: a setting is invalid.
+        ConfigError: it is no YAML mapping, or a setting is invalid.
     """
-    origin = str(own.path / CONFIG_FILE)
-    settings = parse_yaml(own.text(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES), origin)
-    if not isinstance(settings, dict):
-        raise DataError(f"{origin}: not a mapping of sections")
-    return check_settings(stored_settings(settings), origin)
+    text = own.text(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES)
+    return stored_config(text, str(own.path / CONFIG_FILE))
 
 
 def own_tokenizers(own: ModelFolder) -> Tokenizers:
@@ -192,7 +187,8 @@ def own_tokenizers(own: ModelFolder) -> Tokenizers:
         except DataError as error:
             raise DataError(f"{own.path / name}: {error.message}", hint=error.hint) from error
 
-    return load_tokenizers(lambda name: own.has(name), load)
+    loaded = [load(name) for name in tokenizer_names({file.name for file in own.path.iterdir()})]
+    return loaded[0], loaded[-1]
 
 
 class _Places(BaseModel):

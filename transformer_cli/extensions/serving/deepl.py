@@ -201,6 +201,8 @@ _SPLITTING = {
     "0": TextOptions(splits_sentences=False, line_breaks="joined"),
     "1": TextOptions(),
     "nonewlines": TextOptions(line_breaks="joined"),
+    # Some clients offer it beside the three of DeepL: each line is one sentence.
+    "newlines": TextOptions(splits_sentences=False),
 }
 
 
@@ -256,9 +258,11 @@ class DeepLApi:
             raise bad_request("Parameter 'target_lang' not specified.")
         self._service.check_texts(texts)
         _refuse_unknown(values)
-        options = _SPLITTING.get(values.text("split_sentences", "1") or "1")
+        options = _SPLITTING.get(values.word("split_sentences", "1"))
         if options is None:
-            raise bad_request("Value for 'split_sentences' not supported.")
+            raise bad_request(
+                f"Value for 'split_sentences' not supported; {', '.join(_SPLITTING)} are."
+            )
         target = self._language(values, "target_lang")
         source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
         terms = await self._terms(request, values, source, target)

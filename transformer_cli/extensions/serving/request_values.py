@@ -193,6 +193,18 @@ class RequestValues:
             raise bad_request(f"Invalid request: {name} must be a string")
         return _checked(name, value)
 
+    def word(self, name: str, default: str = "") -> str:
+        """A parameter that is one of a few words, in small letters; JSON may have a number, or true and false for 1 and 0."""
+        value = self._values.get(name)
+        if isinstance(value, (int, float)):  # true and false are numbers in Python
+            value = f"{value:g}"
+        elif value is None or isinstance(value, str):
+            value = self.text(name).strip().lower()
+            value = {"true": "1", "false": "0"}.get(value, value)
+        else:
+            raise bad_request(f"Invalid request: {name} must be a string")
+        return value or default
+
     def texts(self, name: str) -> str | list[str]:
         """A parameter that is a text, or a list of texts in JSON or a repeated field of a form."""
         value = self._values.get(name)

@@ -138,6 +138,8 @@ class DetailedSentence(NamedTuple):
     """The words, if white space does not show them."""
     is_untranslated: bool = False
     """Whether the sentence, or a clause of it, stays as it is, because the model loses text of it."""
+    doubts: tuple[str, ...] = ()
+    """What its text shows to be wrong; see `decoding.doubts`."""
 
     def as_json(self, start: int, target_start: int) -> dict[str, Any]:
         """Plain values; `start` and `target_start` are the places of the sentence in both texts."""
@@ -155,6 +157,7 @@ class DetailedSentence(NamedTuple):
             "confidence": None if self.confidence is None else round(self.confidence, 4),
             "links": self.links,
             **({"untranslated": True} if self.is_untranslated else {}),
+            **({"doubts": list(self.doubts)} if self.doubts else {}),
         }
 
     @property
@@ -174,7 +177,7 @@ def detailed_sentences(translator: Translator, texts: Sequence[str]) -> list[Det
     explained = translator.translate(texts, with_details=True)
     return [
         detailed_sentence(translator.pipeline, text, translation.text, of_words)._replace(
-            is_untranslated=translation.is_untranslated
+            is_untranslated=translation.is_untranslated, doubts=translation.doubts
         )
         for text, translation, of_words in zip(texts, translations, explained, strict=True)
     ]

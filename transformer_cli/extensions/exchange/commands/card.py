@@ -48,6 +48,7 @@ def card_command(
 ) -> None:
     """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
     from transformer_cli.checkpoint import find_run, load_trained
+    from transformer_cli.checkpoint.run_folder import name_of_run
     from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.export import float32_translator
     from transformer_cli.extensions.exchange.model_card import CARD, CardOptions, card_files
@@ -62,10 +63,13 @@ def card_command(
         )
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
+    name = name_of_run(trained.folder)
+    # The card may be published: it names no folder outside of the current one.
+    name = trained.config.name if Path(name).is_absolute() else name
     files = card_files(
         trained,
         float32_translator(trained, trained.config.decoding.beam_size),
-        usage=f'```sh\ntfm translate --run {trained.config.name} "Good morning."\n```',
+        usage=f'```sh\ntfm translate --run {name} "Good morning."\n```',
         options=CardOptions(license_, tuple(datasets or ()), base_model),
     )
     if output is None:

@@ -26,8 +26,7 @@ from transformer_cli.decoding.details import (
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.text_pipeline import LINE_BREAKS
-from transformer_cli.decoding.translation import PreparedLine
+from transformer_cli.decoding.translation import LINE_BREAKS, PreparedLine
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
     best_of_each_step,
@@ -243,7 +242,7 @@ class SentenceExplainer:
         for node in left[MAX_CONTINUED:]:
             del endings[node]
         left = left[:MAX_CONTINUED]
-        engine = replace(self.engine, continuing_ids=())  # a branch may end inside a word
+        engine = replace(self.engine, continuing_ids=tuple)  # a branch may end inside a word
         greedy = self.options.best_of_beam(1)
         requests = [request._replace(prefix=endings[node]) for node in left]
         found = engine.translate(requests, greedy)
@@ -367,7 +366,7 @@ class Explainer:
         options = self._options(beam_size, num_best)
         prepared = self._prepared(line, prefix, prefix_ids)
         # Tokens that a user chose may end inside a word, and the rest of the word follows them.
-        engine = replace(self.engine, continuing_ids=()) if prefix_ids else self.engine
+        engine = replace(self.engine, continuing_ids=tuple) if prefix_ids else self.engine
         recorded = SentenceExplainer(
             replace(engine, observer=None),
             self.translator.pipeline,

@@ -1,0 +1,130 @@
+"""`tfm calibrate` writes what `tfm translate --mark` and `--only-green` need, and refuses what makes no sense."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.commands.calibrate import calibrate_command
+from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import translate_lines
+from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.quality import CALIBRATION_FILE
+from transformer_cli.process.errors import DataError, UsageError
+
+DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
+NOUNS = ["dog", "cat", "house", "car", "book", "table", "garden", "train", "ticket", "letter"]
+LINES = [
+    f"The {noun} is {kind}." for noun in NOUNS for kind in ("big", "small", "new", "old", "red", "on the table", "here", "white", "black", "beautiful", "not here")
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def calibrated_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the run of the documentation, calibrated with its own translations, a tenth of which are spoilt."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    run = folder / "run"
+    shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
+    translations = [each.text for each in load_translator(run).translate(LINES)]
+    spoilt = [text[::-1] if number % 10 == 0 else text for number, text in enumerate(translations)]
+    (folder / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    (folder / "out.it").write_text("\n".join(spoilt) + "\n", encoding="utf-8")
+    calibrate(run, share=0.4, certainty=0.7)
+    return run
+
+
+def calibrate(run: Path, **options: Any) -> None:
+    files = {"source": run.parent / "in.en", "reference": run.parent / "out.it"}
+    calibrate_command(str(run), **files | options)
+
+
+def test_the_file_says_how_it_was_made(calibrated_run: Path) -> None:
+    facts = json.loads((calibrated_run / CALIBRATION_FILE).read_bytes())
+    found = facts["directions"]["en-it"]
+    assert found["promise"] == {"metric": "chrf", "below": 60.0, "share": 0.4, "certainty": 0.7}
+    assert found["conditions"]["sentences"] == len(LINES)
+    assert found["threshold"] is not None
+
+
+def test_marked_lines_stay_aligned(calibrated_run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines = ["The dog is big.", "", "xkcd qqzz wwvv"]
+    translate_lines(lines, None, TranslateOptions(run=str(calibrated_run), mark=True))
+    first, blank, guess = capfd.readouterr().out.removesuffix("\n").split("\n")
+    text, mark, probability = first.split("\t")
+    assert (text, mark) == ("Il cane è grande.", "green")
+    assert 0.0 < float(probability) <= 1.0
+    assert blank == "\t-\t"
+    assert guess.split("\t")[1] == "-"
+
+
+def test_only_green_lines_are_written(
+    calibrated_run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["xkcd qqzz wwvv", "The dog is big."]
+    translate_lines(lines, None, TranslateOptions(run=str(calibrated_run), only_green=True))
+    assert capfd.readouterr().out == "\nIl cane è grande.\n"
+    options = TranslateOptions(run=str(calibrated_run), only_green=True, as_json=True)
+    translate_lines(lines, None, options)
+    guess, good = map(json.loads, capfd.readouterr().out.splitlines())
+    assert (guess["green"], guess["translation"]) == (False, "")
+    assert (good["green"], good["translation"]) == (True, "Il cane è grande.")
+
+
+def test_a_run_without_calibration_names_the_command(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
+    with pytest.raises(UsageError, match="no calibration") as refusal:
+        translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
+    assert refusal.value.hint == f"make one: tfm calibrate --run {run}"
+
+
+def test_a_calibration_of_another_checkpoint_does_not_count(
+    calibrated_run: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(calibrated_run, run)
+    path = run / CALIBRATION_FILE
+    path.write_text(path.read_text().replace('"step": 2800', '"step": 9'))
+    with pytest.raises(UsageError, match="no calibration of this checkpoint"):
+        translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
+
+
+def test_a_promise_that_no_threshold_keeps_is_told(
+    calibrated_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copied = tmp_path / "more"
+    shutil.copytree(calibrated_run.parent, copied)
+    calibrate(copied / "run", share=0.01, certainty=0.99)
+    assert "no threshold keeps the promise" in capfd.readouterr().out
+    with pytest.raises(UsageError, match="no threshold"):
+        translate_lines(["Hi."], None, TranslateOptions(run=str(copied / "run"), mark=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"share": 0.0}, "--share 0"),
+        ({"certainty": 1.0}, "--certainty 1"),
+        ({"metric": "ter"}, "--metric ter"),
+        ({"source": Path("a")}, "give both"),
+        ({"source": Path("a"), "reference": Path("b"), "split": "test"}, "give either"),
+    ],
+)
+def test_options_without_sense_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        calibrate_command(str(DOCS_RUN), **options)
+
+
+def test_too_little_text_is_refused(calibrated_run: Path, tmp_path: Path) -> None:
+    for name in ("in.en", "out.it"):
+        (tmp_path / name).write_text("Il cane.\n" * 9, encoding="utf-8")
+    with pytest.raises(DataError, match="at least 100"):
+        calibrate(calibrated_run, source=tmp_path / "in.en", reference=tmp_path / "out.it")
+
+
+def test_options_that_do_not_fit_together_are_refused() -> None:
+    for options in ({"num_best": 2}, {"alignment": True}, {"protects_spans": True}):
+        with pytest.raises(UsageError):
+            translate_lines(["Hi."], None, TranslateOptions(mark=True, **options))  # type: ignore[arg-type]

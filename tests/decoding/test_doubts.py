@@ -1,0 +1,109 @@
+"""What the text of a translation shows to be wrong, and what it does not."""
+
+import pytest
+
+from transformer_cli.config import Direction
+from transformer_cli.decoding.doubts import (
+    COPIES,
+    DOUBTS,
+    NEGATION,
+    NUMBERS,
+    OTHER_LANGUAGE,
+    OTHER_SCRIPT,
+    REPEATS,
+    TOO_LONG,
+    UNFINISHED,
+    UNREADABLE,
+    UNSURE,
+    doubts_about,
+)
+from transformer_cli.decoding.repair import COSTS
+
+TO_ITALIAN = Direction("en", "it")
+
+WRONG = [
+    (REPEATS, "The dog is big.", "Il cane è grande grande grande."),
+    (REPEATS, "The dog sleeps.", "Il cane dorme e il cane dorme e il cane dorme e."),
+    (REPEATS, "Help!", "Aiutoooooooooo!"),
+    (
+        REPEATS,
+        "We saw the house where he was born in a small village near the sea many years ago.",
+        "La casa in cui la casa del mare e la casa in cui la casa del mare di la casa in cui la casa.",
+    ),
+    (TOO_LONG, "No.", "No, perché questo è il giorno in cui tutti vanno al mare con i loro amici."),
+    (COPIES, "Please send the black toys today.", "Per favore send the black toys oggi."),
+    (COPIES, "please close the door", "please close the door"),
+    (OTHER_LANGUAGE, "He does not know it.", "the house and the garden of my father is here"),
+    (OTHER_SCRIPT, "The dog is big.", "Il собака è grande."),
+    (UNREADABLE, "Где вокзал?", "Prenotare che ha disegnato."),
+    (NUMBERS, "The ticket costs 45 euros.", "Il biglietto costa 54 euro."),
+    (NUMBERS, "There are 1234 people.", "Ci sono delle persone."),
+    (NUMBERS, "There are 12 people.", "Ci sono persone."),
+    (NUMBERS, "There are people.", "Ci sono 12 persone."),
+    (NEGATION, "She does not want to come.", "Vuole venire."),
+    (NEGATION, "She doesn\u2019t want to come.", "Vuole venire."),
+    (NEGATION, "She wants to come.", "Non vuole venire."),
+]
+
+RIGHT = [
+    ("The dog is big.", "Il cane è grande."),
+    ("Very, very, very good.", "Molto, molto, molto buono."),
+    ("ha ha ha ha ha ha ha ha", "ah ah ah ah ah ah ah ah"),
+    ("Nooooooooooo!", "Noooooooooooo!"),
+    ("Slowly, slowly.", "Piano piano."),
+    ("Ruy Lopez de Segura plays chess.", "Ruy Lopez de Segura gioca a scacchi."),
+    ("The word собака means dog.", "La parola собака significa cane."),
+    ("He is 13 years old.", "Ha tredici anni."),
+    ("It begins at 8:30.", "Comincia alle otto e mezza."),
+    ("It begins at 3 p.m.", "Comincia alle 15."),
+    ("There are 270 000 doctors.", "Ci sono 270.000 medici."),
+    ("It costs 2.00 euros.", "Costa 2 euro."),
+    ("She is nice, isn't she?", "È simpatica, vero?"),
+    ("See question no. 5.", "Vedi la domanda n. 5."),
+    ("It is unbelievable.", "Non è credibile."),
+    ("Smoking is not allowed.", "È vietato fumare."),
+    ("Have you ever been there?", "Ci sei mai stato?"),
+    ("The dog is big.", ""),
+    ("", "Il cane"),
+]
+
+
+@pytest.mark.parametrize(("doubt", "source", "translation"), WRONG)
+def test_what_is_wrong_is_named(doubt: str, source: str, translation: str) -> None:
+    assert doubt in doubts_about(source, translation, TO_ITALIAN)
+
+
+@pytest.mark.parametrize(("source", "translation"), RIGHT)
+def test_nothing_is_said_of_what_is_right(source: str, translation: str) -> None:
+    assert doubts_about(source, translation, TO_ITALIAN) == ()
+
+
+def test_a_search_that_was_cut_off_is_named() -> None:
+    assert doubts_about("The dog.", "Il", TO_ITALIAN, is_finished=False) == (UNFINISHED,)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [("I do not know.", "Ich weiß es."), ("The dog.", "Der собака."), ("12 dogs", "Hunde")],
+)
+def test_nothing_is_said_of_a_language_that_is_not_known(source: str, translation: str) -> None:
+    assert doubts_about(source, translation, Direction("xx", "yy")) == ()
+
+
+def test_languages_with_a_region_are_known() -> None:
+    assert doubts_about("She is not here.", "Ella está aquí.", Direction("en-GB", "es_MX")) == (
+        NEGATION,
+    )
+
+
+def test_japanese_may_have_its_three_scripts_and_latin_letters() -> None:
+    to_japanese = Direction("en", "ja")
+    assert (
+        doubts_about("This is a PC.", "これはパソコン\uff08PC\uff09で漢字です。", to_japanese) == ()
+    )
+    assert doubts_about("This is a PC.", "это компьютер", to_japanese) == (OTHER_SCRIPT,)
+
+
+def test_each_doubt_has_a_cost() -> None:
+    assert set(COSTS) == set(DOUBTS)
+    assert UNSURE in DOUBTS

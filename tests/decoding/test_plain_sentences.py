@@ -1,0 +1,60 @@
+"""The way of a plain sentence, which a reader of the code follows: it enters nothing that only other sentences need."""
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+from transformer_cli import decoding
+from transformer_cli.decoding import Translator
+
+from .stub_translators import cut_after, stub_translator
+
+FOLDER = Path(decoding.__file__).parent
+# What has nothing to do with a sentence without prefix, glossary, spans, details, sampling or lost text.
+OTHER_FILES = {
+    "comet.py",
+    "details.py",
+    "glossary.py",
+    "minimum_bayes_risk.py",
+    "protected_spans.py",
+    "terms_in_place.py",
+}
+OTHER_FUNCTIONS = {
+    "TextPipeline.prefix_ids",
+    "TextPipeline.normalize_given_target",
+    "TextPipeline.required_terms",
+    "TextPipeline.words_for_unknown",
+    "LineForm._visible",
+    "LineForm._sentences",
+    "LineForm._required_terms",
+    "Translator._with_spans",
+    "Translator._with_terms_in_place",
+    "in_form_of_clauses",
+    "joined",
+    "seeded",
+    "without_short_rivals",
+}
+
+
+def entered(translator: Translator, line: str) -> set[tuple[str, str]]:
+    """Files and functions of decoding/ that one translation calls."""
+    found: set[tuple[str, str]] = set()
+
+    def see(frame: FrameType, event: str, _: object) -> None:
+        file = Path(frame.f_code.co_filename)
+        if event == "call" and file.parent == FOLDER:
+            found.add((file.name, frame.f_code.co_qualname))
+
+    sys.setprofile(see)
+    try:
+        list(translator.translate([line]))
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_a_plain_sentence_enters_nothing_that_only_other_sentences_need() -> None:
+    found = entered(stub_translator(cut_after()), "The train waits.")
+    assert ("text_pipeline.py", "LineForm.split") in found
+    assert not OTHER_FILES & {file for file, _ in found}
+    assert not OTHER_FUNCTIONS & {name for _, name in found}

@@ -1,0 +1,184 @@
+"""Doubtful translations are searched again, and the best of what is found is kept."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding import Hypothesis, Request, Translator
+from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE
+from transformer_cli.decoding.engine import search_confidence
+from transformer_cli.decoding.quality import Quality, QualityPromise
+
+from .stub_translators import StubEngine, stub_translator
+
+Say = Callable[[str, DecodingConfig], list[tuple[str, float]]]
+"""What an engine finds for a text with some options: translations and their scores, best first."""
+
+
+class TalkingEngine(StubEngine):
+    """Answers by the options, too."""
+
+    def __init__(self, say: Say) -> None:
+        super().__init__(lambda text: [])
+        self.say = say
+        self.options: list[DecodingConfig] = []
+
+    def translate(
+        self, requests: Sequence[Request], options: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        self.options.append(options)
+        return [self._found(request, options) for request in requests]
+
+    def _found(self, request: Request, options: DecodingConfig) -> list[Hypothesis]:
+        text = self.tokenizer.decode(request.ids)
+        self.asked.append(text)
+        return [
+            Hypothesis((*self.tokenizer.encode(said), self.tokenizer.eos_id), score)
+            for said, score in self.say(text, options)[: options.num_best]
+        ]
+
+
+def translator_that(say: Say, **decoding: Any) -> Translator:
+    of = stub_translator(lambda text: [], **{"repair": True, **decoding})
+    return replace(of, engine=TalkingEngine(say))
+
+
+LOOP = "HOTEL HOTEL HOTEL HOTEL"
+
+
+def loops_unless_blocked(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+    if options.no_repeat_ngram_size is not None:
+        return [("THE HOTEL", -4.0), ("THE", -5.0)]
+    return [(LOOP, -1.0)]
+
+
+def test_a_loop_is_searched_again_without_repetitions() -> None:
+    of = translator_that(loops_unless_blocked)
+    [found] = of.translate(["the hotel"])
+    assert (found.text, found.is_repaired, found.doubts) == ("THE HOTEL", True, ())
+
+
+def test_without_the_setting_a_loop_stays() -> None:
+    of = translator_that(loops_unless_blocked, repair=False)
+    [found] = of.translate(["the hotel"])
+    assert (found.text, found.is_repaired, found.doubts) == (LOOP, False, ())
+
+
+@pytest.mark.parametrize(
+    "settings", [{"num_best": 2}, {"sampling": {}}, {"diversity": {"groups": 2}}]
+)
+def test_other_searches_are_not_repaired(settings: dict[str, Any]) -> None:
+    of = translator_that(loops_unless_blocked, **settings)
+    [found] = of.translate(["the hotel"])
+    assert found.text == LOOP
+
+
+def test_a_good_translation_is_searched_once() -> None:
+    of = translator_that(lambda text, options: [("THE HOTEL", -1.0)])
+    assert [each.text for each in of.translate(["the hotel"])] == ["THE HOTEL"]
+    assert isinstance(of.engine, TalkingEngine)
+    assert len(of.engine.options) == 1
+
+
+def test_what_cannot_be_repaired_is_named_and_stays() -> None:
+    of = translator_that(lambda text, options: [(LOOP, -1.0)])
+    [found] = of.translate(["the hotel"])
+    assert (found.text, found.is_repaired, found.doubts) == (LOOP, False, (REPEATS,))
+
+
+def test_samples_are_drawn_if_the_wide_beam_finds_only_loops() -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [("THE HOTEL", -5.0)] if options.sampling else [(LOOP, -1.0)]
+
+    [found] = translator_that(say).translate(["the hotel"])
+    assert found.text == "THE HOTEL"
+
+
+def test_a_text_that_loops_in_every_search_is_divided() -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [(LOOP, -1.0)] if "," in text else [(text.upper(), -1.0)]
+
+    [found] = translator_that(say).translate(["the hotel waits, the train sleeps"])
+    assert "TRAIN" in found.text
+    assert (found.is_repaired, found.is_divided, found.doubts) == (True, True, ())
+
+
+def test_a_line_with_a_doubt_changes_no_other_line() -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return loops_unless_blocked(text, options) if "hotel" in text else [(text.upper(), -1.0)]
+
+    lines = ["the train", "the hotel", "the train waits"]
+    found = [each.text for each in translator_that(say).translate(lines)]
+    assert found == ["THE TRAIN", "THE HOTEL", "THE TRAIN WAITS"]
+
+
+def test_a_much_less_probable_translation_does_not_win_by_a_negation() -> None:
+    """The lists know not all words that negate, so the search has the last word."""
+
+    def say(score: float) -> Say:
+        return lambda text, options: [
+            ("no train waits", -1.0),
+            *([("train waits", score)] if options.num_best > 1 else []),
+        ]
+
+    for score, expected in ((-1.1, "train waits"), (-3.0, "no train waits")):
+        of = translator_that(say(score), languages=("it", "en"))
+        [found] = of.translate(["the train"])
+        assert found.text == expected
+        assert (NEGATION in found.doubts) == (expected == "no train waits")
+
+
+def test_a_lost_placeholder_comes_back_by_protection() -> None:
+    of = translator_that(lambda text, options: [(text.upper().replace("{0}", ""), -1.0)])
+    [found] = of.translate(["the hotel {0}"])
+    assert "{0}" in found.text
+    assert found.is_repaired
+
+
+def test_a_lost_number_comes_back_by_protection() -> None:
+    of = translator_that(lambda text, options: [("THE HOTEL", -1.0)])
+    [found] = of.translate(["the hotel 1234567"])
+    assert "1234567" in found.text
+    assert NUMBERS not in found.doubts
+
+
+def calibrated(of: Translator, *, least_confidence: float, most_pieces: float) -> Translator:
+    quality = Quality({}, {}, 0.0, 0.0, least_confidence, most_pieces, None, QualityPromise("chrf", 60, 0.05, 0.95), {})  # fmt: skip
+    return replace(of, pipeline=replace(of.pipeline, qualities={"en-it": quality}))
+
+
+def test_an_unsure_translation_of_unknown_words_is_not_written() -> None:
+    of = translator_that(lambda text, options: [("THE HOTEL", -9.0)])
+    assert [each.text for each in of.translate(["the train"])] == ["THE HOTEL"]
+    unsure = calibrated(of, least_confidence=0.5, most_pieces=0.5)
+    [found] = unsure.translate(["the train"])
+    assert (found.text, found.is_untranslated) == ("the train", True)
+    known = calibrated(of, least_confidence=0.5, most_pieces=9.0)
+    [found] = known.translate(["the train"])
+    assert (found.text, found.doubts) == ("THE HOTEL", (UNSURE,))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("kind", ["gnmt", "average"])
+def test_the_confidence_is_the_mean_probability_whatever_the_length_penalty(
+    alpha: float, kind: str
+) -> None:
+    options = DecodingConfig.model_validate({"length_penalty": alpha, "length_normalization": kind})
+    length, log_prob = 7, -3.5
+    divisor = ((5 + length) / 6 if kind == "gnmt" else length) ** alpha
+    hypothesis = Hypothesis(tuple(range(length)), log_prob / divisor)
+    found = search_confidence(hypothesis, options)
+    assert found == pytest.approx(2.718281828 ** (log_prob / length))
+    with_coverage = options.model_copy(update={"coverage_penalty": 0.2})
+    assert search_confidence(hypothesis, with_coverage) is None
+
+
+def test_nothing_is_no_repair() -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [(LOOP, -1.0)] if options.num_best == 1 else [("", -1.0), (LOOP, -1.0)]
+
+    [found] = translator_that(say, keep_text=False).translate(["the hotel"])
+    assert found.text == LOOP

@@ -1,0 +1,163 @@
+"""The estimate of quality rises with each feature, and the threshold keeps its promise."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_cli.decoding.details import LineDetails
+from transformer_cli.decoding.engine import Explanation
+from transformer_cli.decoding.quality import (
+    CALIBRATION_FILE,
+    FEATURES,
+    Quality,
+    QualityPromise,
+    features_of,
+    quality_json,
+    read_quality,
+)
+from transformer_cli.decoding.translation import PartDetails, Translation
+from transformer_cli.evaluation.green import calibrated, chosen_threshold, fit_monotone
+from transformer_cli.process.errors import DataError
+
+PROMISE = QualityPromise("chrf", 60.0, 0.1, 0.9)
+
+
+def translation_of(
+    log_prob: float, *, length: int = 5, doubts: tuple[str, ...] = ()
+) -> Translation:
+    explanation = Explanation(
+        np.full(length, log_prob, np.float32),
+        np.full((length, length), 1 / length, np.float32),
+        tuple(range(length)),
+        np.zeros((length, 0), np.int64),
+        np.zeros((length, 0), np.float32),
+    )
+    ids = tuple(range(length))
+    details = LineDetails((PartDetails(ids, ids, explanation),), ())
+    text = " ".join(map(str, ids))
+    return Translation(text, text, -1.0, (), details=details, doubts=doubts, confidences=(0.5,))
+
+
+def drawn(number: int, seed: int, noise: float = 0.1) -> tuple[list[Translation], list[float]]:
+    """Translations whose score rises with their probability, with noise."""
+    dice = random.Random(seed)
+    translations, scores = [], []
+    for _ in range(number):
+        log_prob = -3 * dice.random()
+        translations.append(translation_of(log_prob))
+        scores.append(100 * min(1.0, max(0.0, 1 + log_prob / 3 + dice.gauss(0, noise))))
+    return translations, scores
+
+
+def test_the_weights_are_those_of_the_data_and_never_negative() -> None:
+    torch.manual_seed(0)
+    features = torch.randn(1000, 3, dtype=torch.float64)
+    logits = 2.0 * features[:, 0] + 0.5 * features[:, 1] - 1.0 * features[:, 2] + 0.3
+    is_good = (torch.rand(1000, dtype=torch.float64) < torch.sigmoid(logits)).double()
+    means, weights, _ = fit_monotone(features, is_good)
+    assert means.tolist() == pytest.approx(features.mean(0).tolist())
+    assert weights[0] > weights[1] > 0.3
+    assert 0.0 <= weights[2] < 0.05  # it should fall, and may only rise
+
+
+def test_better_features_never_make_the_estimate_worse() -> None:
+    found = calibrated(*drawn(400, 1), PROMISE, conditions={})
+    assert found is not None
+    estimates = [found.quality.probability(translation_of(x)) for x in (-3.0, -1.0, -0.5, -0.1)]
+    assert estimates == sorted(estimates)  # type: ignore[type-var]
+
+
+@pytest.mark.long
+def test_the_promise_is_broken_as_seldom_as_promised() -> None:
+    """Of 30 calibrations with 90 % certainty at most 3 are expected to break it; 8 would be far too many."""
+    broken = has_green = 0
+    truth, scores = drawn(1500, 1000)
+    for seed in range(30):
+        found = calibrated(*drawn(400, seed), PROMISE, conditions={}, seed=seed)
+        assert found is not None
+        green = [
+            score for each, score in zip(truth, scores, strict=True) if found.quality.is_green(each)
+        ]
+        has_green += bool(green)
+        broken += sum(score < PROMISE.below for score in green) > PROMISE.share * len(green)
+    assert has_green >= 15
+    assert broken <= 7
+
+
+def test_more_translations_are_green_than_of_the_strictest_threshold_only() -> None:
+    estimates = [number / 1000 for number in range(1000)]
+    is_bad = [estimate < 0.4 for estimate in estimates]
+    threshold = chosen_threshold(estimates, is_bad, QualityPromise("chrf", 60, 0.05, 0.95))
+    assert threshold is not None
+    assert 0.35 <= threshold <= 0.42
+
+
+def test_no_threshold_is_chosen_where_bad_ones_are_everywhere() -> None:
+    dice = random.Random(1)
+    estimates = [dice.random() for _ in range(1000)]
+    is_bad = [dice.random() < 0.5 for _ in range(1000)]
+    assert chosen_threshold(estimates, is_bad, PROMISE) is None
+    assert chosen_threshold([], [], PROMISE) is None
+
+
+def test_equal_estimates_are_green_together() -> None:
+    estimates, is_bad = [0.9] * 500 + [0.1] * 500, [False] * 500 + [True] * 500
+    assert chosen_threshold(estimates, is_bad, PROMISE) == 0.9
+    assert chosen_threshold(estimates, is_bad[::-1], PROMISE) is None
+
+
+def test_a_doubtful_or_untranslated_text_is_never_green() -> None:
+    found = calibrated(*drawn(400, 1, noise=0.0), PROMISE, conditions={})
+    assert found is not None
+    best = translation_of(-0.001)
+    assert found.quality.is_green(best)
+    for worse in (
+        replace(best, doubts=("repeats itself",)),
+        replace(best, is_untranslated=True),
+        replace(best, is_partly_copied=True),
+        replace(best, details=None),
+    ):
+        assert not found.quality.is_green(worse)
+
+
+def test_too_few_translations_make_no_calibration() -> None:
+    assert calibrated(*drawn(99, 1), PROMISE, conditions={}) is None
+
+
+def test_a_calibration_comes_back_from_its_file(tmp_path: Path) -> None:
+    found = calibrated(*drawn(200, 1), PROMISE, conditions={"step": 3})
+    assert found is not None
+    assert read_quality(tmp_path) == {}
+    (tmp_path / CALIBRATION_FILE).write_bytes(quality_json({"en-it": found.quality}))
+    assert read_quality(tmp_path) == {"en-it": found.quality}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b'{"format": 9}', b'{"format": 1, "directions": {"en-it": {}}}', b"\xff"],
+)
+def test_a_damaged_calibration_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / CALIBRATION_FILE).write_bytes(content)
+    with pytest.raises(DataError, match=CALIBRATION_FILE):
+        read_quality(tmp_path)
+
+
+def test_the_features_are_those_of_the_worst_part() -> None:
+    good, bad = (translation_of(log_prob) for log_prob in (-0.1, -2.0))
+    assert good.details is not None
+    assert bad.details is not None
+    both = replace(good, details=LineDetails((*good.details.parts, *bad.details.parts), ()))
+    features = features_of(both, 0.0)
+    assert features is not None
+    assert set(features) == set(FEATURES)
+    assert features["mean_log_prob"] == pytest.approx(-2.0)
+    assert features["brevity"] == pytest.approx(-np.log(10))
+
+
+def test_a_blank_line_has_no_estimate() -> None:
+    quality = Quality({}, {}, 0.0, 0.0, 0.0, 0.0, 0.5, PROMISE, {})
+    assert quality.probability(Translation("", "", 0.0, ())) is None

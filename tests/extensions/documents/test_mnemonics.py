@@ -1,0 +1,87 @@
+"""The marks of keys in labels of programs."""
+
+import polib
+import pytest
+
+from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.json import read_json
+from transformer_cli.extensions.documents.mnemonics import (
+    Mnemonic,
+    with_mnemonic,
+    without_mnemonic,
+)
+from transformer_cli.extensions.documents.po import read_po
+
+from .fake_translators import WordByWord, done, translated
+
+HEADER = 'msgid ""\nmsgstr "Language: en\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
+WORDS = {"Cancel": "Annulla", "File": "Archivio", "Save": "Salva", "As": "come", "Exit": "Esci", "Copy": "Copia"}  # fmt: skip
+
+
+def italian(word: str) -> str:
+    return WORDS.get(word.rstrip("."), word) + word[len(word.rstrip(".")) :]
+
+
+@pytest.mark.parametrize(
+    ("label", "without", "key"),
+    [
+        ("_Cancel", "Cancel", "C"),
+        ("&File", "File", "F"),
+        ("Save &As...", "Save As...", "A"),
+        ("Save _as", "Save as", "a"),
+        ("E&xit", "Exit", "x"),
+        ("Prefere&nces", "Preferences", "n"),
+        ("E_xit", "Exit", "x"),
+        ("Cancel(&C)", "Cancel", "C"),
+        ("Open (_O)...", "Open...", "O"),
+        ("&1 file", "1 file", "1"),
+    ],
+)
+def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> None:
+    found = without_mnemonic(label)
+    assert found is not None
+    assert (found[0], found[1].key) == (without, key)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fish & chips", "R&D", "AT&T", "Q&A", "R&&D", "black&white", "Tom &amp; Anna", "&lt;b&gt;", "snake_case", "_id", "_small_ dogs",
+        "__name__", "See https://a.b/?x=1&y=2 now", "&File and &Edit", "%(a_B)s", "Cancel", "", "&", "_", "x" * 300 + " &File",
+    ],
+)  # fmt: skip
+def test_other_signs_are_no_marks_of_keys(text: str) -> None:
+    assert without_mnemonic(text) is None
+
+
+@pytest.mark.parametrize(
+    ("label", "mnemonic", "language", "marked"),
+    [
+        ("Salva come...", Mnemonic("_", "C", False), "it", "Salva _come..."),
+        ("Annulla", Mnemonic("&", "C", False), "it", "&Annulla"),
+        ("%s Annulla", Mnemonic("&", "s", False), "it", "%s &Annulla"),
+        ("「Datei」", Mnemonic("&", "F", False), "de", "「&Datei」"),
+        ("保存…", Mnemonic("&", "s", False), "ja", "保存(&S)…"),
+        ("Abbrechen:", Mnemonic("&", "C", True), "de", "Abbrechen(&C):"),
+        ("{name}", Mnemonic("&", "n", False), "it", "{name}(&N)"),
+    ],
+)
+def test_the_mark_stands_before_a_word_or_behind_the_label(
+    label: str, mnemonic: Mnemonic, language: str, marked: str
+) -> None:
+    assert with_mnemonic(label, mnemonic, language) == marked
+
+
+def test_labels_of_a_catalogue_keep_a_key_at_the_beginning_of_a_word() -> None:
+    labels = ["_Cancel", "&File", "Save &As...", "E_xit", "&Copy", "Cancel(&C)"]
+    text = HEADER + "\n".join(f'msgid "{label}"\nmsgstr ""\n' for label in labels)
+    found = polib.pofile(done(read_po(text.encode()), WordByWord(italian)).data.decode())
+    assert [entry.msgstr for entry in found] == [
+        "_Annulla", "&Archivio", "&Salva come...", "_Esci", "&Copia", "Annulla(&C)",
+    ]  # fmt: skip
+
+
+def test_a_label_whose_translation_is_equal_keeps_its_bytes() -> None:
+    same = WordByWord(languages=Direction("en", "ja"))
+    source = '{"a": "\\u0026File", "b": "E&xit \\u00e9"}'
+    assert translated(read_json(source.encode()), same) == source

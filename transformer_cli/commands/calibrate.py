@@ -1,0 +1,191 @@
+"""`tfm calibrate`: which translations of a run may be trusted, measured on text that it was not trained on, and kept in its folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.command_line import (
+    BeamOption,
+    FromOption,
+    JsonOption,
+    Overrides,
+    ToOption,
+    set_option,
+)
+from transformer_cli.commands.validate import (
+    ReferenceOption,
+    SourceOption,
+    SplitOption,
+    pairs_to_score,
+)
+from transformer_cli.process.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from transformer_cli.evaluation.green import Calibrated
+
+logger = logging.getLogger(__name__)
+
+_METRICS = ("chrf", "chrf++", "bleu")
+
+
+def calibrate_command(
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            help="Name or folder of a run. Default: the newest run under runs/.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    split: SplitOption = None,
+    source: SourceOption = None,
+    reference: ReferenceOption = None,
+    metric: Annotated[
+        str, typer.Option("--metric", help="The score of a sentence, in which higher is better.")
+    ] = "chrf",
+    below: Annotated[
+        float,
+        typer.Option("--below", min=0, max=100, help="A translation with a lower score is bad."),
+    ] = 60.0,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share", help="At most this share of the green translations may be bad: 0 to 1."
+        ),
+    ] = 0.05,
+    certainty: Annotated[
+        float, typer.Option("--certainty", help="How sure the promise is: 0 to 1.")
+    ] = 0.95,
+    overrides: Annotated[
+        Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
+    ] = None,
+    beam_size: BeamOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find out which translations of a run can be trusted. `tfm translate --mark` and `--only-green` use the result."""
+    _check(split, source, reference, metric, {"--share": share, "--certainty": certainty})
+    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.commands.output import show
+    from transformer_cli.commands.sentence_progress import sentence_progress
+    from transformer_cli.decoding.loading import load_run
+    from transformer_cli.decoding.quality import (
+        CALIBRATION_FILE,
+        QualityPromise,
+        quality_json,
+        read_quality,
+    )
+    from transformer_cli.evaluation.green import FEWEST_SENTENCES, calibrated
+    from transformer_cli.evaluation.metrics import measure_corpus
+    from transformer_cli.evaluation.validation import conditions_of
+    from transformer_cli.storage import replace_file
+
+    settings = list(overrides or [])
+    if beam_size is not None:
+        settings.append(f"decoding.beam_size={beam_size}")
+    loaded = load_run(run, settings, command="validate --source" if source else "validate")
+    folder = RunFolder.of_checkpoint(loaded.trained.folder)
+    if folder is None:
+        raise UsageError(
+            f"{loaded.trained.folder}: a checkpoint outside of a run has no place for a calibration",
+            hint="name a run folder: --run FOLDER",
+        )
+    translator = loaded.translator.towards(to, from_)
+    name = "test" if split is None and source is None else split
+    pairs = pairs_to_score(loaded, translator, name, source, reference)
+    if name == "validation":
+        logger.warning(
+            "the validation split has chosen the checkpoint, so its translations are a little better than others"
+        )
+    with sentence_progress():
+        translations = list(
+            translator.translate([pair.source for pair in pairs], with_details=True)
+        )
+    texts, references = [each.text for each in translations], [pair.target for pair in pairs]
+    languages = translator.pipeline.languages
+    [measured] = measure_corpus(texts, references, [metric], target_language=languages.target)
+    scores = [measured.value([index]) for index in range(len(pairs))]
+    conditions: dict[str, Any] = {
+        "checkpoint": loaded.trained.folder.name,
+        "step": loaded.trained.step,
+        "text": f"{source} / {reference}" if source else name,
+        "sentences": len(pairs),
+        "beam_size": translator.decoding.beam_size,
+        "settings": conditions_of(translator),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    promise = QualityPromise(metric, below, share, certainty)
+    found = calibrated(translations, scores, promise, conditions=conditions)
+    if found is None:
+        raise DataError(
+            f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
+            hint="give more text: --source FILE --reference FILE",
+        )
+    directions = read_quality(folder.path) | {str(languages): found.quality}
+    path = folder.path / CALIBRATION_FILE
+    replace_file(path, quality_json(directions))
+    facts = {
+        "direction": str(languages),
+        "promise": promise._asdict(),
+        "threshold": found.quality.threshold,
+        "least_confidence": found.quality.least_confidence,
+        "sentences": found.num_sentences,
+        "green": found.num_green,
+        "bad_among_green": found.num_bad,
+        "share_of_bad": found.share_bad,
+        **conditions,
+    }
+    lines = _lines(found)
+    lines.append(f"written: {path}; used by tfm translate --mark and --only-green")
+    show(facts, lines, as_json=as_json)
+
+
+def _check(
+    split: str | None,
+    source: Path | None,
+    reference: Path | None,
+    metric: str,
+    shares: Mapping[str, float],
+) -> None:
+    """Refuse what cannot work, before a model is loaded.
+
+    Raises:
+        UsageError: an option has no sense, or two do not fit together.
+    """
+    for option, value in shares.items():
+        if not 0.0 < value < 1.0:
+            raise UsageError(f"{option} {value:g}: a number between 0 and 1 is expected")
+    if metric not in _METRICS:
+        raise UsageError(
+            f"--metric {metric}: not a score of sentences here",
+            hint=f"name one of {', '.join(_METRICS)}",
+        )
+    if (source is None) != (reference is None):
+        raise UsageError("give both --source and --reference, or neither")
+    if source is not None and split is not None:
+        raise UsageError("give either --split, or --source and --reference")
+
+
+def _lines(found: Calibrated) -> list[str]:
+    """The result for people."""
+    promise = found.quality.promise
+    bad = f"below {promise.metric} {promise.below:g}"
+    if found.quality.threshold is None:
+        return [
+            f"no threshold keeps the promise: {promise}",
+            f"of the sentences of the second half, {found.share_bad:.1%} are {bad}; with a lower --below, a larger --share, or "
+            "more text there may be one",
+        ]
+    return [
+        f"promise: {promise}",
+        f"green: {found.num_green} of {found.num_sentences} sentences ({found.num_green / found.num_sentences:.1%}), of which "
+        f"{found.num_bad} are {bad} (of all, {found.share_bad:.1%} are)",
+    ]

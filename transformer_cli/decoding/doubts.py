@@ -1,0 +1,340 @@
+"""Doubts about a translation that need no reference: what its text shows to be wrong, compared with the text of its source.
+
+Each check is a plain function of the two texts and their languages. A check that does not know a language says nothing.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from transformer_cli.config import Direction
+from transformer_cli.text.languages import frequent_words, primary_language, scripts_of_language
+
+UNFINISHED = "does not end"
+REPEATS = "repeats itself"
+TOO_LONG = "is far too long"
+COPIES = "copies the source"
+OTHER_LANGUAGE = "is in the language of the source"
+OTHER_SCRIPT = "has letters of another script"
+UNREADABLE = "has a source in a script that the model cannot read"
+UNSURE = "is less probable than 99 % of those of the calibration"
+NUMBERS = "has other numbers"
+NEGATION = "has a negation more or less than its source"
+DOUBTS = (
+    UNFINISHED,
+    REPEATS,
+    TOO_LONG,
+    COPIES,
+    OTHER_LANGUAGE,
+    OTHER_SCRIPT,
+    UNREADABLE,
+    UNSURE,
+    NUMBERS,
+    NEGATION,
+)
+"""All doubts, from the one that says most about a translation to the one that says least."""
+
+_TOKEN = re.compile(r"[^\W\d_]+|\d+")
+_WORD = re.compile(r"[^\W\d_]+")
+# Digits with marks between them, such as 1,234.50 or 10:30.
+_NUMBER = re.compile(r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,:\u00a0\u202f'\u2019]\d+)*")
+_WHOLE = re.compile(r"[.,:]00$")
+_CLOCK = re.compile(r"\d{1,2}[.:]\d{2}")
+_TIME = "t"
+_MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
+_NO_DIGIT = re.compile(r"\D+")
+_LONGEST_LOOP = 12  # tokens
+_SHORTEST_LONG_LOOP = 3  # words: so many stand twice in a row by mistake only
+_FEWEST_TRIGRAMS = 12
+_FEW_DIFFERENT = 0.6
+_MOST_EQUAL_CHARACTERS = 6
+_SHORTEST_COPY = 4  # words
+_FEWEST_WORDS = 5
+_LONGEST_NEGATION = 25  # words
+_MANY_FREQUENT = 0.25
+_FEW_FREQUENT = 0.05
+_LARGEST_RATIO = 3.0
+_ALLOWED_CHARACTERS = 40  # beyond the ratio
+# ..., isn't it?; question no 5
+_NO_NEGATION = re.compile(
+    r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
+)
+
+
+_NEGATIVE_FORM = re.compile(
+    r"(?:un|dis)\w{4,}|\w{3,}(?:los|less|lose[mnrs]?)|i[mn]\w+(?:[ai]bil[ei]|able|ible)"
+)
+
+# Words for small numbers: a number in digits may be one of them in the other text.
+_NUMBER_WORDS = {
+    "de": "null ein eine eins einen einem einer zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig vierzig "
+    "fünfzig sechzig siebzig achtzig neunzig hundert tausend halb beide erste zweite dritte",
+    "en": "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty "
+    "ninety hundred thousand half both first second third dozen",
+    "es": "cero un una uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince veinte treinta "
+    "cuarenta cincuenta sesenta setenta ochenta noventa cien ciento mil media ambos primero primera segundo tercero",
+    "fr": "zéro un une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize vingt trente "
+    "quarante cinquante soixante cent mille demi demie premier première deuxième troisième",
+    "it": "zero un uno una due tre quattro cinque sei sette otto nove dieci undici dodici venti trenta quaranta cinquanta "
+    "sessanta settanta ottanta novanta cento mille mezzo mezza entrambi primo prima secondo terzo mezzogiorno mezzanotte",
+    "nl": "nul een één twee drie vier vijf zes zeven acht negen tien elf twaalf twintig dertig veertig vijftig zestig zeventig "
+    "tachtig negentig honderd duizend half beide eerste tweede derde",
+    "pt": "zero um uma dois duas três quatro cinco seis sete oito nove dez onze doze vinte trinta quarenta cinquenta sessenta "
+    "setenta oitenta noventa cem cento mil meia ambos primeiro primeira segundo terceiro",
+}
+# zweiundzwanzig, fourteen, ventuno, dix-sept
+_PART_OF_NUMBER = re.compile(
+    r"\w+(?:zehn|zig|ßig|teen|ty|hundert|tausend|dici|[nt][ai]tr[eé]|ant[aou]\w*|ent[iou]\w*|cent\w*|tien|tig|nta)|d[ie]ci\w+"
+)
+
+# unhappy, dishonest, careless, wertlos, inaccettabile
+_NEGATIVE_FORM = re.compile(
+    r"(?:un|dis)\w{4,}|\w{3,}(?:los|less|lose[mnrs]?)|i[mn]\w+(?:[ai]bil[ei]|able|ible)"
+)
+
+# The words that turn a statement into its opposite, and those that may; apostrophes end words.
+_NEGATIONS = {
+    "de": "nicht kein keine keinen keinem keiner keines nie niemals niemand niemanden niemandem nichts nirgends ohne nein "
+    "weder nirgendwo keinerlei keinesfalls keineswegs",
+    "en": "not no never nobody nothing none nowhere nor neither without cannot cant dont doesnt didnt isnt wont",
+    "es": "no nunca jamás nada nadie ningún ninguno ninguna ni sin tampoco",
+    "fr": "ne n pas jamais rien aucun aucune sans non ni nulle nul",
+    "it": "non no mai nulla niente nessuno nessuna nessun senza né neanche nemmeno neppure",
+    "nl": "niet geen nooit niemand niets zonder nee nergens noch",
+    "pt": "não nunca jamais nada ninguém nenhum nenhuma sem nem tampouco",
+}
+# Words with a negative sense without being in the list above, and turns with a negation that is none.
+_MAY_NEGATE = {
+    "de": "kaum un fehlt fehlen unmöglich sonst verboten nackt nacktem egal",
+    "en": "t ever hardly barely few little unable impossible un unless lack lacks refuse refused fail failed stop else only until but "
+    "any anything anyone anybody forbidden prohibited otherwise non incorrect insufficient outside wrong rather",
+    "es": "apenas imposible sino falta menos",
+    "fr": "personne guère interdit interdite impossible plus moins peu manque absence sauf",
+    "it": "impossibile appena manca mancano poco meno smettere smesso finché vietato vietata altrimenti mancanza assenza nient senz evitare "
+    "inutile contrario privo priva prive privi piuttosto",
+    "nl": "nauwelijks onmogelijk weinig anders",
+    "pt": "impossível senão falta menos pouco",
+}
+
+
+def doubts_about(
+    source: str, translation: str, languages: Direction, *, is_finished: bool = True
+) -> tuple[str, ...]:
+    """What is wrong with a translation, as members of `DOUBTS`; nothing if both texts are the same or one is blank.
+
+    Args:
+        source: what the model has read.
+        translation: what it has written.
+        languages: of the two texts.
+        is_finished: whether the model has written the end of the translation; false: the search was cut off.
+    """
+    if not translation.strip() or not source.strip():
+        return ()
+    found = {
+        UNFINISHED: not is_finished,
+        REPEATS: repeats_itself(source, translation),
+        TOO_LONG: len(translation) > _LARGEST_RATIO * _length(source) + _ALLOWED_CHARACTERS,
+        COPIES: copies_source(source, translation, languages),
+        OTHER_LANGUAGE: is_in_source_language(source, translation, languages),
+        OTHER_SCRIPT: has_foreign_letters(source, translation, languages.target),
+        UNREADABLE: is_unreadable(source, languages.source),
+        NUMBERS: has_other_numbers(source, translation, languages),
+        NEGATION: has_other_negation(source, translation, languages),
+    }
+    return tuple(doubt for doubt, is_there in found.items() if is_there)
+
+
+def _length(text: str) -> int:
+    """The number of characters; a sign of Chinese, Japanese or Korean counts as three, because it says as much."""
+    return len(text) + 2 * sum(character > "\u2e7f" for character in text)
+
+
+def repeats_itself(source: str, translation: str) -> bool:
+    """Whether words follow each other again and again where the source does not do so.
+
+    That is one to twelve words that stand three times in a row (four or more: twice), few different sequences of three
+    words, or one character more than six times in a row.
+    """
+    read, written = _tokens(source), _tokens(translation)
+    for size, most in _loops(written).items():
+        allowed = 1 if size >= _SHORTEST_LONG_LOOP else 2
+        if most > max(allowed, _loops(read, size).get(size, 1)):
+            return True
+    different = _share_of_different(written)
+    if different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2:
+        return True
+    most = _most_equal(translation)
+    return most > max(_MOST_EQUAL_CHARACTERS, 2 * _most_equal(source))
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text.casefold())
+
+
+def _loops(tokens: Sequence[str], *sizes: int) -> dict[int, int]:
+    """Size of a group of tokens -> how often such a group follows itself, itself included; only sizes of loops."""
+    found = {}
+    for size in sizes or range(1, min(_LONGEST_LOOP, len(tokens) // 2) + 1):
+        most = run = 0
+        for place in range(size, len(tokens)):
+            run = run + 1 if tokens[place] == tokens[place - size] else 0
+            most = max(most, run)
+        if most >= size:
+            found[size] = 1 + most // size
+    return found
+
+
+def _share_of_different(tokens: Sequence[str]) -> float:
+    """The share of sequences of three tokens that are different; 1 for a short text."""
+    trigrams = list(zip(tokens, tokens[1:], tokens[2:], strict=False))
+    return len(set(trigrams)) / len(trigrams) if len(trigrams) >= _FEWEST_TRIGRAMS else 1.0
+
+
+def _most_equal(text: str) -> int:
+    """The length of the longest run of one character that is no space, digit or full stop."""
+    runs = (found.end() - found.start() for found in re.finditer(r"([^\s\d.])\1+", text))
+    return max(runs, default=1)
+
+
+def copies_source(source: str, translation: str, languages: Direction) -> bool:
+    """Whether four words in a row, or all of at least three, are those of the source; names and numbers do not count."""
+    if primary_language(languages.source) == primary_language(languages.target):
+        return False
+    read, written = _WORD.findall(source), _WORD.findall(translation)
+    num_lower = sum(word[0].islower() for word in read)
+    if read == written:
+        return num_lower >= _SHORTEST_COPY - 1
+    if min(len(read), len(written)) < _SHORTEST_COPY:
+        return False
+    # The words of names begin with a capital letter; a sentence in capitals has no lower-case word at all.
+    runs = zip(*(written[first:] for first in range(_SHORTEST_COPY)), strict=False)
+    known = set(zip(*(read[first:] for first in range(_SHORTEST_COPY)), strict=False))
+    return any(run in known and all(word[0].islower() for word in run) for run in runs)
+
+
+def is_in_source_language(source: str, translation: str, languages: Direction) -> bool:
+    """Whether the frequent words of a translation are those of the language of the source."""
+    here, there = (primary_language(language) for language in languages)
+    words = _WORD.findall(translation.casefold())
+    if here == there or len(words) < _FEWEST_WORDS:
+        return False
+    of_source, of_target = frequent_words(here), frequent_words(there)
+    if not of_source or not of_target:
+        return False
+    num_source = sum(len(word) > 1 and word in of_source - of_target for word in words)
+    num_target = sum(word in of_target for word in words)
+    return num_source >= _MANY_FREQUENT * len(words) and num_target <= _FEW_FREQUENT * len(words)
+
+
+def has_foreign_letters(source: str, translation: str, target: str) -> bool:
+    """Whether a translation has letters of a script that its language does not use, and that the source has not."""
+    if translation.isascii():
+        return False
+    expected = scripts_of_language(target)
+    if not expected:
+        return False
+    return any(
+        letter.isalpha() and letter not in source and _script(letter) not in expected
+        for letter in set(translation)
+    )
+
+
+def is_unreadable(source: str, language: str) -> bool:
+    """Whether most letters of a source belong to scripts in which its language is not written."""
+    if source.isascii():
+        return False
+    expected = scripts_of_language(language)
+    letters = [letter for letter in source if letter.isalpha()]
+    foreign = sum(_script(letter) not in expected for letter in letters)
+    return bool(expected) and foreign > len(letters) / 2
+
+
+@cache
+def _script(letter: str) -> str:
+    """The first word of the Unicode name of a letter, such as LATIN; letters of several scripts have LATIN's."""
+    found = unicodedata.name(letter, "LATIN").split(" ")[0].split("-")[0]
+    return "LATIN" if found in ("FEMININE", "MASCULINE", "MODIFIER", "FULLWIDTH") else found
+
+
+def has_other_numbers(source: str, translation: str, languages: Direction) -> bool:
+    """Whether a number in digits is missing or added.
+
+    A number of one or two digits may be a word in one of the texts, and a time several words, if no other number stands there
+    instead; and hours may count to 12 or to 24.
+    """
+    read, written = _numbers(source), _numbers(translation)
+    missing, added = read - written, written - read
+    if missing and added:
+        return not _are_times(missing, added)
+    for left, other, language in (
+        (missing, translation, languages.target),
+        (added, source, languages.source),
+    ):
+        # 8:30 may be half past eight, and 300 three hundred.
+        numbers = [number for number in left if not number.startswith(_TIME)]
+        if any(len(number.rstrip("0")) > _MOST_SPELLED_DIGITS for number in numbers):
+            return True
+        if numbers and not _may_have_number(other, primary_language(language)):
+            return True
+    return False
+
+
+def _may_have_number(text: str, language: str) -> bool:
+    """Whether a text has a word for a number; true for a language whose words are not known."""
+    known = _NUMBER_WORDS.get(language)
+    words = _WORD.findall(text.casefold())
+    return known is None or any(
+        word in _list_of(known) or _PART_OF_NUMBER.fullmatch(word) for word in words
+    )
+
+
+def _numbers(text: str) -> Counter[str]:
+    """The numbers of a text: digits without leading zeros, the marks between them, and .00 at their ends; times begin with t."""
+    return Counter(
+        (_TIME if _CLOCK.fullmatch(number) else "")
+        + str(int(_NO_DIGIT.sub("", _WHOLE.sub("", number))))
+        for number in _NUMBER.findall(text)
+    )
+
+
+def _are_times(missing: Iterable[str], added: Iterable[str]) -> bool:
+    """Whether each added number is a missing one as an hour: 3 and 15, or 330 and 1530."""
+    hours = [
+        sorted(int(number.removeprefix(_TIME)) for number in each) for each in (missing, added)
+    ]
+    if len(hours[0]) != len(hours[1]):
+        return False
+    return all(abs(one - other) in (0, 12, 1200) for one, other in zip(*hours, strict=True))
+
+
+def has_other_negation(source: str, translation: str, languages: Direction) -> bool:
+    """Whether one of two texts has a word that negates, and the other has none, nor a word that may do so."""
+    here, there = (primary_language(language) for language in languages)
+    if here not in _NEGATIONS or there not in _NEGATIONS:
+        return False
+    if len(_WORD.findall(source)) > _LONGEST_NEGATION:  # there are many ways to say it
+        return False
+    negates = [_negates(text, code) for text, code in ((source, here), (translation, there))]
+    if negates[0] == negates[1]:
+        return False
+    other, code = (translation, there) if negates[0] else (source, here)
+    return not _may_negate(other, code)
+
+
+def _negates(text: str, language: str) -> bool:
+    words = _NO_NEGATION.sub("", text.casefold()).replace("n't", " not").replace("n\u2019t", " not")
+    return not _list_of(_NEGATIONS[language]).isdisjoint(_WORD.findall(words))
+
+
+def _may_negate(text: str, language: str) -> bool:
+    words = _WORD.findall(text.casefold())
+    if not _list_of(_MAY_NEGATE[language]).isdisjoint(words):
+        return True
+    return any(map(_NEGATIVE_FORM.fullmatch, words))
+
+
+@cache
+def _list_of(words: str) -> frozenset[str]:
+    return frozenset(words.split())

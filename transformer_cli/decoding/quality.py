@@ -1,0 +1,160 @@
+"""How far a translation can be trusted: what `tfm calibrate` has learned about the translations of one run.
+
+A run without a calibration says nothing about the quality of its translations.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.process.errors import DataError
+
+CALIBRATION_FILE = "calibration.json"
+"""In a run folder."""
+FORMAT = 1
+FEATURES = ("mean_log_prob", "least_log_prob", "coverage", "brevity", "likeness", "soundness")
+"""Each is larger for a translation that is more likely to be good."""
+_LEAST_LOG_PROB = -10.0  # nats
+_HINT = "make it again: tfm calibrate"
+
+
+class QualityPromise(NamedTuple):
+    """What is promised of the translations that are marked green."""
+
+    metric: str
+    """The score of a sentence, such as chrf."""
+    below: float
+    """A translation with a lower score is bad."""
+    share: float
+    """At most this share of the green translations is bad..."""
+    certainty: float
+    """...with this probability over the choice of the sentences of the calibration."""
+
+    def __str__(self) -> str:
+        return (
+            f"of the translations marked green, at most {100 * self.share:g} % are below {self.metric} "
+            f"{self.below:g}, with {100 * self.certainty:g} % certainty"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """The estimate of one direction of a run: a logistic regression that rises with each feature."""
+
+    means: Mapping[str, float]
+    """Of each feature on the calibration text."""
+    weights: Mapping[str, float]
+    """Of each feature; none is negative."""
+    bias: float
+    length_ratio: float
+    """The mean of log(target tokens / source tokens)."""
+    least_confidence: float
+    """99 % of the calibration sentences are translated with at least this confidence (`Translation.least_confidence`)."""
+    most_pieces: float
+    """99 % of the calibration sentences have at most so many tokens for each of their words."""
+    threshold: float | None
+    """A translation with at least this probability is green; None: no threshold keeps the promise."""
+    promise: QualityPromise
+    conditions: Mapping[str, Any]
+    """The checkpoint, the decoding settings and the text of the calibration."""
+
+    def probability(self, translation: Translation) -> float | None:
+        """The estimated probability that a translation is good, 0 to 1; None without details, and for a blank line."""
+        features = features_of(translation, self.length_ratio)
+        if features is None:
+            return None
+        terms = (self.weights[name] * (features[name] - self.means[name]) for name in FEATURES)
+        return 1 / (1 + math.exp(-max(-500.0, self.bias + math.fsum(terms))))
+
+    def is_green(self, translation: Translation) -> bool:
+        """Whether the promise counts for a translation; a text without a translation of its own is never green."""
+        probability = self.probability(translation)
+        if self.threshold is None or probability is None:
+            return False
+        is_whole = not (translation.is_untranslated or translation.is_partly_copied)
+        return is_whole and not translation.doubts and probability >= self.threshold
+
+
+def features_of(translation: Translation, length_ratio: float) -> dict[str, float] | None:
+    """The features of a translation with details, by their names in `FEATURES`; None if it has no tokens.
+
+    - mean_log_prob: the mean log-probability of the tokens of its worst part, in nats (Fomicheva et al. 2020, section 3.1);
+    - least_log_prob: the log-probability of its least probable token;
+    - coverage: the share of the source that was read, min(1, attention) averaged over the source tokens (Wu et al. 2016, section 7);
+    - brevity: -log of the number of its tokens;
+    - likeness: how near the ratio of lengths is to the usual one, -|log(T / S) - length_ratio|;
+    - soundness: 0, or -1 for each doubt and each unknown word.
+    """
+    details = translation.details
+    parts = [part for part in details.parts if len(part.target_ids)] if details is not None else []
+    if not parts:
+        return None
+    log_probs = [part.explanation.token_log_probs for part in parts]
+    num_source = sum(len(part.source_ids) for part in parts)
+    num_target = sum(map(len, log_probs))
+    ratio = math.log(num_target / max(1, num_source))
+    return {
+        "mean_log_prob": min(float(each.mean()) for each in log_probs),
+        "least_log_prob": max(_LEAST_LOG_PROB, min(float(each.min()) for each in log_probs)),
+        "coverage": min(
+            float(part.explanation.attention.sum(0).clip(max=1.0).mean()) for part in parts
+        ),
+        "brevity": -math.log(num_target),
+        "likeness": -abs(ratio - length_ratio),
+        "soundness": -float(len(translation.doubts) + len(translation.unknown_words)),
+    }
+
+
+def read_quality(run: Path) -> dict[str, Quality]:
+    """Direction, such as en-it -> the calibration of a run folder; empty if it has none.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    path = run / CALIBRATION_FILE
+    if not path.is_file():
+        return {}
+    try:
+        facts = json.loads(path.read_bytes())
+        if facts["format"] != FORMAT:
+            raise DataError(f"{path}: format {facts['format']} is not known here", hint=_HINT)
+        return {name: _quality(each) for name, each in facts["directions"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{path}: no calibration: {error!r}", hint=_HINT) from error
+
+
+def quality_json(directions: Mapping[str, Quality]) -> bytes:
+    """The content of the file."""
+    facts = {
+        name: asdict(each) | {"promise": each.promise._asdict()}
+        for name, each in directions.items()
+    }
+    text = json.dumps({"format": FORMAT, "directions": facts}, ensure_ascii=False, indent=1)
+    return f"{text}\n".encode()
+
+
+def _quality(facts: Mapping[str, Any]) -> Quality:
+    numbers = {
+        name: {feature: float(facts[name][feature]) for feature in FEATURES}
+        for name in ("means", "weights")
+    }
+    threshold = facts["threshold"]
+    return Quality(
+        **numbers,
+        bias=float(facts["bias"]),
+        length_ratio=float(facts["length_ratio"]),
+        least_confidence=float(facts["least_confidence"]),
+        most_pieces=float(facts["most_pieces"]),
+        threshold=None if threshold is None else float(threshold),
+        promise=QualityPromise(**facts["promise"]),
+        conditions=dict(facts["conditions"]),
+    )
+
+
+def pieces_per_word(text: str, ids: Sequence[int]) -> float:
+    """How many tokens a model reads for each word of a text: more than usual if it does not know the words."""
+    return len(ids) / max(1, len(text.split()))

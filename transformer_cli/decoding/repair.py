@@ -1,0 +1,265 @@
+"""Repairs of doubtful translations (`decoding.repair`): a text whose translation repeats itself, copies the source or has other numbers is searched again in other ways."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from transformer_cli.config import DecodingConfig, SamplingConfig
+from transformer_cli.decoding.doubts import (
+    COPIES,
+    NEGATION,
+    NUMBERS,
+    OTHER_LANGUAGE,
+    OTHER_SCRIPT,
+    REPEATS,
+    TOO_LONG,
+    UNFINISHED,
+    UNREADABLE,
+    UNSURE,
+    doubts_about,
+    is_unreadable,
+)
+from transformer_cli.decoding.engine import Hypothesis, Request, search_confidence
+from transformer_cli.decoding.kept_text import divided
+from transformer_cli.decoding.protected_spans import Promise
+from transformer_cli.decoding.quality import pieces_per_word
+from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translation import PreparedLine, Translation
+from transformer_cli.text.layout import SpanKind, find_spans
+
+Search = Callable[[Sequence[Request], DecodingConfig], list[list[Hypothesis]]]
+Found = Mapping[Request, Sequence[Hypothesis]]
+
+COSTS = {
+    UNFINISHED: 6.0,
+    REPEATS: 6.0,
+    TOO_LONG: 6.0,
+    COPIES: 3.0,
+    OTHER_LANGUAGE: 3.0,
+    OTHER_SCRIPT: 3.0,
+    UNREADABLE: 3.0,
+    UNSURE: 1.0,
+    NUMBERS: 2.0,
+    NEGATION: 0.7,
+}
+"""What each doubt takes from the score of a hypothesis: its log-probability over its length penalty, in nats.
+
+The costs of the first six outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
+that no list has, so a hypothesis with fewer doubts must be nearly as probable there.
+"""
+_WIDE_BEAM = 8
+_BLOCKED_NGRAM = 3
+_LOOPS = frozenset((UNFINISHED, REPEATS, TOO_LONG))
+_SAMPLING = SamplingConfig(temperature=0.7, top_p=0.9)
+_NUM_SAMPLES = 8
+
+
+class Repair:
+    """Finds the doubtful translations of some lines, and better ones for them.
+
+    Each doubtful part is translated again with a wider beam (in which no three tokens stand twice, if the translation
+    repeats itself or does not end); then, if strong doubts are left, by samples. The hypothesis with the best score less the
+    `COSTS` of its doubts is kept. A part whose translation still
+    repeats itself, copies the source or is in a wrong language is divided in two, if its halves have fewer doubts; so is one of
+    whose translation the model is unsure, but only between clauses. What the model cannot read stays as it is: a part in
+    another script, and one of unknown words whose translation is a guess.
+    """
+
+    def __init__(self, pipeline: TextPipeline, options: DecodingConfig, search: Search) -> None:
+        """Repairs with one pipeline.
+
+        Args:
+            pipeline: gives texts for token ids, and divides parts.
+            options: of the search that found the translations; it returns one hypothesis per part.
+            search: translates requests with other options.
+        """
+        self._pipeline, self._options, self._search = pipeline, options, search
+
+    def apply(self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Repair what can be repaired, and note in each line which doubts are left.
+
+        Args:
+            texts: the lines; those with doubts are replaced.
+            hypotheses: of all their parts; better ones replace those with doubts.
+        """
+        doubtful = {
+            place: numbers
+            for place, line in enumerate(texts)
+            if (numbers := self._doubtful_parts(line, hypotheses))
+        }
+        if not doubtful:
+            return
+        for place, numbers in doubtful.items():
+            texts[place] = self._with_unreadable(texts[place], numbers)
+        before = {place: self._total(texts[place], hypotheses) for place in doubtful}
+        sources = {
+            texts[place].parts[number]: texts[place].texts[number]
+            for place, numbers in doubtful.items()
+            for number in numbers
+            if number not in texts[place].kept
+        }
+        self._search_again(sources, hypotheses)
+        for place in doubtful:
+            line = self._without_guesses(self._in_halves(texts[place], hypotheses), hypotheses)
+            is_repaired = self._total(line, hypotheses) < before[place]
+            left = self._doubts_of_line(line, hypotheses)
+            texts[place] = replace(line, doubts=left, is_repaired=is_repaired)
+
+    def _with_unreadable(self, line: PreparedLine, numbers: Iterable[int]) -> PreparedLine:
+        """The line in which those of its parts stay as they are that the model cannot read."""
+        language = self._pipeline.languages.source
+        unreadable = {n for n in numbers if is_unreadable(line.clauses[n].text, language)}
+        return replace(line, kept=line.kept | unreadable) if unreadable else line
+
+    def _search_again(
+        self, sources: Mapping[Request, str], hypotheses: dict[Request, list[Hypothesis]]
+    ) -> None:
+        """Put the best hypothesis of each source in the place of its first one."""
+        of_parts = {part: self._doubts(text, hypotheses[part]) for part, text in sources.items()}
+        wide = self._options.model_copy(
+            update={"beam_size": max(_WIDE_BEAM, self._options.beam_size), "num_best": _WIDE_BEAM}
+        )
+        without_loops = wide.model_copy(update={"no_repeat_ngram_size": _BLOCKED_NGRAM})
+        loops = [part for part, doubts in of_parts.items() if not _LOOPS.isdisjoint(doubts)]
+        others = [part for part, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}]  # fmt: skip
+        self._take_better(loops, without_loops, sources, hypotheses)
+        self._take_better(others, wide, sources, hypotheses)
+        samples = self._options.model_copy(
+            update={"num_best": _NUM_SAMPLES, "sampling": _SAMPLING, "coverage_penalty": 0.0}
+        )
+        # Samples keep no terms of a glossary.
+        left = [
+            part
+            for part in (*loops, *others)
+            if not part.terms and _is_strong(self._doubts(sources[part], hypotheses[part]))
+        ]
+        self._take_better(left, samples, sources, hypotheses)
+
+    def _take_better(
+        self,
+        parts: Sequence[Request],
+        options: DecodingConfig,
+        sources: Mapping[Request, str],
+        hypotheses: dict[Request, list[Hypothesis]],
+    ) -> None:
+        if not parts:
+            return
+        for part, found in zip(parts, self._search(parts, options), strict=True):
+            # Of equals, the first one: what the ordinary search has found.
+            candidates = [*hypotheses[part][:1], *found]
+            if candidates:
+                values = [self._value(sources[part], each) for each in candidates]
+                hypotheses[part] = [candidates[values.index(max(values))]]
+
+    def _value(self, source: str, hypothesis: Hypothesis) -> float:
+        if not self._pipeline.target_tokenizer.decode(hypothesis.ids).strip():
+            return -math.inf  # nothing to doubt, but no translation either
+        # The score says already how sure the model is.
+        doubts = (each for each in self._doubts(source, [hypothesis]) if each != UNSURE)
+        return hypothesis.score - _cost(doubts)
+
+    def _in_halves(
+        self, line: PreparedLine, hypotheses: dict[Request, list[Hypothesis]]
+    ) -> PreparedLine:
+        """The line in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
+        for number in reversed(self._doubtful_parts(line, hypotheses)):
+            part = line.parts[number]
+            doubts = self._doubts(line.texts[number], hypotheses[part])
+            is_strong = _is_strong(doubts)
+            if part.terms or not (is_strong or UNSURE in doubts):
+                continue
+            halves = divided(self._pipeline, line, [number], anywhere=is_strong)
+            if len(halves.parts) == len(line.parts):  # nothing to divide
+                continue
+            new = [each for each in halves.parts if each not in hypotheses]
+            found = dict(zip(new, self._search(new, self._options), strict=True)) if new else {}
+            if self._total(halves, hypotheses | found) < self._total(line, hypotheses):
+                line = halves
+                hypotheses.update(found)
+        return line
+
+    def _without_guesses(self, line: PreparedLine, hypotheses: Found) -> PreparedLine:
+        """The line in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
+        quality = self._pipeline.quality
+        if quality is None:
+            return line
+        guesses = {
+            number
+            for number in self._doubtful_parts(line, hypotheses)
+            if UNSURE in self._doubts(line.texts[number], hypotheses[line.parts[number]])
+            and pieces_per_word(line.texts[number], line.parts[number].ids) > quality.most_pieces
+        }
+        return replace(line, kept=line.kept | guesses) if guesses else line
+
+    def _doubtful_parts(self, line: PreparedLine, hypotheses: Found) -> list[int]:
+        return [
+            number
+            for number, part in enumerate(line.parts)
+            if self._doubts_of_part(line, number, hypotheses[part])
+        ]
+
+    def _doubts_of_part(
+        self, line: PreparedLine, number: int, found: Sequence[Hypothesis]
+    ) -> tuple[str, ...]:
+        """Nothing for a part that stays as it is, and for one whose beginning the caller has given."""
+        part = line.parts[number]
+        if number in line.kept or part.prefix:
+            return ()
+        return self._doubts(line.texts[number], found)
+
+    def _doubts(self, source: str, found: Sequence[Hypothesis]) -> tuple[str, ...]:
+        if not found:
+            return ()
+        ids, pipeline = found[0].ids, self._pipeline
+        is_limited = self._options.max_length or self._options.max_length_ratio
+        is_finished = bool(is_limited) or ids[-1:] == (pipeline.target_tokenizer.eos_id,)
+        text = pipeline.target_tokenizer.decode(ids)
+        doubts = doubts_about(source, text, pipeline.languages, is_finished=is_finished)
+        quality = pipeline.quality
+        if quality is None or not text.strip():
+            return doubts
+        confidence = search_confidence(found[0], self._options)
+        is_unsure = confidence is not None and confidence < quality.least_confidence
+        return (*doubts, UNSURE) if is_unsure else doubts
+
+    def _doubts_of_line(self, line: PreparedLine, hypotheses: Found) -> tuple[str, ...]:
+        of_parts = (
+            self._doubts_of_part(line, number, hypotheses[part])
+            for number, part in enumerate(line.parts)
+        )
+        return tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
+
+    def _total(self, line: PreparedLine, hypotheses: Found) -> float:
+        return sum(
+            _cost(self._doubts_of_part(line, number, hypotheses[part]))
+            for number, part in enumerate(line.parts)
+        )
+
+
+def _cost(doubts: Iterable[str]) -> float:
+    return sum(COSTS[doubt] for doubt in doubts)
+
+
+def _is_strong(doubts: Iterable[str]) -> bool:
+    return any(COSTS[doubt] >= COSTS[OTHER_SCRIPT] for doubt in doubts)
+
+
+def loses_spans(line: str, translation: Translation) -> bool:
+    """Whether a translation has other numbers than its line, or does not hold its URLs, placeholders and tags."""
+    if NUMBERS in translation.doubts:
+        return True
+    # Numbers have a check of their own, because some of them may become words.
+    spans = [span for span in find_spans(line) if span.kind is not SpanKind.NUMBER]
+    return bool(spans) and not Promise.of(line, spans).is_kept_by(translation.text)
+
+
+def confidences_of(
+    line: PreparedLine, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig
+) -> tuple[float, ...]:
+    """`Translation.confidences` of a line, from the hypotheses of its parts."""
+    of_parts = (
+        search_confidence(of_part[0], options)
+        for number, of_part in enumerate(found)
+        if of_part and number not in line.kept
+    )
+    return tuple(confidence for confidence in of_parts if confidence is not None)

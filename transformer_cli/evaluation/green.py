@@ -1,0 +1,207 @@
+"""Calibration of the quality estimate: a monotone model of good and bad translations, and a threshold with a statistical promise.
+
+Sources: Bates et al. 2021, "Distribution-Free, Risk-Controlling Prediction Sets"; Angelopoulos et al. 2021, "Learn then Test",
+sections 2 and 4.1 (a sequence of tests in a fixed order, with several starts).
+"""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from transformer_cli.decoding import Translation
+from transformer_cli.decoding.quality import (
+    FEATURES,
+    Quality,
+    QualityPromise,
+    features_of,
+    pieces_per_word,
+)
+
+STARTS = (0.1, 0.25, 0.5, 0.75)
+"""Shares of the text at which a sequence of tests begins; each has its part of the allowed error."""
+_STEP = 0.02
+FEWEST_SENTENCES = 100
+_LEAST_CONFIDENT = 0.01
+_DECAY = 1e-3
+
+
+class Calibrated(NamedTuple):
+    """A calibration, and what it says about the half of the text on which the threshold was chosen."""
+
+    quality: Quality
+    num_sentences: int
+    num_green: int
+    num_bad: int
+    """Of the green ones."""
+    share_bad: float
+    """Of all sentences of this half."""
+
+
+def calibrated(
+    translations: Sequence[Translation],
+    scores: Sequence[float],
+    promise: QualityPromise,
+    *,
+    conditions: Mapping[str, Any],
+    seed: int = 1,
+) -> Calibrated | None:
+    """Fit the estimate on one half of the translations, and choose the threshold on the other.
+
+    Args:
+        translations: with details.
+        scores: the score of each against its reference, 0 to 100.
+        promise: what the green ones must keep.
+        conditions: as of `Quality`.
+        seed: of the halves.
+
+    Returns:
+        None if fewer than a hundred translations have tokens.
+    """
+    ratio = _length_ratio(translations)
+    rows = [
+        (features, translation, score)
+        for translation, score in zip(translations, scores, strict=True)
+        if (features := features_of(translation, ratio)) is not None
+    ]
+    if len(rows) < FEWEST_SENTENCES:
+        return None
+    random.Random(seed).shuffle(rows)
+    fitted, held_out = rows[::2], rows[1::2]
+    matrix = torch.tensor([[row[0][name] for name in FEATURES] for row in fitted])
+    is_good = torch.tensor([float(row[2] >= promise.below) for row in fitted])
+    means, weights, bias = fit_monotone(matrix, is_good)
+    confidences = [row[1].least_confidence for row in rows if row[1].least_confidence is not None]
+    pieces = [
+        pieces_per_word(row[1].source, part.source_ids)
+        for row in rows
+        if row[1].details is not None and len(row[1].details.parts) == 1
+        for part in row[1].details.parts
+    ]
+    quality = Quality(
+        means=dict(zip(FEATURES, means.tolist(), strict=True)),
+        weights=dict(zip(FEATURES, weights.tolist(), strict=True)),
+        bias=bias,
+        length_ratio=ratio,
+        least_confidence=_quantile(confidences, _LEAST_CONFIDENT),
+        most_pieces=_quantile(pieces, 1 - _LEAST_CONFIDENT),
+        threshold=None,
+        promise=promise,
+        conditions=conditions,
+    )
+    # What is never green for another reason takes no part in the choice.
+    able = [row for row in held_out if _can_be_green(row[1])]
+    estimates = [quality.probability(row[1]) or 0.0 for row in able]
+    is_bad = [row[2] < promise.below for row in able]
+    threshold = chosen_threshold(estimates, is_bad, promise)
+    green = [bad for estimate, bad in zip(estimates, is_bad, strict=True) if threshold is not None and estimate >= threshold]  # fmt: skip
+    return Calibrated(
+        replace(quality, threshold=threshold),
+        num_sentences=len(held_out),
+        num_green=len(green),
+        num_bad=sum(green),
+        share_bad=sum(row[2] < promise.below for row in held_out) / len(held_out),
+    )
+
+
+def _quantile(numbers: Sequence[float], share: float) -> float:
+    return float(torch.tensor(numbers, dtype=torch.float64).quantile(share)) if numbers else 0.0
+
+
+def _can_be_green(translation: Translation) -> bool:
+    return not (translation.doubts or translation.is_untranslated or translation.is_partly_copied)
+
+
+def _length_ratio(translations: Sequence[Translation]) -> float:
+    ratios = []
+    for translation in translations:
+        if translation.details is not None:
+            num_source = sum(len(part.source_ids) for part in translation.details.parts)
+            num_target = sum(len(part.target_ids) for part in translation.details.parts)
+            if num_source and num_target:
+                ratios.append(math.log(num_target / num_source))
+    return math.fsum(ratios) / len(ratios) if ratios else 0.0
+
+
+def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Logistic regression whose weights are not negative, by L-BFGS.
+
+    Args:
+        features: (N, F).
+        is_good: (N,) 0 or 1.
+
+    Returns:
+        (F,) the mean of each feature; (F,) the weights of the features less their means; the bias.
+    """
+    features, is_good = features.double(), is_good.double()
+    means, deviations = features.mean(0), features.std(0).clamp(min=1e-6)
+    scaled = (features - means) / deviations
+    raw = torch.zeros(features.size(1), dtype=torch.float64, requires_grad=True)
+    bias = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([raw, bias], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        weights = F.softplus(raw)
+        value = F.binary_cross_entropy_with_logits(scaled @ weights + bias, is_good)
+        value = value + _DECAY * weights.square().sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    return means, (F.softplus(raw) / deviations).detach(), float(bias.detach())
+
+
+def chosen_threshold(
+    estimates: Sequence[float], is_bad: Sequence[bool], promise: QualityPromise
+) -> float | None:
+    """The lowest threshold whose green translations keep the promise; None if none does.
+
+    For a growing share of the most trusted translations, a test rejects "more than the allowed share is bad". From each of the
+    `STARTS`, the share grows until a test fails; each start has an equal part of the allowed error 1 - certainty, so the
+    promise holds for the lowest threshold of all.
+
+    Args:
+        estimates: the probability of each translation, on text that the estimate was not fitted on.
+        is_bad: whether it is bad.
+    """
+    order = sorted(range(len(estimates)), key=lambda index: -estimates[index])
+    bad_before = [0]
+    for index in order:
+        bad_before.append(bad_before[-1] + is_bad[index])
+    allowed = (1 - promise.certainty) / len(STARTS)
+    most = 0
+    for start in STARTS:
+        share = start
+        while share <= 1.0 + 1e-9:
+            size = _with_equals(estimates, order, round(share * len(order)))
+            if size == 0 or _tail(size, bad_before[size], promise.share) > allowed:
+                break
+            most = max(most, size)
+            share += _STEP
+    return estimates[order[most - 1]] if most else None
+
+
+def _with_equals(estimates: Sequence[float], order: Sequence[int], size: int) -> int:
+    """The size, plus those with the same estimate as the last one: a threshold takes all of them."""
+    while 0 < size < len(order) and estimates[order[size]] == estimates[order[size - 1]]:
+        size += 1
+    return size
+
+
+def _tail(size: int, num_bad: int, share: float) -> float:
+    """P(at most `num_bad` of `size` are bad) if each is bad with the probability `share`: the binomial distribution."""
+    logs = (
+        math.lgamma(size + 1)
+        - math.lgamma(number + 1)
+        - math.lgamma(size - number + 1)
+        + number * math.log(share)
+        + (size - number) * math.log1p(-share)
+        for number in range(num_bad + 1)
+    )
+    return min(1.0, math.fsum(map(math.exp, logs)))
