@@ -39,7 +39,7 @@ QUOTED = re.compile(
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
-FILE_ENDINGS = (".py", ".json", ".safetensors", ".arrow", ".lock")
+FILE_ENDINGS = (".py", ".json", ".safetensors", ".arrow", ".lock", ".npz", ".spm", ".yml", ".bin")
 
 each_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))

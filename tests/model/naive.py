@@ -87,7 +87,7 @@ def embed(weights: Weights, settings: Settings, side: str, ids: Tensor) -> Tenso
             row = row * math.sqrt(width)
         if settings["positions"] == "learned":
             row = row + weights[f"{side}_positions.weight"][position]
-        elif settings["positions"] in ("sinusoidal", "sinusoidal_halves"):
+        elif settings["positions"] in ("sinusoidal", "sinusoidal_halves", "sinusoidal_marian"):
             row = row + sinusoids(position, width, settings["positions"]).to(row)
         rows.append(row)
     share = settings["embedding_dropout"]
@@ -100,9 +100,10 @@ def embed(weights: Weights, settings: Settings, side: str, ids: Tensor) -> Tenso
 
 def sinusoids(position: int, width: int, layout: str) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i / d)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / d))."""
-    sines = [math.sin(position / 10000 ** (2 * i / width)) for i in range(width // 2)]
-    cosines = [math.cos(position / 10000 ** (2 * i / width)) for i in range(width // 2)]
-    if layout == "sinusoidal_halves":
+    divisor = max(width - 2, 1) if layout == "sinusoidal_marian" else width
+    sines = [math.sin(position / 10000 ** (2 * i / divisor)) for i in range(width // 2)]
+    cosines = [math.cos(position / 10000 ** (2 * i / divisor)) for i in range(width // 2)]
+    if layout in ("sinusoidal_halves", "sinusoidal_marian"):
         return torch.tensor(sines + cosines, dtype=torch.float64)
     pairs = [number for pair in zip(sines, cosines, strict=True) for number in pair]
     return torch.tensor(pairs, dtype=torch.float64)

@@ -129,7 +129,16 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
         attention_bias=draw(st.booleans()),
         feed_forward_bias=draw(st.booleans()),
         positions=draw(
-            st.sampled_from(["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"])
+            st.sampled_from(
+                [
+                    "sinusoidal",
+                    "sinusoidal_halves",
+                    "sinusoidal_marian",
+                    "learned",
+                    "rotary",
+                    "none",
+                ]
+            )
         ),
         scale_embeddings=draw(st.booleans()),
         tie_embeddings=draw(st.sampled_from(["none", "target-output", "all"])),

@@ -30,8 +30,18 @@ def test_sinusoids_are_those_of_the_paper_at_any_position(in_halves: bool, start
         )
 
 
+def test_the_longest_wavelength_of_marian_is_10000_turns() -> None:
+    module = build_positions(ModelConfig(d_model=6, num_heads=2, positions="sinusoidal_marian"))
+    added = module(torch.zeros(1, 4, 6, dtype=torch.float64), 7)
+    for t in range(4):
+        angles = [(7 + t) * frequency for frequency in (1.0, 1e-2, 1e-4)]
+        expected = [*map(math.sin, angles), *map(math.cos, angles)]
+        assert added[0, t].tolist() == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize(
-    "positions", ["sinusoidal", "sinusoidal_halves", "learned", "none", "rotary"]
+    "positions",
+    ["sinusoidal", "sinusoidal_halves", "sinusoidal_marian", "learned", "none", "rotary"],
 )
 def test_a_later_start_continues_where_the_first_positions_end(positions: str) -> None:
     module = build_positions(

@@ -199,9 +199,9 @@ def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
 
 
 def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:
-    text = _text(checkpoint, name, MAX_TOKENIZER_BYTES)
+    content = checkpoint.file(name, max_bytes=MAX_TOKENIZER_BYTES)
     try:
-        return Tokenizer.from_json(text)
+        return Tokenizer.from_file(name, content)
     except DataError as error:
         raise DataError(f"{checkpoint.folder / name}: {error.message}", hint=error.hint) from error
 
@@ -220,11 +220,10 @@ def portable_files(
     config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
 ) -> dict[str, bytes]:
     """File names and contents, for `Snapshot.files`."""
-    files = {
-        CONFIG_FILE: to_yaml(portable_config(config)),
+    return {
+        CONFIG_FILE: to_yaml(portable_config(config)).encode(),
         **tokenizer_files((source_tokenizer, target_tokenizer)),
     }
-    return {name: text.encode() for name, text in files.items()}
 
 
 def portable_config(config: Config) -> Config:

@@ -46,26 +46,52 @@ class CleaningConfig(Section):
     """Refuse to train if the rules drop a larger share of the pairs than this."""
 
 
+Symbol = Annotated[str, Field(min_length=1, max_length=100)]
+
+
 class TokenizerConfig(Section):
     """How text becomes token ids."""
 
     kind: Literal["wordlevel", "bpe", "unigram", "sentencepiece"] = "wordlevel"
-    """wordlevel: whole words and punctuation; bpe (Sennrich et al. 2016) and unigram (Kudo 2018): parts of words; sentencepiece: a model of the SentencePiece library, which `tfm import` takes over and no training changes; needs training.init_from."""
+    """wordlevel: whole words and punctuation; bpe (Sennrich et al. 2016) and unigram (Kudo 2018): parts of words; sentencepiece (Kudo and Richardson 2018): parts of words, learned and found by the SentencePiece library, whose files other programs read (pip install ".[sentencepiece]"); `tfm import` makes runs with this kind, too."""
     vocab_size: Annotated[int, Field(strict=True, ge=8, le=1_000_000)] | None = None
     """Largest number of entries of a vocabulary, special tokens included; absent: no limit for wordlevel, 8,000 for the others."""
     min_frequency: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
-    """Leave out words (wordlevel) or merges (bpe) that occur less often in the training split; not for unigram."""
+    """Leave out words (wordlevel) or merges (bpe) that occur less often in the training split; not for unigram and sentencepiece."""
     shared: Switch = False
     """One vocabulary for both languages."""
+    algorithm: Literal["unigram", "bpe"] | None = None
+    """sentencepiece: how the library finds subwords; absent: unigram."""
+    normalization: Literal["nmt_nfkc", "identity"] | None = None
+    """sentencepiece: what the library does to text before it is cut, in training and in translation. nmt_nfkc: Unicode NFKC, and spaces and control characters as the library cleans them; identity: only several spaces become one; absent: nmt_nfkc."""
+    byte_fallback: Switch | None = None
+    """sentencepiece: cut a character that is not in the vocabulary into its bytes, which takes 256 entries; absent: false, such a character is [UNK]."""
+    user_symbols: Annotated[tuple[Symbol, ...], Field(min_length=1, max_length=1000)] | None = None
+    """sentencepiece: texts that are always one entry, wherever they stand, such as a placeholder."""
+
+    @property
+    def subwords(self) -> Literal["bpe", "unigram"] | None:
+        """How words are cut into subwords; None: they are not."""
+        if self.kind == "sentencepiece":
+            return self.algorithm or "unigram"
+        return None if self.kind == "wordlevel" else self.kind
 
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> Self:
         if self.kind == "unigram" and self.min_frequency != 1:
             raise ValueError("min_frequency has no effect on a unigram tokenizer; leave it out")
-        if self.kind == "sentencepiece" and self.vocab_size is not None:
-            raise ValueError("vocab_size has no effect on an imported tokenizer; leave it out")
         if self.kind == "sentencepiece" and self.min_frequency != 1:
-            raise ValueError("min_frequency has no effect on an imported tokenizer; leave it out")
+            raise ValueError(
+                "min_frequency has no effect on a tokenizer of SentencePiece; leave it out"
+            )
+        for name in ("algorithm", "normalization", "byte_fallback", "user_symbols"):
+            if getattr(self, name) is not None and self.kind != "sentencepiece":
+                raise ValueError(
+                    f"{name} has no effect with kind {self.kind}; remove it, or set kind: sentencepiece"
+                )
+        symbols = [symbol.strip() for symbol in self.user_symbols or ()]
+        if "" in symbols or len({*symbols}) < len(symbols):
+            raise ValueError("user_symbols has an empty symbol, or one that stands there twice")
         return self
 
 

@@ -91,10 +91,12 @@ class ModelConfig(Section):
     """Biases in the query, key, value and output projections."""
     feed_forward_bias: Switch = True
     """Biases in the feed-forward network."""
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"] = (
-        "sinusoidal"
-    )
-    """Position encoding. sinusoidal: sines and cosines interleaved (the paper); sinusoidal_halves: first all sines, then all cosines (Marian); learned: one vector per position; rotary (Su et al. 2021); none."""
+    positions: Literal[
+        "sinusoidal", "sinusoidal_halves", "sinusoidal_marian", "learned", "rotary", "none"
+    ] = "sinusoidal"
+    """Position encoding. sinusoidal: sines and cosines interleaved (the paper); sinusoidal_halves: first all sines, then all cosines (MarianMTModel of transformers); sinusoidal_marian: the same order, with the angles position / 10000^(2i / (d_model - 2)) instead of position / 10000^(2i / d_model) (Marian itself); learned: one vector per position; rotary (Su et al. 2021); none."""
+    start_embedding: Literal["learned", "zero"] = "learned"
+    """The embedding of [SOS], the first input of the decoder. learned: as that of every token; zero: it stays zero, as in Marian."""
     scale_embeddings: Switch = True
     """Multiply embeddings by sqrt(d_model) (the paper, section 3.4)."""
     tie_embeddings: Literal["none", "target-output", "all"] = "target-output"
@@ -277,9 +279,9 @@ class TrainingConfig(Section):
     word_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
     """Probability with which the embedding of a token is set to zero in training, in the source and in the decoder's input; special tokens are kept (Sennrich and Zhang 2019, who use 0.1 to 0.3)."""
     bpe_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
-    """BPE-dropout: probability with which a merge is left out when training pairs are cut into subwords; they are cut anew in each epoch (Provilkov et al. 2020, who use 0.1); for tokenizer.kind bpe."""
+    """BPE-dropout: probability with which a merge is left out when training pairs are cut into subwords; they are cut anew in each epoch (Provilkov et al. 2020, who use 0.1); for tokenizer.kind bpe, and sentencepiece with algorithm bpe."""
     unigram_alpha: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
-    """Subword regularisation for tokenizer.kind unigram: in each epoch, the segmentation of each word of the training pairs is drawn anew. The probability of a segmentation is proportional to P^a, where P is its probability under the unigram model and a is this number: near 0 all are equally likely, and a large number always takes the best one (Kudo 2018, who uses 0.1 to 0.5)."""
+    """Subword regularisation for tokenizer.kind unigram, and sentencepiece with algorithm unigram: in each epoch, the segmentation of each word of the training pairs is drawn anew. The probability of a segmentation is proportional to P^a, where P is its probability under the unigram model and a is this number: near 0 all are equally likely, and a large number always takes the best one (Kudo 2018, who uses 0.1 to 0.5)."""
     noise: NoiseConfig | None = None
     """Training noise: changes of the training pairs that make the model robust against typing; for tokenizers of subwords. Absent: no changes."""
     schedule: ScheduleName = "inverse_sqrt"

@@ -82,9 +82,9 @@ class Config(Section):
 
     @property
     def cleaning(self) -> CleaningConfig:
-        """The rules of `data.cleaning` as training applies them: an imported tokenizer normalises text itself."""
+        """The rules of `data.cleaning` as training applies them: a tokenizer of SentencePiece may normalise text itself."""
         rules = self.data.cleaning
-        if self.tokenizer.kind != "sentencepiece":
+        if self.tokenizer.kind != "sentencepiece" or self.tokenizer.normalization == "identity":
             return rules
         return rules.model_copy(update={"normalize_invisible": False})
 
@@ -104,7 +104,7 @@ class Config(Section):
         self._check_cuda_graphs()
         if self.tokenizer.kind == "sentencepiece" and self.training.add_words is not None:
             raise Contradiction(
-                "training.add_words is not for tokenizer.kind: sentencepiece: an imported tokenizer keeps its pieces",
+                "training.add_words is not for tokenizer.kind: sentencepiece: its model keeps its pieces",
                 hint="leave out training.add_words",
             )
         metric = self.training.best_metric
@@ -136,15 +136,18 @@ class Config(Section):
             )
         for setting, kind in (("bpe_dropout", "bpe"), ("unigram_alpha", "unigram")):
             is_given = getattr(self.training, setting) is not None
-            if is_given and self.tokenizer.kind != kind:
+            if is_given and self.tokenizer.subwords != kind:
+                found = f"kind is {self.tokenizer.kind}"
+                if self.tokenizer.kind == "sentencepiece":
+                    found = f"algorithm is {self.tokenizer.subwords}"
                 raise Contradiction(
-                    f"training.{setting} is for tokenizer.kind: {kind}, but the kind is {self.tokenizer.kind}",
+                    f"training.{setting} is for tokenizer.kind: {kind}, and for the {kind} of sentencepiece, but the {found}",
                     hint=f"set tokenizer.kind: {kind}, or leave out training.{setting}",
                 )
         if self.training.noise is not None and self.tokenizer.kind == "wordlevel":
             raise Contradiction(
                 "training.noise makes words that a vocabulary of whole words does not have",
-                hint="set tokenizer.kind: bpe or unigram, or leave out training.noise",
+                hint="set tokenizer.kind: bpe, unigram or sentencepiece, or leave out training.noise",
             )
 
     def _check_alignment(self) -> None:
@@ -186,6 +189,11 @@ class Config(Section):
     def _check_sharding(self) -> None:
         if self.runtime.sharding == "none":
             return
+        if self.model.start_embedding == "zero":
+            raise Contradiction(
+                "model.start_embedding: zero sets one row of a gradient to zero, but runtime.sharding: full splits the rows",
+                hint="leave out model.start_embedding, or set runtime.sharding: none",
+            )
         if self.training.optimizer not in ("adam", "adamw"):
             raise Contradiction(
                 f"training.optimizer: {self.training.optimizer} needs whole matrices, but runtime.sharding: full splits them",

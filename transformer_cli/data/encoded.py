@@ -458,7 +458,7 @@ def encoded_text(
         TryAgainError: a process that encodes was killed.
     """
     encoder = PairEncoder(
-        dict(tokenizer_files(tokenizers)),
+        tokenizer_files(tokenizers),
         SequenceFormat.of(config.data),
         config.model.max_length,
         has_links=config.training.guided_alignment is not None,
@@ -495,7 +495,7 @@ def number_of_workers(config: Config, num_pairs: int) -> int:
 class PairEncoder:
     """Encodes batches of pairs; it can be sent to another process."""
 
-    tokenizers: dict[str, str]
+    tokenizers: dict[str, bytes]
     """Name -> content of the files of the tokenizers."""
     sequence_format: SequenceFormat
     max_length: int
@@ -513,7 +513,7 @@ class _Worker:
 
     def __init__(self, text: Path, encoder: PairEncoder) -> None:
         files = encoder.tokenizers
-        loaded = [Tokenizer.from_json(files[name]) for name in tokenizer_names(files)]
+        loaded = [Tokenizer.from_file(name, files[name]) for name in tokenizer_names(files)]
         self._tokenizers = loaded[0], loaded[-1]
         self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
 

@@ -203,7 +203,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     report.padding_share = padding_share(order)
     write_validation_pairs(folder / VALIDATION, validation)
     for name, content in tokenizer_files(tokenizers).items():
-        (folder / name).write_text(content, encoding="utf-8")
+        (folder / name).write_bytes(content)
     write_report(folder, report)
 
 
@@ -265,7 +265,7 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
 
 def _tokenizers_in(folder: Path) -> Tokenizers:
     names = tokenizer_names({file.name for file in folder.iterdir()})
-    loaded = [Tokenizer.from_json((folder / name).read_text(encoding="utf-8")) for name in names]
+    loaded = [Tokenizer.from_file(name, (folder / name).read_bytes()) for name in names]
     return loaded[0], loaded[-1]
 
 
@@ -275,7 +275,7 @@ def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: b
     both = list(zip(tokenizers, _tokenizers_in(folder), strict=True))
     if is_extended:
         return all(is_extension(there, of=given) for given, there in both)
-    return all(given.to_json() == there.to_json() for given, there in both)
+    return all(given.to_file() == there.to_file() for given, there in both)
 
 
 def num_corpora(config: Config) -> int:

@@ -219,7 +219,7 @@ def combine_translators(translators: Sequence[Translator], names: Sequence[str])
 def _reading(first: TextPipeline, other: TextPipeline, max_length: int) -> SourceReading | None:
     """How a model reads the source tokens of the first one; None if both have the same tokens."""
     given, own = first.source_tokenizer, other.source_tokenizer
-    is_same = given is own or given.to_json() == own.to_json()
+    is_same = given is own or given.to_file() == own.to_file()
     return None if is_same else SourceReading(given, own, max_length)
 
 
@@ -242,7 +242,7 @@ def _differences(first: TextPipeline, other: TextPipeline) -> Iterator[str]:
     if not _gives_back_every_text(first.source_tokenizer):
         tokenizers.append(("source", first.source_tokenizer, other.source_tokenizer))
     for side, one, two in tokenizers:
-        if one.to_json() != two.to_json():
+        if one.to_file() != two.to_file():
             yield f"the {side} vocabularies differ: {_difference(one, two)}"
     of_data = (
         ("languages", _directions(first), _directions(other)),

@@ -50,18 +50,21 @@ class SinusoidalPositions(nn.Module):
     """x plus sin and cos of position / 10000^(2i / D), for any length.
 
     The paper interleaves them: sines in even columns, cosines in odd ones. With `in_halves` all
-    sines come first, as in Marian.
+    sines come first. Marian does so, and divides i by D / 2 - 1 (`as_marian`), so that the longest wavelength is 2 pi 10000.
 
-    Source: Vaswani et al. 2017, section 3.5.
+    Source: Vaswani et al. 2017, section 3.5; Marian 1.12, the function SinusoidalPositionEmbeddings.
     """
 
-    def __init__(self, *, in_halves: bool) -> None:
+    def __init__(self, *, in_halves: bool, as_marian: bool = False) -> None:
         super().__init__()
         self.in_halves = in_halves
+        self.as_marian = as_marian
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """(B, T, D) to the same shape; the first of the T positions is number `start`."""
-        sines, cosines = rotation_at(start, x.size(1), x.size(2), x)
+        width = x.size(2)
+        divisor = max(width - 2, 1) if self.as_marian else width
+        sines, cosines = rotation_at(start, x.size(1), width, x, divisor=divisor)
         if self.in_halves:
             return x + torch.cat([sines, cosines], dim=-1)
         return x + torch.stack([sines, cosines], dim=-1).flatten(-2)
@@ -96,8 +99,11 @@ class NoPositions(nn.Module):
 def build_positions(config: ModelConfig) -> nn.Module:
     """The module that adds positions to embeddings; it adds nothing if positions are rotary or absent."""
     match config.positions:
-        case "sinusoidal" | "sinusoidal_halves":
-            return SinusoidalPositions(in_halves=config.positions == "sinusoidal_halves")
+        case "sinusoidal":
+            return SinusoidalPositions(in_halves=False)
+        case "sinusoidal_halves" | "sinusoidal_marian":
+            is_marian = config.positions == "sinusoidal_marian"
+            return SinusoidalPositions(in_halves=True, as_marian=is_marian)
         case "learned":
             return LearnedPositions(config.max_length, config.d_model)
         case "rotary" | "none":
@@ -114,12 +120,14 @@ class Rotation(NamedTuple):
     cosines: Tensor  # of the same shape
 
 
-def rotation_at(start: int, num_positions: int, width: int, like: Tensor) -> Rotation:
-    """The angles of `num_positions` positions from `start` on, with device and dtype of `like`."""
+def rotation_at(
+    start: int, num_positions: int, width: int, like: Tensor, *, divisor: int | None = None
+) -> Rotation:
+    """The angles of `num_positions` positions from `start` on, with device and dtype of `like`; `divisor` as of `sines_and_cosines`."""
     end = start + num_positions
     # Rounded up to a power of two, so that the cache holds few different lengths.
     num_cached = max(512, 1 << (end - 1).bit_length())
-    sines, cosines = sines_and_cosines(num_cached, width, like.dtype, like.device)
+    sines, cosines = sines_and_cosines(num_cached, width, like.dtype, like.device, divisor or width)
     return Rotation(sines[start:end], cosines[start:end])
 
 
@@ -141,11 +149,15 @@ def rotate(x: Tensor, rotation: Rotation | None) -> Tensor:
 
 @functools.cache  # without a limit: a CUDA graph reads the tables at their addresses, so they must stay
 def sines_and_cosines(
-    num_positions: int, width: int, dtype: torch.dtype, device: torch.device
+    num_positions: int,
+    width: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    divisor: int | None = None,
 ) -> Rotation:
-    """sin and cos of position / 10000^(2i / width), (T, width / 2) each, computed in float64."""
+    """sin and cos of position / 10000^(2i / divisor), (T, width / 2) each, computed in float64; None: divided by `width`."""
     with torch.inference_mode(False), torch.no_grad():  # cached tensors serve training too
         columns = torch.arange(0, width, 2, dtype=torch.float64, device="cpu")
         positions = torch.arange(num_positions, dtype=torch.float64, device="cpu")
-        angles = positions[:, None] * 10_000.0 ** (-columns / width)
+        angles = positions[:, None] * 10_000.0 ** (-columns / (divisor or width))
         return Rotation(angles.sin().to(device, dtype), angles.cos().to(device, dtype))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
+from transformer_cli.text.sentencepiece_model import library_parts, with_control_symbols
 from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.tokenizer_file import (
     BYTE_TOKENS,
@@ -67,6 +68,9 @@ def with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
     missing = [tag for tag in tags if tag not in tokenizer.entries]
     if not missing:
         return tokenizer
+    if layout.is_of_library:
+        content = with_control_symbols(tokenizer.to_file(), missing)
+        return Tokenizer(library_parts(content, "the tokenizer with its tags"))
     if layout.kind == "Unigram":
         vocabulary: Any = [
             *model["vocab"],

@@ -103,7 +103,7 @@ def reads_without_invisible(rules: CleaningConfig, *, is_sentencepiece: bool) ->
     text without them, too.
 
     Args:
-        is_sentencepiece: whether the tokenizer is an imported one, which has its own normalisation.
+        is_sentencepiece: whether the tokenizer is one of SentencePiece that has its own normalisation.
     """
     return rules.normalize_invisible is not False and not is_sentencepiece
 

@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from random import Random
 from typing import Any, NamedTuple, Protocol
@@ -69,6 +69,7 @@ class WordSampler:
         self._bytes = [layout.bytes_of(piece) for piece in pieces]
         self._begins_part = np.array([text.startswith(b" ") for text in self._bytes])
         self._num_special = len(tokenizer.special_tokens)
+        self._symbols = {index for index, piece in enumerate(pieces) if piece in layout.symbols}
         self._begins_part[: self._num_special] = True
         assert engine.pre_tokenizer is not None
         self._splitter = engine.pre_tokenizer
@@ -115,7 +116,7 @@ class WordSampler:
 
     def _part_of(self, ids: list[int]) -> _Part:
         fixed = _Part(ids, [], [], is_word=False)
-        if any(index < self._num_special for index in ids):
+        if any(index < self._num_special or index in self._symbols for index in ids):
             return fixed
         try:
             text = b"".join(self._bytes[index] for index in ids).decode()
@@ -179,7 +180,7 @@ class MergeDropout:
         model: dict[str, Any] = parts.model
         self._vocabulary: dict[str, int] = model["vocab"]
         self._has_byte_fallback = parts.layout.has_byte_fallback
-        self._merges = _numbered_merges(self._vocabulary, model["merges"])
+        self._merges = _numbered_merges(self._vocabulary, parts.layout.merges(model))
         self._keep = 1.0 - dropout
         self._log_dropout = math.log(dropout) if dropout else -math.inf
         self._log_keep = math.log(self._keep) if dropout else 0.0
@@ -247,7 +248,7 @@ class MergeDropout:
 
 
 def _numbered_merges(
-    vocabulary: dict[str, int], merges: list[list[str]]
+    vocabulary: dict[str, int], merges: Iterable[Sequence[str]]
 ) -> dict[tuple[int, int], tuple[int, int]]:
     """Map two ids to the number of the merge that joins them, and to the id of the result."""
     return {

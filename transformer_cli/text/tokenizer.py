@@ -21,8 +21,8 @@ from transformer_cli.text import tokenizer_file
 from transformer_cli.text.normalization import without_surrogates
 from transformer_cli.text.tokenizer_file import (
     BYTE_TOKENS,
+    UNLISTED,
     ListedIds,
-    SentencePieceLayout,
     tokenizer_errors_explained,
 )
 from transformer_cli.text.vocabulary import learn_model
@@ -69,11 +69,13 @@ class Tokenizer:
         is_of_words = layout.kind == "WordLevel"
         self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self.entries]
         self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
-        is_foreign = isinstance(layout, SentencePieceLayout)
-        self._listed = ListedIds(layout, parts.model["vocab"]) if is_foreign else None
+        is_listed = UNLISTED in parts.model
+        self._listed = ListedIds(layout, parts.model["vocab"]) if is_listed else None
         whole = self._encode_whole
-        self._words: PieceCache | WordCache
-        if layout.cuts_at_spaces:
+        self._words: WordCache | PieceCache | WholeTexts
+        if layout.is_of_library:
+            self._words = WholeTexts(whole)
+        elif layout.cuts_at_spaces:
             self._words = PieceCache(whole)
         else:
             self._words = WordCache(whole, lambda piece: self._ids_of_word(layout.spelled(piece)))
@@ -93,9 +95,12 @@ class Tokenizer:
             texts: an array of strings of pyarrow.
             with_end: whether [EOS] follows the ids of each text.
         """
-        from transformer_cli.text.token_ids import encode_column
+        from transformer_cli.text.token_ids import IdLists, encode_column
 
-        return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
+        if not isinstance(self._words, WholeTexts):
+            return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
+        end = [self.eos_id] if with_end else []
+        return IdLists.of([[*ids, *end] for ids in self._engine.encode_all(texts.to_pylist())])
 
     def decode(self, ids: Iterable[int], for_unknown: Sequence[str] = ()) -> str:
         """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown.
@@ -237,9 +242,44 @@ class Tokenizer:
             )
         return self.special_tokens.index(tag)
 
+    def to_file(self) -> bytes:
+        """The content of the file of this tokenizer: a tokenizer.json, or an .spm file of SentencePiece."""
+        layout = self.parts.layout
+        return layout.content if layout.is_of_library else self.to_json().encode()
+
+    @classmethod
+    def from_file(cls, name: str, content: bytes) -> "Tokenizer":
+        """A tokenizer from the content of its file, trusted or not.
+
+        Args:
+            name: of the file; it ends in .json or .spm.
+            content: of the file.
+
+        Raises:
+            DataError: `to_file` cannot have written this content.
+            UsageError: the file is of SentencePiece, whose package is not installed.
+        """
+        if not name.endswith(SPM):
+            try:
+                return cls.from_json(content.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                raise DataError("not UTF-8 text") from error
+        from transformer_cli.text.sentencepiece_model import library_parts
+
+        with tokenizer_errors_explained("the tokenizer cannot be built"):
+            return cls(library_parts(content, name))
+
     def to_json(self) -> str:
-        """The content of a tokenizer.json, which the `tokenizers` library can load as well."""
-        return tokenizer_file.write(self.parts)
+        """The content of a tokenizer.json, which the `tokenizers` library can load as well.
+
+        For a tokenizer of the SentencePiece library: of one that gives the same ids, if it is a unigram model without bytes
+        and symbols.
+        """
+        if not self.parts.layout.is_of_library:
+            return tokenizer_file.write(self.parts)
+        from transformer_cli.text.sentencepiece_model import as_tokenizer_json
+
+        return tokenizer_file.write(as_tokenizer_json(self.parts))
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
@@ -264,7 +304,7 @@ class Tokenizer:
         return self._listed.of([token.value for token in tokens], ids) if self._listed else ids
 
     def _is_unknown(self, word: str) -> bool:
-        if self._listed:
+        if self._listed or self.parts.layout.is_of_library:
             return self.unk_id in self._ids_of_word(word)
         return self._engine.token_to_id(word) is None
 
@@ -312,18 +352,28 @@ def train_tokenizer(
 
 SHARED = "tokenizer.json"
 SOURCE, TARGET = "tokenizer.source.json", "tokenizer.target.json"
+JSON, SPM = ".json", ".spm"
+"""The endings of the files; a tokenizer of the SentencePiece library has the second one."""
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 """Of source and target; one object twice where the vocabulary is shared. Only an imported SentencePiece model
 can have one vocabulary and two tokenizers, which split text differently."""
 
 
-def tokenizer_files(tokenizers: Tokenizers) -> dict[str, str]:
+def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
     """File names and the content of each file."""
     source, target = tokenizers
-    if source is target:
-        return {SHARED: source.to_json()}
-    return {SOURCE: source.to_json(), TARGET: target.to_json()}
+    names = {SHARED: source} if source is target else {SOURCE: source, TARGET: target}
+    return {_own_name(name, one): one.to_file() for name, one in names.items()}
+
+
+def _own_name(name: str, tokenizer: Tokenizer) -> str:
+    return as_spm(name) if tokenizer.parts.layout.is_of_library else name
+
+
+def as_spm(name: str) -> str:
+    """The name of a tokenizer file, such as tokenizer.json, if it is one of the SentencePiece library."""
+    return name.removesuffix(JSON) + SPM
 
 
 def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
@@ -332,7 +382,10 @@ def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
     Args:
         names: of the files in the folder.
     """
-    return (SHARED,) if SHARED in names else (SOURCE, TARGET)
+    shared, source, target = (
+        as_spm(name) if as_spm(name) in names else name for name in (SHARED, SOURCE, TARGET)
+    )
+    return (shared,) if shared in names else (source, target)
 
 
 # Caches of the ids of words and of pieces.
@@ -467,6 +520,21 @@ class _Words(_Bounded):
 
 # Letters, digits and common marks; combining marks and format characters are not among them.
 _PLAIN_PIECE = re.compile(r"[\w!-/:-@\[-^`{-~«»¡¿°\u2010-\u2015\u2018-\u201e\u2026€£]{1,40}")
+
+
+class WholeTexts:
+    """Ids of texts as bytes, each text encoded as a whole: SentencePiece is fast, and splits a text as it likes.
+
+    Args:
+        encode_text: the ids of a text.
+    """
+
+    def __init__(self, encode_text: Callable[[str], list[int]]) -> None:
+        self._encode_text = encode_text
+
+    def encode(self, text: str) -> bytes:
+        """The ids of a text."""
+        return as_bytes(self._encode_text(text))
 
 
 class PieceCache:

@@ -80,6 +80,25 @@ class Layout:
         """Whether it is the layout of an imported SentencePiece model."""
         return False
 
+    @property
+    def content(self) -> bytes:
+        """The content of the .spm file of such a tokenizer."""
+        return b""
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The entries of `tokenizer.user_symbols`, which no sampling cuts."""
+        return frozenset()
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether the SentencePiece library applies the tokenizer, which is then an .spm file."""
+        return False
+
+    def merges(self, model: dict[str, Any]) -> Iterable[Sequence[str]]:
+        """The merges of a BPE model, each as the two pieces that it joins, in their order."""
+        return model["merges"]
+
     def empty_model(self) -> dict[str, Any]:
         """The model before learning; `vocab` and `merges` are what it learns."""
         if self.kind == "WordLevel":
@@ -453,8 +472,12 @@ def tokenizer_errors_explained(what: str) -> Iterator[None]:
         raise DataError(f"{what}: {error}") from error
 
 
-def build(parts: TokenizerParts, *, keeps_marks_with_words: bool = False) -> HuggingFaceTokenizer:
-    """A tokenizer of the `tokenizers` library; the model was checked by `read`, or is made here."""
+def build(parts: TokenizerParts, *, keeps_marks_with_words: bool = False) -> Any:
+    """A tokenizer of the `tokenizers` library, or one with its methods; the model was checked by `read`, or is made here."""
+    if parts.layout.is_of_library:
+        from transformer_cli.text.sentencepiece_model import LibraryEngine
+
+        return LibraryEngine(parts)
     fixed = parts.layout.components(keeps_marks_with_words=keeps_marks_with_words)
     model = parts.model
     if UNLISTED in model:  # these pieces follow the listed ones

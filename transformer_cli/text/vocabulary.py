@@ -58,19 +58,20 @@ def learn_model(
     Args:
         texts: read twice.
         config: the kind of tokenizer, and the limits of its vocabulary.
-        composes: whether the tokenizer converts text to the Unicode normal form NFC.
+        composes: whether the tokenizer converts text to the Unicode normal form NFC; SentencePiece has its own setting.
         tags: special tokens that name target languages, such as <2it>.
 
     Raises:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
+        UsageError: the package sentencepiece is needed, and not installed.
     """
     if isinstance(texts, Iterator):
         raise TypeError("give a list of texts, or another collection that can be read twice")
     if config.kind == "sentencepiece":
-        raise ConfigError(
-            "tokenizer.kind: sentencepiece is not learned: it belongs to a model that tfm import takes over",
-            hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
-        )
+        from transformer_cli.text.sentencepiece_model import learn_sentencepiece
+
+        vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
+        return learn_sentencepiece(_CutTexts(texts), config, vocab_size, tags)
     plain = Layout("BPE", composes=composes, tags=tuple(tags))
     if config.kind == "wordlevel":
         return _learn_words(texts, config, replace(plain, kind="WordLevel"))
@@ -192,6 +193,16 @@ def _cut_long_texts(texts: Iterable[str]) -> Iterator[str]:
             yield text
         else:
             yield from _PIECES.findall(text)
+
+
+class _CutTexts:
+    """Texts that can be read several times, without very long ones."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+
+    def __iter__(self) -> Iterator[str]:
+        return _cut_long_texts(self._texts)
 
 
 def _learn(layout: Layout, trainer: trainers.Trainer, texts: Iterable[str]) -> TokenizerParts:

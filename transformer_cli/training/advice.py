@@ -33,6 +33,7 @@ from transformer_cli.evaluation import ValidationReport
 from transformer_cli.process.device import Machine, has_tensor_cores, num_usable_cpus
 from transformer_cli.process.errors import TrainingStoppedError, TryAgainError
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
+from transformer_cli.text.words import SPECIALS
 from transformer_cli.training.callbacks import Callback, TrainingReport
 from transformer_cli.training.optimizers import learning_rate
 from transformer_cli.training.step import StepReport
@@ -252,12 +253,16 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
 
 def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
     settings, found = config.tokenizer, list[str]()
-    if settings.kind == "sentencepiece":
+    is_of_other_run = config.training.init_from is not None
+    if settings.kind == "sentencepiece" and is_of_other_run:
         return found
     has_subwords = settings.kind != "wordlevel"
+    num_fixed = NUM_FIXED_ENTRIES if has_subwords else 0
+    if settings.kind == "sentencepiece" and not settings.byte_fallback:
+        num_fixed = len(SPECIALS)
     asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
     for side, size, num_tokens in plan.vocabularies:
-        num_learned = size - (NUM_FIXED_ENTRIES if has_subwords else 0)
+        num_learned = max(1, size - num_fixed)
         fitting = max(400, _one_or_two_digits(num_tokens / 30))
         wanted = min(fitting, _one_or_two_digits(0.7 * size))
         advice = f"set tokenizer.vocab_size to about {wanted:,}"

@@ -35,6 +35,7 @@ from transformer_cli.text.tokenizer import Tokenizers
 from transformer_cli.text.words import CORPUS_TAG, SPECIALS
 from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.step import start_table
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,9 @@ def new_model(
     """A model on the CPU, with random weights or those of `initial`; `training.frozen` parameters are frozen."""
     seed_everything(config.seed, "weights")
     model = Transformer(config.model, *(tokenizer.vocab_size for tokenizer in tokenizers))
+    if config.model.start_embedding == "zero":
+        with torch.no_grad():
+            start_table(model)[Tokenizer.sos_id] = 0.0
     if (share := config.training.word_dropout) is not None:
         source, target = tokenizers
         model.source_word_dropout = WordDropout(share, len(SPECIALS), source.tag_ids)

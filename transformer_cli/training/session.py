@@ -438,9 +438,6 @@ def open_run(
         require_same_settings(config, processes, from_scratch=from_scratch)
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
-    is_imported = config.tokenizer.kind == "sentencepiece" and config.training.init_from is None
-    if is_imported and (from_scratch or not folder.is_begun()):
-        raise _refusal_to_learn(folder)
     if processes.is_main:
         Checkpoints(folder.path).sweep()
         if from_scratch:
@@ -540,13 +537,6 @@ def record_run(folder: RunFolder, session: TrainingSession) -> None:
     replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
     # Last: a run has started when it has a config.
     replace_file(folder.config_file, to_yaml(session.config).encode())
-
-
-def _refusal_to_learn(folder: RunFolder) -> ConfigError:
-    return ConfigError(
-        f"{folder.path}: tokenizer.kind: sentencepiece is not learned: it belongs to an imported model",
-        hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
-    )
 
 
 def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:

@@ -82,6 +82,8 @@ def train_step(
     losses, num_halvings = worker.summed(sum_gradients, micro_batches, num_target_tokens)
     if scale is not None:
         scale.unscale(optimizer.torch_optimizers)
+    if model.config.start_embedding == "zero":
+        clear_start(model)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     gradient_norm = whole(nn.utils.clip_grad_norm_(parameters, clip_norm or float("inf")))
     is_finite = torch.isfinite(gradient_norm)
@@ -97,6 +99,18 @@ def train_step(
         num_halvings=num_halvings,
         is_scale_too_large=None if scale is None else scale.adapt(is_finite),
     )
+
+
+def clear_start(model: Transformer) -> None:
+    """Set the gradient of the embedding of [SOS] to zero, so that an embedding of zeros stays as it is."""
+    gradient = start_table(model).grad
+    if gradient is not None:
+        gradient[Tokenizer.sos_id] = 0.0
+
+
+def start_table(model: Transformer) -> Tensor:
+    """The table from which the decoder takes the embedding of [SOS], (V, D)."""
+    return (model.target_embedding or model.output).weight
 
 
 # Objectives: a model and a batch in, sums of losses out.

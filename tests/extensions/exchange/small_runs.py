@@ -29,6 +29,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
 )
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.training.step import start_table
 
 ENGLISH = [
     "The cat sleeps on the chair.",
@@ -95,7 +96,7 @@ def random_run(
     data = PhrasebookData(both_directions=both_directions)
     tags = ["<2it>", "<2en>"] if both_directions else []
     texts = (ENGLISH, ITALIAN)
-    if of_tokens.kind == "sentencepiece":
+    if of_tokens.kind == "sentencepiece" and of_tokens.vocab_size is None:  # an imported one
         tokenizers = sentencepiece_pair()
     elif of_tokens.shared:
         shared = train_tokenizer([*ENGLISH, *ITALIAN], of_tokens, tags=tags)
@@ -118,6 +119,8 @@ def random_run(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(4.0)
+        if config.model.start_embedding == "zero":
+            start_table(model)[Tokenizer.sos_id] = 0.0
     folder.mkdir(parents=True)
     files = portable_files(config, *tokenizers)
     Checkpoints(folder).save(Snapshot(1, model.state_dict(), {}, {}, files))

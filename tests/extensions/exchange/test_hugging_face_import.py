@@ -306,8 +306,6 @@ def test_fine_tuning_lowers_the_loss(
     assert after.target_tokenizer.to_json() == before.target_tokenizer.to_json()
     with pytest.raises(ConfigError, match="this run was imported, so its training cannot go on"):
         train(load_config(run.path / "config.yaml"))
-    with pytest.raises(ConfigError, match="sentencepiece is not learned"):
-        train(config.model_copy(update={"name": "new", "training": before.config.training}))
 
 
 LANGUAGES = NamedLanguages("en", ("it",))

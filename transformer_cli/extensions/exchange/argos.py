@@ -60,8 +60,8 @@ class ArgosFormat:
         found = [Obstacle(setting, reason) for setting in unsupported_settings(config.model)]
         if config.tokenizer.kind != "sentencepiece":
             reason = (
-                "Argos Translate splits text with SentencePiece only, which cannot split words from marks, as the "
-                "tokenizers do that tfm learns; only imported runs, such as OPUS-MT models, have such a tokenizer"
+                "Argos Translate splits text with SentencePiece only: train with tokenizer.kind: sentencepiece, "
+                "or fine-tune an imported run, such as an OPUS-MT model"
             )
             found.append(Obstacle(f"tokenizer.kind: {config.tokenizer.kind}", reason))
         if len(config.data.directions) > 1:

@@ -12,6 +12,7 @@ from transformer_cli.config import Config, RuntimeConfig
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.extensions.exchange.argos import ArgosFormat
+from transformer_cli.extensions.exchange.bergamot import BergamotFormat
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.export_format import (
     ExportFormat,
@@ -21,6 +22,7 @@ from transformer_cli.extensions.exchange.export_format import (
     shared_obstacles,
 )
 from transformer_cli.extensions.exchange.hugging_face import HuggingFaceFormat
+from transformer_cli.extensions.exchange.marian import MarianFormat
 from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
 from transformer_cli.extensions.exchange.onnx import OnnxFormat
 from transformer_cli.extensions.exchange.own_folder import RECORD, own_files
@@ -44,6 +46,8 @@ FORMATS: tuple[ExportFormat, ...] = (
     HuggingFaceFormat(),
     OnnxFormat(),
     ArgosFormat(),
+    MarianFormat(),
+    BergamotFormat(),
 )
 
 
@@ -67,7 +71,7 @@ def require_open(config: Config, wanted: ExportFormat) -> None:
     can = f"formats that can hold it: {', '.join(others)}" if others else "no format can hold it"
     way = "train with other settings"
     if any(one.setting.startswith("tokenizer.") for one in obstacles[wanted.name]):
-        way = "fine-tune an imported run (tfm import), or let programs that know LibreTranslate ask tfm serve"
+        way = "train with tokenizer.kind: sentencepiece, fine-tune an imported run (tfm import), or let programs that know LibreTranslate ask tfm serve"
     raise ConfigError(
         f"--to {wanted.name}: the format cannot hold this model: {reasons}",
         hint=f"{can}; or {way}",
@@ -109,6 +113,8 @@ def export_run(
         DataError: the exported model translates in another way; nothing is left behind.
     """
     require_open(trained.config, wanted)
+    if wanted.name == BergamotFormat().name:
+        quantization = "int8"  # its programs have no other weights
     _check_quantization(quantization, wanted)
     require_extra("export", wanted.modules, purpose=f"tfm export --to {wanted.name}")
     _check_output(output, wanted)
@@ -127,7 +133,7 @@ def export_run(
                 plain.touch() if wanted.suffix else plain.mkdir()
                 wanted.write(trained, plain, quantization=None)
                 agreements.append(reference.require_equal(wanted.open(plain)))
-        logger.info("writing the model, and translating the same texts with %s", wanted.library)
+            logger.info("writing the model, and translating the same texts with its files")
         wanted.write(trained, path, quantization=quantization)
         if quantization is None:
             _add_way_back(trained, wanted, path)

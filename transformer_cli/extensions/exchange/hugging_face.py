@@ -35,6 +35,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import Foreign
 from transformer_cli.extensions.exchange.tokenizer_json import (
     tokenizer_config,
     tokenizer_json,
+    tokenizer_obstacles,
     vocabulary_sizes,
 )
 from transformer_cli.model import Transformer
@@ -73,7 +74,8 @@ class HuggingFaceFormat:
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "no model class of transformers has this"
-        return [Obstacle(setting, reason) for setting in hugging_face_obstacles(config.model)]
+        found = [Obstacle(setting, reason) for setting in hugging_face_obstacles(config.model)]
+        return [*found, *tokenizer_obstacles(config)]
 
     def write(
         self, trained: TrainedModel, path: Path, *, quantization: Quantization | None

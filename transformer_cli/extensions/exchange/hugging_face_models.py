@@ -94,7 +94,7 @@ def hugging_face_obstacles(config: ModelConfig) -> Iterator[str]:
         "qk_norm": config.qk_norm,
     }
     yield from (_shown(config, name) for name, is_in_the_way in settings.items() if is_in_the_way)
-    if config.positions == "rotary":
+    if config.positions in ("rotary", "sinusoidal_marian"):
         yield _shown(config, "positions")
     model_class = _class_by_norms(config)
     if model_class is None:

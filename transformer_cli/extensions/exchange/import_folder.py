@@ -37,6 +37,15 @@ from transformer_cli.extensions.exchange.imported_model import (
     require_new,
     write_run,
 )
+from transformer_cli.extensions.exchange.marian import MODEL_FILE, MarianFormat, our_rows
+from transformer_cli.extensions.exchange.marian_format import read_npz
+from transformer_cli.extensions.exchange.marian_import import (
+    MarianTokenizers,
+    compare_with_files,
+    import_marian,
+    model_file,
+    state_of,
+)
 from transformer_cli.extensions.exchange.model_folder import (
     ModelFolder,
     NamedLanguages,
@@ -52,7 +61,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import Foreign
 from transformer_cli.extensions.exchange.tokenizer_json import vocabulary_sizes
 from transformer_cli.extensions.exchange.tutorial import import_tutorial, is_tutorial_folder
 from transformer_cli.model import Transformer
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.storage.manifest import MANIFEST_NAME
 from transformer_cli.text.tokenizer import Tokenizers
 
@@ -81,6 +90,11 @@ def import_folder(
             hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
         )
     require_new(name, runs_folder)
+    if path.suffix == ".npz":
+        if not path.is_file():
+            raise MissingInputError(f"{path}: no such file")
+        imported = import_marian(path, name, named)
+        return imported, write_run(imported, runs_folder)
     with _opened(path) as folder:
         imported = _read(folder, name, named, path)
         return imported, write_run(imported, runs_folder)
@@ -113,13 +127,15 @@ def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> 
         return import_hugging_face(folder, name, named)
     if is_tutorial_folder(folder):
         return import_tutorial(folder, name, named)
+    if (found := model_file(folder.path)) is not None:
+        return import_marian(found, name, named)
     if folder.has(MANIFEST_NAME) or (folder.path / CHECKPOINTS).is_dir():
         raise DataError(
             f"{path}: this is a run of tfm, which needs no import",
             hint=f"use it as it is: tfm translate --run {path}",
         )
     raise DataError(
-        f"{path}: not a model folder that can be imported: there is no config.json and no tmodel_XX.pt",
+        f"{path}: not a model folder that can be imported: there is no config.json, no model.npz and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",
     )
 
@@ -155,6 +171,8 @@ def import_exported(
     if wanted is None:
         model, comparison = _from_transformers(folder, config, tokenizers)
         state, config = model.state, config.model_copy(update={"model": model.config})
+    elif wanted.name == MarianFormat().name:
+        state, comparison = _from_marian(folder, config, tokenizers)
     else:
         path = origin or folder.path
         expected = _expected(config.model, tokenizers)
@@ -207,6 +225,17 @@ def _from_transformers(
         are_shared=config.tokenizer.shared,
     )
     return model, functools.partial(compare_with_transformers, folder.path, foreign)
+
+
+def _from_marian(
+    folder: ModelFolder, config: Config, tokenizers: Tokenizers
+) -> tuple[dict[str, Tensor], Comparison]:
+    """The weights in a folder for Marian, which may have trained them further, and the comparison with its files."""
+    found = read_npz(folder.path / MODEL_FILE)
+    source, target = (our_rows(tokenizer) for tokenizer in tokenizers)
+    both = MarianTokenizers(*tokenizers, source, target, config.tokenizer)
+    state = state_of(found, config.model, both, folder.path / MODEL_FILE)
+    return state, functools.partial(compare_with_files, found, both)
 
 
 def _expected(config: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:

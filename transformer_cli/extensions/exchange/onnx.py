@@ -39,7 +39,11 @@ from transformer_cli.extensions.exchange.position_tables import (
     num_positions,
     position_table,
 )
-from transformer_cli.extensions.exchange.tokenizer_json import tokenizer_config, tokenizer_json
+from transformer_cli.extensions.exchange.tokenizer_json import (
+    tokenizer_config,
+    tokenizer_json,
+    tokenizer_obstacles,
+)
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import KeysValues
 from transformer_cli.model.embeddings import Rotation, rotation_at
@@ -63,10 +67,11 @@ class OnnxFormat:
     library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
-        if config.model.decoder_layer == "attention":
-            return []
-        reason = "transformers.js caches the keys and values of self-attention"
-        return [Obstacle(f"model.decoder_layer: {config.model.decoder_layer}", reason)]
+        found = tokenizer_obstacles(config)
+        if config.model.decoder_layer != "attention":
+            reason = "transformers.js caches the keys and values of self-attention"
+            found.append(Obstacle(f"model.decoder_layer: {config.model.decoder_layer}", reason))
+        return found
 
     def write(
         self, trained: TrainedModel, path: Path, *, quantization: Quantization | None

@@ -21,7 +21,7 @@ from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer import SHARED, Tokenizers, tokenizer_names
+from transformer_cli.text.tokenizer import Tokenizers, tokenizer_names
 
 RECORD = "tfm-export.json"
 """Beside the folder: says which run an export was made from, and how it was checked. A folder with this file may be replaced."""
@@ -183,11 +183,11 @@ def own_tokenizers(own: ModelFolder) -> Tokenizers:
 
     def load(name: str) -> Tokenizer:
         try:
-            return Tokenizer.from_json(own.text(name, max_bytes=MAX_TOKENIZER_BYTES))
+            return Tokenizer.from_file(name, own.bytes(name, max_bytes=MAX_TOKENIZER_BYTES))
         except DataError as error:
             raise DataError(f"{own.path / name}: {error.message}", hint=error.hint) from error
 
-    loaded = [load(name) for name in tokenizer_names([SHARED] if own.has(SHARED) else [])]
+    loaded = [load(name) for name in tokenizer_names({file.name for file in own.path.iterdir()})]
     return loaded[0], loaded[-1]
 
 

@@ -426,6 +426,8 @@ def sentencepiece_bytes(tokenizer: Tokenizer) -> bytes:
     from sentencepiece import sentencepiece_model_pb2
 
     layout, learned = tokenizer.parts.layout, tokenizer.parts.model
+    if layout.is_of_library:
+        return tokenizer.to_file()
     assert isinstance(layout, SentencePieceLayout)
     proto: Any = sentencepiece_model_pb2
     model = proto.ModelProto()

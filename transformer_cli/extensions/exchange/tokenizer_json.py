@@ -8,7 +8,8 @@ of target entries begin with characters that keep them out of every source text.
 import json
 from typing import Any
 
-from transformer_cli.config import CleaningConfig
+from transformer_cli.config import CleaningConfig, Config
+from transformer_cli.extensions.exchange.export_format import Obstacle
 from transformer_cli.extensions.exchange.hugging_face_models import TableForm, VocabularySizes
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import OTHER_SPACES, REMOVALS, reads_without_invisible
@@ -23,6 +24,17 @@ _CONTROL_CHARACTERS = r"[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\uf
 """Those that `text.normalization` removes."""
 
 Json = dict[str, Any]
+
+
+def tokenizer_obstacles(config: Config) -> list[Obstacle]:
+    """The settings of a SentencePiece model that a tokenizer.json cannot repeat."""
+    settings, reason = config.tokenizer, "a tokenizer.json would split some texts in another way"
+    found = {
+        "algorithm: bpe": settings.algorithm == "bpe",
+        "byte_fallback: true": bool(settings.byte_fallback),
+        "user_symbols": settings.user_symbols is not None,
+    }
+    return [Obstacle(f"tokenizer.{name}", reason) for name, is_set in found.items() if is_set]
 
 
 def tokenizer_json(
@@ -162,7 +174,8 @@ def _appending(end: str, end_id: int) -> Json:
 def _decoder(of_target: Json, source: Tokenizer) -> Json:
     """Special tokens except [UNK] never reach a decoder; [UNK] is shown with a space before it, as `Tokenizer.decode` does."""
     # A name of an imported model may begin with a space that does not belong to its text.
-    has_hidden = source.parts.layout.is_sentencepiece
+    layout = source.parts.layout
+    has_hidden = layout.is_sentencepiece or layout.is_of_library
     decoders = [
         _replace({"String": OF_TARGET}, ""),
         *([_replace({"Regex": "^ "}, "")] if has_hidden else []),

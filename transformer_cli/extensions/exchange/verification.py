@@ -80,7 +80,7 @@ def checked_texts(
         if not chosen:
             raise DataError("--input has no sentence that the model can translate")
         return CheckedTexts(chosen, "given sentences")
-    stored = _stored(files)
+    stored = stored_sources(files)
     if stored and (chosen := _chosen(files, pipeline, iter(stored))):
         return CheckedTexts(chosen, "sentences of the validation split")
     random_lines = _random_lines(files, num_directions)
@@ -127,7 +127,7 @@ def _pieces_of_other_side(tokenizer: Tokenizer) -> frozenset[int]:
     return frozenset(index for index, name in names if index >= first and is_hidden(name))
 
 
-def _stored(files: TrainedFiles) -> list[tuple[str, int]]:
+def stored_sources(files: TrainedFiles) -> list[tuple[str, int]]:
     """Source texts of the run's validation pairs, and their directions."""
     run = RunFolder.of_checkpoint(files.folder)
     if run is None:

@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 
 def export_command(
     to: Annotated[
-        Literal["ctranslate2", "hf", "onnx", "argos"], typer.Option("--to", help="The format.")
+        Literal["ctranslate2", "hf", "onnx", "argos", "marian", "bergamot"],
+        typer.Option("--to", help="The format."),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder that is made; for argos, the file.")

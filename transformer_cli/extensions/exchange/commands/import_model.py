@@ -10,7 +10,10 @@ from transformer_cli.commands.command_line import JsonOption
 
 def import_model_command(
     folder: Annotated[
-        Path, typer.Argument(help="The folder of the model, such as an OPUS-MT model.")
+        Path,
+        typer.Argument(
+            help="The folder of the model, such as an OPUS-MT model; or a model.npz of Marian."
+        ),
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the run that is made.")],
     from_: Annotated[
@@ -26,7 +29,7 @@ def import_model_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a run of a model of another program. OPUS-MT (Marian), Pegasus, BART, or an export of tfm."""
+    """Make a run of a model of another program. OPUS-MT, Marian, Pegasus, BART, or an export of tfm."""
     from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.import_folder import import_folder
     from transformer_cli.extensions.exchange.imported_model import fine_tuning_command
