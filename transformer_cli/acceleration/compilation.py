@@ -61,6 +61,12 @@ def planned_compilation(
         return Compilation(
             reason=f"runtime.compile: auto compiles nothing, because {why_not}; the loss is then several times slower"
         )
+    if config.training.guided_alignment is not None:
+        return Compilation(
+            loss=True,
+            reason="runtime.compile: auto compiles the loss alone, because compiled layers keep no attention weights, which "
+            "training.guided_alignment needs",
+        )
     seconds = _seconds_saved(config, device, num_steps() / num_processes)
     is_worth_it = seconds > TIMES_WORTH_IT * SECONDS_TO_COMPILE
     return Compilation(

@@ -177,7 +177,7 @@ class Config(Section):
             ("training.unigram_alpha", training.unigram_alpha is not None, "cuts words anew in each epoch"),
             ("training.noise", training.noise is not None, "changes the words of a pair"),
             ("data.streaming", isinstance(data, FilesData) and data.streaming, "stores no pairs"),
-            ("runtime.compile", self.runtime.compile, "compiles layers that keep no attention weights"),
+            ("runtime.compile", self.runtime.compile is True, "compiles layers that keep no attention weights"),
             ("runtime.cuda_graphs", self.runtime.cuda_graphs, "records passes that keep no attention weights"),
         ):  # fmt: skip
             if is_set:
