@@ -311,7 +311,7 @@ def test_an_accepted_change_prepares_nothing_for_a_run_that_is_finished(
     write(corpus / "train.tsv", TRAIN[1:])
     with pytest.raises(ConfigError, match=r"is finished.*\n    train.tsv: was") as refused:
         prepare_data(config, folder, accept_change=True, is_finished=True)
-    assert "raise training.max_steps" in str(refused.value.hint)
+    assert "--accept-data-change --set training.max_steps=N" in str(refused.value.hint)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

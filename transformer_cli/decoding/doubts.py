@@ -44,13 +44,16 @@ _WHOLE = re.compile(r"[.,:]00$")
 _CLOCK = re.compile(r"\d{1,2}[.:]\d{2}")
 _TIME = "t"
 _MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
+_DIGIT = re.compile(r"\d")
 _NO_DIGIT = re.compile(r"\D+")
 _LONGEST_LOOP = 12  # tokens
 _SHORTEST_LONG_LOOP = 3  # words: so many stand twice in a row by mistake only
 _FEWEST_TRIGRAMS = 12
 _FEW_DIFFERENT = 0.6
 _MOST_EQUAL_CHARACTERS = 6
+_MANY_EQUAL = re.compile(r"([^\s\d.])\1{6}")
 _SHORTEST_COPY = 4  # words
+_FEWEST_SHARED = 2  # of these, with the marks that touch them
 _FEWEST_WORDS = 5
 _LONGEST_NEGATION = 25  # words
 _MANY_FREQUENT = 0.25
@@ -135,7 +138,7 @@ def doubts_about(
     found = {
         UNFINISHED: not is_finished,
         REPEATS: repeats_itself(source, translation),
-        TOO_LONG: len(translation) > _LARGEST_RATIO * _length(source) + _ALLOWED_CHARACTERS,
+        TOO_LONG: is_far_too_long(source, translation),
         COPIES: copies_source(source, translation, languages),
         OTHER_LANGUAGE: is_in_source_language(source, translation, languages),
         OTHER_SCRIPT: has_foreign_letters(source, translation, languages.target),
@@ -146,9 +149,15 @@ def doubts_about(
     return tuple(doubt for doubt, is_there in found.items() if is_there)
 
 
-def _length(text: str) -> int:
-    """The number of characters; a sign of Chinese, Japanese or Korean counts as three, because it says as much."""
-    return len(text) + 2 * sum(character > "\u2e7f" for character in text)
+def is_far_too_long(source: str, translation: str) -> bool:
+    """Whether a translation has more than three times as many characters as its source, and forty.
+
+    A sign of Chinese, Japanese or Korean counts as three, because it says as much.
+    """
+    length = len(translation) - _ALLOWED_CHARACTERS
+    if length <= _LARGEST_RATIO * len(source):
+        return False
+    return length > _LARGEST_RATIO * (len(source) + 2 * sum(sign > "\u2e7f" for sign in source))
 
 
 def repeats_itself(source: str, translation: str) -> bool:
@@ -157,16 +166,19 @@ def repeats_itself(source: str, translation: str) -> bool:
     That is one to twelve words that stand three times in a row (four or more: twice), few different sequences of three
     words, or one character more than six times in a row.
     """
-    read, written = _tokens(source), _tokens(translation)
-    for size, most in _loops(written).items():
-        allowed = 1 if size >= _SHORTEST_LONG_LOOP else 2
-        if most > max(allowed, _loops(read, size).get(size, 1)):
+    written = _tokens(translation)
+    if len(set(written)) < len(written):  # some word stands there twice
+        read = _tokens(source)
+        for size, most in _loops(written).items():
+            allowed = 1 if size >= _SHORTEST_LONG_LOOP else 2
+            if most > max(allowed, _loops(read, size).get(size, 1)):
+                return True
+        different = _share_of_different(written)
+        if different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2:
             return True
-    different = _share_of_different(written)
-    if different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2:
-        return True
-    most = _most_equal(translation)
-    return most > max(_MOST_EQUAL_CHARACTERS, 2 * _most_equal(source))
+    if _MANY_EQUAL.search(translation) is None:
+        return False
+    return _most_equal(translation) > max(_MOST_EQUAL_CHARACTERS, 2 * _most_equal(source))
 
 
 def _tokens(text: str) -> list[str]:
@@ -202,6 +214,8 @@ def copies_source(source: str, translation: str, languages: Direction) -> bool:
     """Whether four words in a row, or all of at least three, are those of the source; names and numbers do not count."""
     if primary_language(languages.source) == primary_language(languages.target):
         return False
+    if len({*source.split()} & {*translation.split()}) < _FEWEST_SHARED:
+        return False
     read, written = _WORD.findall(source), _WORD.findall(translation)
     num_lower = sum(word[0].islower() for word in read)
     if read == written:
@@ -223,9 +237,10 @@ def is_in_source_language(source: str, translation: str, languages: Direction) -
     of_source, of_target = frequent_words(here), frequent_words(there)
     if not of_source or not of_target:
         return False
-    num_source = sum(len(word) > 1 and word in of_source - of_target for word in words)
-    num_target = sum(word in of_target for word in words)
-    return num_source >= _MANY_FREQUENT * len(words) and num_target <= _FEW_FREQUENT * len(words)
+    if sum(map(of_target.__contains__, words)) > _FEW_FREQUENT * len(words):
+        return False
+    num_source = sum(len(word) > 1 and word in of_source for word in words)
+    return num_source >= _MANY_FREQUENT * len(words)
 
 
 def has_foreign_letters(source: str, translation: str, target: str) -> bool:
@@ -264,6 +279,8 @@ def has_other_numbers(source: str, translation: str, languages: Direction) -> bo
     A number of one or two digits may be a word in one of the texts, and a time several words, if no other number stands there
     instead; and hours may count to 12 or to 24.
     """
+    if _DIGIT.search(source) is None and _DIGIT.search(translation) is None:
+        return False
     read, written = _numbers(source), _numbers(translation)
     missing, added = read - written, written - read
     if missing and added:

@@ -203,6 +203,8 @@ class Subject:
     def translator(self, beam_size: int) -> Translator:
         """The translator, as `tfm translate` makes it."""
         decoding = self.config.decoding.best_of_beam(beam_size)
+        if self.is_forced:  # what random weights write fits no source
+            decoding = decoding.model_copy(update={"repair": False})
         translator = build_translator(
             self.model, *self.tokenizers, self.config, self.machine, decoding=decoding
         )
