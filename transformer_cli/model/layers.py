@@ -223,18 +223,16 @@ class DecoderLayer(nn.Module):
             newest = attention.keys_and_values(x, rotation)
             return attention(x, cache.extend_target(newest), target_mask, rotation)
 
-        def attend_to_source(x: Tensor) -> Tensor:
+        def read_source(x: Tensor) -> Tensor:
             if observe is not None:
                 observe(self.cross_attention.weights(x, memory, source_mask))
             return self.cross_attention(x, memory, source_mask)
 
-        return self._apply_sublayers(x, read_target, attend_to_source)
+        return self._apply_sublayers(x, read_target, read_source)
 
-    def _apply_sublayers(
-        self, x: Tensor, read_target: Function, attend_to_source: Function
-    ) -> Tensor:
+    def _apply_sublayers(self, x: Tensor, read_target: Function, read_source: Function) -> Tensor:
         norm = self.ssru_norm or self.self_attention_norm
         assert norm is not None
         x = self.residual(x, read_target, norm, self.dropout)
-        x = self.residual(x, attend_to_source, self.cross_attention_norm, self.dropout)
+        x = self.residual(x, read_source, self.cross_attention_norm, self.dropout)
         return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
