@@ -86,6 +86,10 @@ LINES = [
     ["validate", "--run", RUN, *TEXTS, "--report", "PATH"],
     ["validate", "--run", RUN, *TEXTS, "--write", "PATH"],
     ["validate", "--run", RUN, *TEXTS, "--comet", "PATH"],
+    ["calibrate", "--run", RUN, "--source", "PATH/no", "--reference", "a.it"],
+    ["calibrate", "--run", RUN, "--source", "a.en", "--reference", "PATH/no"],
+    ["data", "--config", "mine.yaml", "--output", "PATH"],
+    ["student", "--config", "mine.yaml", "--teacher", "no-such", "--folder", "PATH"],
     ["translate", "--run", "PATH", "Hi"],
     ["translate", "--run", RUN, "--input", "PATH"],
     ["translate", "--run", RUN, "--input", "a.html", "--output", "PATH"],
@@ -95,7 +99,7 @@ LINES = [
     ["translate", "--run", RUN, "--dictionary", "PATH", "Hi"],
     ["translate", "--run", RUN, "--comet", "PATH", "Hi"],
 ]  # fmt: skip
-LOADING = {"export", "explain", "align", "likelihood", "validate", "translate"}
+LOADING = {"calibrate", "export", "explain", "align", "likelihood", "validate", "translate"}
 CONFIG_TEXT = """
 name: mine
 data:

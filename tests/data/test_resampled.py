@@ -190,9 +190,8 @@ def test_sampling_that_does_not_fit_the_tokenizer_is_refused(
     options = [f"tokenizer.kind={kind}", f"training.{option}=0.1"]
     with pytest.raises(ConfigError) as refused:
         load_config(tmp_path / "a.yaml", options)
-    assert f"training.{option} is for tokenizer.kind: {right}, but the kind is {kind}" in str(
-        refused.value
-    )
+    said = f"training.{option} is for tokenizer.kind: {right}, and for the {right} of sentencepiece, but the kind is {kind}"
+    assert said in str(refused.value)
     assert f"set tokenizer.kind: {right}" in str(refused.value)
 
 
@@ -203,7 +202,7 @@ def test_noise_on_words_is_refused(tmp_path: Path) -> None:
     assert "training.noise makes words that a vocabulary of whole words does not have" in str(
         refused.value
     )
-    assert "set tokenizer.kind: bpe or unigram" in str(refused.value)
+    assert "set tokenizer.kind: bpe, unigram or sentencepiece" in str(refused.value)
 
 
 def with_settings(prepared: PreparedData, **training: object) -> Config:

@@ -25,6 +25,7 @@ STAGED = {
     "extensions/corpora/fetching.py",
     "extensions/corpora/pair_facts.py",
     "commands/validate.py",
+    "data/exported.py",
     "data/fingerprint.py",
     "data/preparation.py",
     "data/selection.py",
@@ -35,6 +36,7 @@ STAGED = {
     "extensions/exchange/export.py",
     "extensions/exchange/export_format.py",
     "extensions/exchange/hugging_face.py",
+    "extensions/exchange/marian.py",
     "extensions/exchange/onnx.py",
     "training/callbacks.py",
 }

@@ -206,7 +206,7 @@ def test_the_setting_that_no_class_has_is_named(changes: dict[str, Any], obstacl
     assert [*hugging_face_obstacles(config)] == [obstacle]
     with pytest.raises(ConfigError, match=obstacle) as refused:
         fitting_class(config)
-    assert "--to onnx" in str(refused.value.hint)
+    assert "tfm info" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ def write_given(
     Raises:
         DataError: a column is missing or holds no text; or a file is there, has other pairs, and must not change.
     """
+    fs = REAL
     make_folders(folder)
     partial = {split: folder / f"{split}.partial" for split in splits}
     try:
@@ -139,12 +140,13 @@ def write_given(
         if not may_change:
             _require_same(partial, folder)
         for split, file in partial.items():
-            os.replace(file, folder / f"{split}.jsonl")
+            fs.rename(file, folder / f"{split}.jsonl")
         for file in {*folder.glob("*.jsonl")} - {folder / f"{split}.jsonl" for split in splits}:
-            file.unlink()
+            fs.remove_file(file)
     finally:
         for file in partial.values():
-            file.unlink(missing_ok=True)
+            if file.exists():
+                fs.remove_file(file)
 
 
 def _require_same(partial: Mapping[str, Path], folder: Path) -> None:
