@@ -181,7 +181,7 @@ def test_info_shows_the_run(trained: Tfm) -> None:
     assert "runs/copying" in shown
     assert "step-00000400" in shown
     facts = json.loads(trained("info", "--json").text)
-    assert facts["run"] == "runs/copying"
+    assert facts["run"] == "copying"
     assert facts["settings"]["model"]["d_model"] == 32
     assert (trained.folder / facts["checkpoint"]).is_dir()
     listed = json.loads(trained("info", "--json", "--parameters").text)["parameter_tree"]
@@ -225,7 +225,11 @@ def test_a_run_is_found_from_anywhere_and_by_any_name(trained: Tfm) -> None:
     gift = trained("translate", "--run", "a gift", *SENTENCES, folder=elsewhere)
     assert gift.lines == expected, gift.talk
     assert trained("info", "--run", "a gift", folder=elsewhere).exit_code == 0
-    assert trained("translate", "1", folder=elsewhere).exit_code == 66, "no run is here"
+    (elsewhere / "in.txt").write_text("1\n")
+    assert trained("translate", "--input", "in.txt", folder=elsewhere).exit_code == 66, (
+        "no run is here"
+    )
+    assert "demonstration model" in trained("translate", "1", folder=elsewhere).talk
 
 
 def test_of_two_runs_the_newest_is_taken(trained: Tfm) -> None:
