@@ -96,8 +96,15 @@ def test_a_promise_that_no_threshold_keeps_is_told(
 ) -> None:
     copied = tmp_path / "more"
     shutil.copytree(calibrated_run.parent, copied)
+    path = copied / "run" / CALIBRATION_FILE
+    before = path.read_bytes()
     calibrate(copied / "run", share=0.01, certainty=0.99)
-    assert "no threshold keeps the promise" in capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert "no threshold keeps the promise" in told
+    assert "stays as it was" in told
+    assert path.read_bytes() == before
+    path.unlink()
+    calibrate(copied / "run", share=0.01, certainty=0.99)
     with pytest.raises(UsageError, match="no threshold"):
         translate_lines(["Hi."], None, TranslateOptions(run=str(copied / "run"), mark=True))
 

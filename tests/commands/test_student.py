@@ -96,3 +96,12 @@ def test_a_missing_teacher_is_named(here: TfmHere, tmp_path: Path) -> None:
     )
     assert refused.exit_code == 66, refused.talk
     assert "nobody" in refused.talk
+
+
+def test_a_student_of_the_teachers_name_is_refused_before_anything_is_written(
+    here: TfmHere,
+) -> None:
+    refused = here("student", "--teacher", "tiny", "--config", "tiny.yaml", "--folder", "new")
+    assert refused.exit_code == 2, refused.talk
+    assert "is that of the teacher" in refused.talk
+    assert not (here.folder / "new").exists()

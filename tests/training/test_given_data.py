@@ -133,3 +133,16 @@ def test_a_data_set_without_validation_pairs_is_read_as_a_whole() -> None:
     rows = of(PAIRS)
     assert [*named_splits({"train": rows, "test": rows})] == ["test", "all"]
     assert [*named_splits({"train": rows, "val": rows})] == ["train", "validation"]
+
+
+def test_columns_of_other_languages_are_not_taken_for_those_of_the_config(config: Config) -> None:
+    expected = "columns are named fr and de, but the languages are"
+    with pytest.raises(DataError, match=expected) as refused:
+        train(config, data=of(PAIRS, "fr", "de"))
+    assert "languages=('fr', 'de')" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("languages", ["de", ("de",), ("de", "en", "it")])
+def test_languages_are_two_codes(config: Config, languages: object) -> None:
+    with pytest.raises(TypeError, match="two codes"):
+        train(config, data=of(PAIRS), languages=languages)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,7 +22,6 @@ from transformer_cli.commands.command_line import (
 from transformer_cli.commands.validate import (
     ReferenceOption,
     SourceOption,
-    SplitOption,
     pairs_to_score,
 )
 from transformer_cli.process.errors import DataError, UsageError
@@ -44,7 +43,10 @@ def calibrate_command(
             autocompletion=completion.runs,
         ),
     ] = None,
-    split: SplitOption = None,
+    split: Annotated[
+        Literal["validation", "test"] | None,
+        typer.Option("--split", help="Which part of the corpus. Default: test."),
+    ] = None,
     source: SourceOption = None,
     reference: ReferenceOption = None,
     metric: Annotated[
@@ -129,9 +131,11 @@ def calibrate_command(
             f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
             hint="give more text: --source FILE --reference FILE",
         )
-    directions = read_quality(folder.path) | {str(languages): found.quality}
-    path = folder.path / CALIBRATION_FILE
-    replace_file(path, quality_json(directions))
+    path, before = folder.path / CALIBRATION_FILE, read_quality(folder.path)
+    # A calibration that keeps its promise is not given up for one that keeps none.
+    is_kept = found.quality.threshold is None and str(languages) in before
+    if not is_kept:
+        replace_file(path, quality_json(before | {str(languages): found.quality}))
     facts = {
         "direction": str(languages),
         "promise": promise._asdict(),
@@ -144,7 +148,10 @@ def calibrate_command(
         **conditions,
     }
     lines = _lines(found)
-    lines.append(f"written: {path}; used by tfm translate --mark and --only-green")
+    if is_kept:
+        lines.append(f"{path} stays as it was")
+    else:
+        lines.append(f"written: {path}; used by tfm translate --mark and --only-green")
     show(facts, lines, as_json=as_json)
 
 

@@ -45,6 +45,8 @@ def student_command(
     as_json: JsonOption = False,
 ) -> None:
     """Train a model on the translations of another one, and compare both. The same command continues after an interruption."""
+    from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.run_folder import RUNS
     from transformer_cli.commands.output import show
     from transformer_cli.commands.progress_bar import ProgressBar
     from transformer_cli.commands.translate import TranslateOptions
@@ -55,6 +57,11 @@ def student_command(
     given = load_config(config, overrides or [])
     if len(given.data.directions) > 1:
         raise UsageError("a student learns one direction of translation, and this config has more")
+    if find_run(teacher).resolve() == (RUNS / given.name).resolve():
+        raise UsageError(
+            f"{config}: its name, {given.name}, is that of the teacher, so the student would train in the teacher's folder",
+            hint="give the student another name: --set name=student",
+        )
     place = folder or Path(f"{given.name}-distilled")
     validation = _write_corpus(given, place)
     translated = place / TRAIN_TARGET

@@ -37,7 +37,7 @@ class QualityPromise(NamedTuple):
     def __str__(self) -> str:
         return (
             f"of the translations marked green, at most {100 * self.share:g} % are below {self.metric} "
-            f"{self.below:g}, with {100 * self.certainty:g} % certainty"
+            f"{self.below:g}, with {100 * self.certainty:g} % certainty, if the text is like that of the calibration"
         )
 
 

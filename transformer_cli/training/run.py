@@ -133,13 +133,15 @@ def train(
     splits = None if data is None else named_splits(data)
     if languages is not None and splits is None:
         raise TypeError("languages: those of `data`, which is not given")
+    if isinstance(languages, str) or (languages is not None and len(languages) != 2):
+        raise TypeError(f'languages: {languages!r}; two codes are expected, such as ("de", "en")')
     # Rank 0 decides for all processes, and says why the training ended.
     max_minutes = config.training.max_minutes if launch.rank == 0 else None
     time_limit = None if max_minutes is None else TimeLimit(max_minutes)
     machine = _checked_machine(config, launch)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)
-    folder, here = RunFolder(runs_folder / config.name), Path.cwd()
+    folder, here = RunFolder(Path(runs_folder) / config.name), Path.cwd()
     folder.require_own_files()
     connected = nullcontext(ALONE) if launch.is_alone else joined(launch, machine.device)
     with _one_training(), connected as processes, _writing(folder, processes):

@@ -141,10 +141,13 @@ def test_languages_come_from_the_name_of_the_folder(marian: Path, tmp_path: Path
     (folder / "tokenizer_config.json").unlink()
     run = imported(folder, tmp_path)
     assert [str(one) for one in load_trained(run.path).config.data.directions] == ["de-es"]
-    unnamed = folder.rename(tmp_path / "model")
-    with pytest.raises(UsageError, match="no file in it says between which languages") as raised:
-        import_folder(unnamed, "other", NamedLanguages(), runs_folder=tmp_path / "runs")
-    assert "--from" in str(raised.value.hint)
+    for name in ("model", "mine-marian"):  # a hyphen alone makes no pair of languages
+        folder = folder.rename(tmp_path / name)
+        with pytest.raises(
+            UsageError, match="no file in it says between which languages"
+        ) as raised:
+            import_folder(folder, "other", NamedLanguages(), runs_folder=tmp_path / "runs")
+        assert "--from" in str(raised.value.hint)
 
 
 def test_weights_of_torch_save_are_read(marian: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from transformer_cli.data.sources.records import rows_of
 from transformer_cli.data.sources.tables import Fields, field_paths, value_at
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import REAL, errors_explained, make_folders
+from transformer_cli.text.languages import code_of_language, primary_language
 
 Given = Any
 """A `datasets.DatasetDict`, `IterableDatasetDict` or another mapping from split to data set; or one `Dataset` or `IterableDataset`."""
@@ -201,5 +202,11 @@ def _paths(row: Mapping[str, Any], languages: tuple[str, str], name: str) -> tup
         raise DataError(
             f"{name}: no columns {languages[0]} and {languages[1]}, nor source and target; found {', '.join(names)}",
             hint=_HOW_TO_NAME,
+        )
+    codes = [code_of_language(one) for one in names]
+    if all(codes) and {*map(primary_language, names)} != {*map(primary_language, languages)}:
+        raise DataError(
+            f"{name}: its columns are named {names[0]} and {names[1]}, but the languages are {languages[0]} and {languages[1]}",
+            hint=f"name source and target: train(config, data=..., languages={tuple(names)!r}); {_HOW_TO_NAME}",
         )
     return field_paths(names, Fields(None, None, *languages, "data"), name)

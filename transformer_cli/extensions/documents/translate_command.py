@@ -267,6 +267,8 @@ def _check_options(options: TranslateOptions) -> None:
         (options.details, "--details"),
         (options.attention, "--attention"),
         (options.resume, "--resume"),
+        (options.mark, "--mark"),
+        (options.only_green, "--only-green"),
     ):
         if is_given:
             raise UsageError(

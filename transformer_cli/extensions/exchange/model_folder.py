@@ -19,7 +19,7 @@ from transformer_cli.process.errors import DataError, MissingInputError, UsageEr
 from transformer_cli.storage import DamagedError
 from transformer_cli.storage.manifest import is_bare_name, parse_json
 from transformer_cli.storage.tensors import read_all_tensors
-from transformer_cli.text.languages import meant_among
+from transformer_cli.text.languages import meant_among, primary_language
 
 MAX_JSON_BYTES = 64 << 20
 MAX_TEXT_BYTES = 1 << 20
@@ -27,6 +27,7 @@ MAX_TOKENIZER_BYTES = 100 << 20
 WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 CORPUS = "corpus.tsv"
 """The name of the corpus in the config of an imported run, which the user replaces."""
+_LONGEST_CODE = 3
 _PAIR_IN_NAME = re.compile(r"(?:^|[-_.])([A-Za-z]{2,8})-([A-Za-z]{2,8})$")
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*")
 
@@ -246,4 +247,8 @@ def _pair_in_files(folder: ModelFolder) -> tuple[str, str] | None:
 
 def _pair_in_name(folder: ModelFolder) -> tuple[str, str] | None:
     found = _PAIR_IN_NAME.search(folder.path.absolute().name)
-    return (found[1], found[2]) if found else None
+    if found is None:
+        return None
+    # Codes have two or three letters; other names may have a hyphen, too, such as mine-marian.
+    are_codes = all(len(primary_language(code)) <= _LONGEST_CODE for code in found.groups()[:2])
+    return (found[1], found[2]) if are_codes else None
