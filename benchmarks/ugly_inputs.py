@@ -364,7 +364,7 @@ def main() -> None:
     pairs = [(pair.source, pair.target) for pair in islice(read, 2000)]
     inputs = ugly_inputs(known_pairs(plain, pairs))
     files = [given.inputs] if given.inputs else []
-    if not given.own:
+    if not given.own and str(translator.pipeline.languages) == "en-it":
         files.append(Path(__file__).with_name("ugly_inputs.jsonl.gz"))
     for file in files:
         content = file.read_bytes()

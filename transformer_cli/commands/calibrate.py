@@ -16,6 +16,7 @@ from transformer_cli.commands.command_line import (
     FromOption,
     JsonOption,
     Overrides,
+    RunOption,
     ToOption,
     set_option,
 )
@@ -35,14 +36,7 @@ _METRICS = ("chrf", "chrf++", "bleu")
 
 
 def calibrate_command(
-    run: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            help="Name or folder of a run. Default: the newest run under runs/.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
+    run: RunOption = None,
     split: Annotated[
         Literal["validation", "test"] | None,
         typer.Option("--split", help="Which part of the corpus. Default: test."),
@@ -136,23 +130,12 @@ def calibrate_command(
     is_kept = found.quality.threshold is None and str(languages) in before
     if not is_kept:
         replace_file(path, quality_json(before | {str(languages): found.quality}))
-    facts = {
-        "direction": str(languages),
-        "promise": promise._asdict(),
-        "threshold": found.quality.threshold,
-        "least_confidence": found.quality.least_confidence,
-        "sentences": found.num_sentences,
-        "green": found.num_green,
-        "bad_among_green": found.num_bad,
-        "share_of_bad": found.share_bad,
-        **conditions,
-    }
     lines = _lines(found)
     if is_kept:
         lines.append(f"{path} stays as it was")
     else:
         lines.append(f"written: {path}; used by tfm translate --mark and --only-green")
-    show(facts, lines, as_json=as_json)
+    show({"direction": str(languages), **_facts(found)}, lines, as_json=as_json)
 
 
 def _check(
@@ -179,6 +162,21 @@ def _check(
         raise UsageError("give both --source and --reference, or neither")
     if source is not None and split is not None:
         raise UsageError("give either --split, or --source and --reference")
+
+
+def _facts(found: Calibrated) -> dict[str, Any]:
+    """The result for other programs."""
+    quality = found.quality
+    return {
+        "promise": quality.promise._asdict(),
+        "threshold": quality.threshold,
+        "least_confidence": quality.least_confidence,
+        "sentences_of_second_half": found.num_sentences,
+        "green": found.num_green,
+        "bad_among_green": found.num_bad,
+        "share_of_bad": found.share_bad,
+        **quality.conditions,
+    }
 
 
 def _lines(found: Calibrated) -> list[str]:

@@ -44,7 +44,7 @@ COSTS = {
 }
 """What each doubt takes from the score of a hypothesis: its log-probability over its length penalty, in nats.
 
-The costs of the first six outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
+The costs of the first seven outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
 that no list has, so a hypothesis with fewer doubts must be nearly as probable there.
 """
 _WIDE_BEAM = 8
@@ -57,12 +57,13 @@ _NUM_SAMPLES = 8
 class Repair:
     """Finds the doubtful translations of some lines, and better ones for them.
 
-    Each doubtful part is translated again with a wider beam (in which no three tokens stand twice, if the translation
-    repeats itself or does not end); then, if strong doubts are left, by samples. The hypothesis with the best score less the
-    `COSTS` of its doubts is kept. A part whose translation still
-    repeats itself, copies the source or is in a wrong language is divided in two, if its halves have fewer doubts; so is one of
-    whose translation the model is unsure, but only between clauses. What the model cannot read stays as it is: a part in
-    another script, and one of unknown words whose translation is a guess.
+    1. A part in a script that the model cannot read stays as it is.
+    2. Each other doubtful part is translated again with a wider beam. If its translation repeats itself, is too long or does not
+       end, no three tokens may stand twice. If strong doubts are left, samples follow. The hypothesis with the best score less
+       the `COSTS` of its doubts is kept.
+    3. A part with strong doubts is divided in two, if its halves have fewer doubts. So is a part of which the model is unsure,
+       but only between clauses.
+    4. A part of unknown words whose translation is a guess stays as it is.
     """
 
     def __init__(self, pipeline: TextPipeline, options: DecodingConfig, search: Search) -> None:
