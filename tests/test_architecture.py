@@ -45,6 +45,7 @@ def test_the_contracts_of_imports_hold() -> None:
     assert finished.returncode == 0, finished.stdout
 
 
+@pytest.mark.long
 def test_only_the_server_imports_packages_of_an_extra_when_it_is_imported() -> None:
     """A command that needs no extra must run without it; tests have all extras, and would not see that one is missing."""
     needed = _with_what_they_need("transformer-cli")
@@ -117,6 +118,7 @@ def test_no_file_has_a_name_without_a_meaning() -> None:
 NAME_OF_A_FILE = re.compile(r"(?<![\w./*{}-])(?:[\w-]+/)*[\w-]+\.(?:py|c|h)\b")
 
 
+@pytest.mark.long
 def test_every_file_that_a_comment_or_a_docstring_names_exists() -> None:
     sources = [*FILES, *PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")]
     folders = PACKAGE, ROOT / "tests", ROOT / "docs", ROOT / "benchmarks"
@@ -164,6 +166,7 @@ DANGEROUS_ARGUMENTS = {
 DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subprocess", "runpy", "code"}
 
 
+@pytest.mark.long
 def test_a_public_class_name_stands_for_one_class() -> None:
     places: dict[str, list[str]] = {}
     for path in FILES:

@@ -102,6 +102,7 @@ class CastsOfMatrices(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 def test_cast_layers_give_the_results_of_autocast_without_a_cast_of_weights(

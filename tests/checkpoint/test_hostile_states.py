@@ -110,6 +110,7 @@ def copy_of(stopped: Path, tfm: TfmHere) -> Path:
     return newest_checkpoint(copy)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "scores", [3, [1], [{"name": "BLEU"}], {"BLEU": 3}, [{"name": 1, "value": "x"}]]
 )

@@ -40,6 +40,7 @@ def calibrate(run: Path, **options: Any) -> None:
     calibrate_command(str(run), **files | options)
 
 
+@pytest.mark.long
 def test_the_file_says_how_it_was_made(calibrated_run: Path) -> None:
     facts = json.loads((calibrated_run / CALIBRATION_FILE).read_bytes())
     found = facts["directions"]["en-it"]
@@ -59,6 +60,7 @@ def test_marked_lines_stay_aligned(calibrated_run: Path, capfd: pytest.CaptureFi
     assert guess.split("\t")[1] == "-"
 
 
+@pytest.mark.long
 def test_only_green_lines_are_written(
     calibrated_run: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +93,7 @@ def test_a_calibration_of_another_checkpoint_does_not_count(
         translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
 
 
+@pytest.mark.long
 def test_a_promise_that_no_threshold_keeps_is_told(
     calibrated_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -230,6 +230,7 @@ def test_a_number_beyond_a_limit_is_told_the_limit(
     assert f"hint: {hint}\n" in told
 
 
+@pytest.mark.long
 def test_a_run_has_one_name_in_all_commands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

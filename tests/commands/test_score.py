@@ -226,6 +226,7 @@ UNSPACED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", UNSPACED)
 def test_references_without_spaces_are_split_by_their_script(
     language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

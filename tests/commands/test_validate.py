@@ -265,6 +265,7 @@ def test_another_program_finds_the_scores_of_validate_in_the_files_that_it_write
     assert json.loads(Path("texts/tfm-validate.json").read_text())["scores"] == [bleu, chrf]
 
 
+@pytest.mark.long
 def test_each_direction_has_files_of_its_own(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -285,6 +286,7 @@ def test_each_direction_has_files_of_its_own(
         assert figures["scores"][0]["value"] == sacrebleu.corpus_chrf(hypotheses, references).score
 
 
+@pytest.mark.long
 def test_a_line_end_inside_a_sentence_moves_no_line(caplog: pytest.LogCaptureFixture) -> None:
     rows = [{"en": "uno\ndue", "it": "tre\u2028due"}, {"en": "cane", "it": "gatto"}]
     Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -295,6 +297,7 @@ def test_a_line_end_inside_a_sentence_moves_no_line(caplog: pytest.LogCaptureFix
     assert "sentences with a line end in them, written with a space: 2" in caplog.text
 
 
+@pytest.mark.long
 def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -125,6 +125,7 @@ def test_a_search_finds_what_the_likelihood_and_the_explanation_say_in_any_batch
             assert explanation.attention.sum(1) == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.long
 def test_the_coverage_penalty_counts_the_attention_on_the_tokens_of_the_first_model() -> None:
     together = combined(reader(SMALL, 1), reader(LARGE, 2))
     assert len(list(replace(together, decoding=DecodingConfig(coverage_penalty=0.5)).translate(LINES))) == len(LINES)  # fmt: skip

@@ -57,6 +57,7 @@ def test_a_divided_sentence_keeps_every_clause_in_order_and_every_mark(text: str
     assert max(map(num_tokens, asked_by(of))) <= LONGEST
 
 
+@pytest.mark.long
 def test_a_divided_sentence_begins_with_a_capital_letter_as_its_source_does() -> None:
     """The model of docs/run begins the translation of these words with a small letter, because no mark ends them."""
     of = load_translator(Path(__file__).parents[2] / "docs/run")

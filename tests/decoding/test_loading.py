@@ -69,6 +69,7 @@ def test_a_name_a_run_folder_and_a_copied_checkpoint_translate_alike(
     assert list(load_translator(elsewhere, which="last").translate(WORDS)) == wanted
 
 
+@pytest.mark.long
 def test_decoding_and_runtime_can_be_replaced(tokenizer: Tokenizer, run: Path) -> None:
     greedy = load_translator(
         run,

@@ -70,12 +70,14 @@ def found(one: Translator, lines: list[str] = LINES) -> list[list[tuple[str, flo
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_shortlist_of_everything_changes_nothing(beam_size: int) -> None:
     settings = {"beam_size": beam_size, "num_best": beam_size}
     assert found(prepared(EVERYTHING, **settings)) == found(prepared(None, **settings))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 3, "num_best": 3}, {"beam_size": 4, "diversity": {"groups": 2}}, {"beam_size": 2, "no_repeat_ngram_size": 1}])  # fmt: skip
 def test_a_translation_has_only_its_candidates_and_does_not_depend_on_its_batch(
     settings: dict[str, Any],
@@ -117,6 +119,7 @@ def test_scores_are_those_of_a_softmax_over_the_candidates() -> None:
             places = torch.randint(len(ids), (len(sentences),))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings", [{"coverage_penalty": 0.2}, {"sampling": {"seed": 3}, "num_best": 2}]
 )

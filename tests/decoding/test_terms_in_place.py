@@ -43,6 +43,7 @@ def small() -> Translator:
     return load_translator(Path(__file__).parents[2] / "docs/run")
 
 
+@pytest.mark.long
 def test_a_term_stands_in_the_place_of_the_own_word_of_the_model(small: Translator) -> None:
     glossary = Glossary.of({source: target for source, target, _ in TERMS})
     found = list(small.with_glossary(glossary).translate(SENTENCES))
@@ -58,6 +59,7 @@ def test_a_term_stands_in_the_place_of_the_own_word_of_the_model(small: Translat
     assert not beside
 
 
+@pytest.mark.long
 def test_the_n_best_translations_have_the_term_in_the_place_of_the_own_word_too(
     small: Translator,
 ) -> None:

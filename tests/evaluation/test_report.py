@@ -125,6 +125,7 @@ def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
         assert score.signature in tags.texts
 
 
+@pytest.mark.long
 def test_the_page_needs_no_network_and_no_other_file(page: Page) -> None:
     text = html_of(page)
     # A picture names its own parts: href="#...", url(#...).
@@ -142,6 +143,7 @@ def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: 
     assert "svg" not in tags.seen
 
 
+@pytest.mark.long
 def test_differences_are_marked_by_elements_and_not_by_colour_alone(page: Page) -> None:
     text = html_of(page)
     assert "del { color: var(--missing); background: var(--missing-back); text-decoration" in text

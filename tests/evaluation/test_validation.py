@@ -138,6 +138,7 @@ def test_scores_are_of_decoded_text_against_the_references_as_they_are(
     ]
 
 
+@pytest.mark.long
 def test_the_signature_says_whether_the_guards_of_the_text_were_on(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:
@@ -171,6 +172,7 @@ def test_the_score_of_what_the_model_says_is_perfect(
     assert [score.value for score in report.scores] == [0.0, 0.0]
 
 
+@pytest.mark.long
 def test_the_report_does_not_depend_on_the_batch_size(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:

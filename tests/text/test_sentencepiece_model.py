@@ -130,6 +130,7 @@ def loaded(files: dict[str, bytes]) -> tuple[Tokenizer, Tokenizer]:
     return found[0], found[-1]
 
 
+@pytest.mark.long
 @every_kind
 def test_the_file_reads_back_as_the_same_tokenizer(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]

@@ -171,6 +171,7 @@ def test_a_cpu_with_little_memory_gets_a_smaller_number(
     assert small <= max(sizes) < large, "a size that may not fit is not even tried"
 
 
+@pytest.mark.long
 def test_each_batch_of_a_trial_has_the_size_that_is_tried_and_the_longest_sentences(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

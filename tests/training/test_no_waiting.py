@@ -109,6 +109,7 @@ def read_a_value(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> N
     inputs[0].sum().item()
 
 
+@pytest.mark.long
 def test_the_test_notices_a_value_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="meta tensors"):
         update(

@@ -123,6 +123,7 @@ class FakeService(types.ModuleType):
 PAGE = Path(__file__).parents[2] / "docs" / "training_from_python.md"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("service", "named"), [("wandb", "WandbLog"), ("mlflow", "MlflowLog")], ids=["wandb", "mlflow"]
 )
@@ -159,6 +160,7 @@ def _code_of(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_gets_a_score_is_saved_and_told_a_second_time(config: Config) -> None:
     told: list[int] = []
 

@@ -145,6 +145,7 @@ def test_noise_in_csv_never_shifts_a_pair(
     _assert_aligned(*_read(tmp_path, {"path": "a.csv"}, policy), len(noise))
 
 
+@pytest.mark.long
 @ANY
 @given(
     noise=st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=12),

@@ -56,6 +56,7 @@ def chi_square(counts: list[int], probabilities: list[float]) -> float:
     return sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_sequences_are_as_frequent_as_the_softmax_says(temperature: float) -> None:
     tables = random_chain(5, num_sentences=1, vocabulary=5)

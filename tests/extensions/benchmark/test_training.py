@@ -162,6 +162,7 @@ def test_the_limit_names_both_peaks_and_how_busy_the_gpu_is() -> None:
     assert "the GPU computes 90% of the time" in told
 
 
+@pytest.mark.long
 def test_all_updates_together_have_the_slow_ones_too(tmp_path: Path) -> None:
     """A median hides compilations and recordings in a few updates."""
     config = tiny_config("training.accumulate=2")

@@ -54,6 +54,7 @@ def test_other_signs_are_no_marks_of_keys(text: str) -> None:
     assert without_mnemonic(text) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("label", "mnemonic", "language", "marked"),
     [

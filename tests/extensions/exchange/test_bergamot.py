@@ -155,6 +155,7 @@ def test_the_folder_says_what_translatelocally_asks(tmp_path: Path) -> None:
     assert config["gemm-precision"] == "int8shiftAlphaAll"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "setting"),
     [

@@ -116,6 +116,7 @@ def our_log_probs(trained: TrainedModel, source: list[int], target: list[int]) -
         return logits.log_softmax(-1).numpy()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", MODELS)
 def test_the_files_give_the_log_probabilities_of_the_model(case: str, tmp_path: Path) -> None:
     trained = run_of(case, tmp_path / "run")
@@ -137,6 +138,7 @@ def test_the_files_give_the_log_probabilities_of_the_model(case: str, tmp_path: 
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", MODELS)
 def test_a_model_comes_back_as_it_was(case: str, tmp_path: Path) -> None:
     trained = run_of(case, tmp_path / "run")
@@ -163,6 +165,7 @@ def test_a_model_comes_back_as_it_was(case: str, tmp_path: Path) -> None:
     assert imported.config.data.directions[0].source == "en"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["post-norm, one table", "pre-norm, silu", "bytes and symbols"])
 def test_the_written_vocabularies_cut_and_join_text_as_ours_do(case: str, tmp_path: Path) -> None:
     trained = run_of(case, tmp_path / "run")
@@ -223,6 +226,7 @@ def test_a_wrong_matrix_is_noticed_by_the_check(
 # What the format cannot say.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "setting"),
     [
@@ -343,6 +347,7 @@ def foreign_folder(folder: Path, *, is_tied: bool = True, **changes: Any) -> Pat
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_a_foreign_model_translates_as_its_files_say(is_tied: bool, tmp_path: Path) -> None:
     folder = foreign_folder(tmp_path / "en-it", is_tied=is_tied)
@@ -548,6 +553,7 @@ def _without_settings(folder: Path) -> bytes:
     return new.getvalue()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damaged_files_are_refused_and_nothing_is_written(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

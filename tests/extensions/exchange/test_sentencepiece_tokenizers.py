@@ -97,6 +97,7 @@ def test_texts_of_random_characters_have_the_same_ids_but_for_one_in_fifty(tmp_p
     assert num_different <= 10
 
 
+@pytest.mark.long
 def test_a_language_code_becomes_a_tag(tmp_path: Path) -> None:
     found, vocabulary, contents = tokenizers()
     theirs = marian(tmp_path, vocabulary, contents)

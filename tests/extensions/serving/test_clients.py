@@ -124,6 +124,7 @@ def test_deepl_writes_and_deletes_glossaries(deepl_client: deepl.DeepLClient) ->
         deepl_client.delete_glossary("numbers")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("glossary", [None, "numbers"])
 def test_deepl_documents(deepl_client: deepl.DeepLClient, glossary: str | None) -> None:
     text = "\n".join(LINES[:3])

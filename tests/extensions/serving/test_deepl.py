@@ -418,6 +418,7 @@ def test_a_document_that_still_works_does_not_keep_others_from_being_forgotten(
         wait_for(client, *first)
 
 
+@pytest.mark.long
 def test_a_document_that_failed_keeps_its_message_and_not_its_upload(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -265,6 +265,7 @@ def test_a_waiting_file_leaves_the_queue_when_its_client_leaves(
         assert begun == ["0.txt"]
 
 
+@pytest.mark.long
 def test_work_that_fails_after_its_server_has_ended_it_is_not_complained_about() -> None:
     service = TranslationService(Limits())
     begun, released = threading.Event(), threading.Event()

@@ -95,6 +95,7 @@ def test_shared_keys_and_normed_queries_are_shown() -> None:
     assert "ff_dropout: 0.2" in texts
 
 
+@pytest.mark.long
 def test_the_number_of_parameters_is_that_of_the_model() -> None:
     config = load_config("wmt14-en-de-base.yaml")
     with torch.device("meta"):

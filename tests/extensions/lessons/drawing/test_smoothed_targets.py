@@ -24,6 +24,7 @@ def bars(kind: int, *overrides: str) -> list[float]:
     return [patch.get_width() for patch in axes.patches]  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [0, 1])
 def test_the_probabilities_sum_to_1(kind: int) -> None:
     assert sum(bars(kind)) == pytest.approx(1.0)

@@ -74,6 +74,7 @@ def test_the_cells_are_those_of_padded_batches(
         assert share == pytest.approx(1 - num_tokens / num_cells)
 
 
+@pytest.mark.long
 def test_both_orders_have_batches_of_about_the_same_number_of_pairs(
     orders: tuple[BatchesInOrder, BatchesInOrder],
 ) -> None:
