@@ -51,7 +51,7 @@ def leftovers(run: Path) -> list[str]:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.process
 def test_a_kill_before_any_operation_costs_no_acknowledged_checkpoint(tmp_path: Path) -> None:
     saved(tmp_path / "before", 10)
@@ -80,7 +80,7 @@ def test_a_kill_before_any_operation_costs_no_acknowledged_checkpoint(tmp_path: 
         shutil.rmtree(run)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.process
 def test_a_kill_while_a_checkpoint_is_replaced_keeps_one_of_the_two(tmp_path: Path) -> None:
     fs = WatchedFileSystem(lambda operation, number: None)

@@ -169,7 +169,7 @@ def test_of_files_that_differ_in_size_each_part_has_every_other_row(
         assert found[part] == {sentence(n) for n in chain(*rows) if n != 7}
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(("num_files", "max_pairs"), [(4, None), (3, None), (3, 17), (4, 17)])
 def test_the_parts_of_a_data_set_of_the_library(
     folder: Path, num_files: int, max_pairs: int | None, monkeypatch: pytest.MonkeyPatch

@@ -114,6 +114,7 @@ def test_of_two_runs_of_one_name_at_once_one_makes_the_data_and_the_other_is_ref
     assert not list((tfm.folder / "runs/tiny").glob(".tmp-*"))
 
 
+@pytest.mark.heavy
 def test_data_whose_making_was_killed_are_made_again_and_nothing_is_left_over(tfm: Tfm) -> None:
     config = write_tiny(tfm.folder)
     killed = tfm("train", "--config", config, faults=[("at", "encoding", 1, "signal", "SIGKILL")])
@@ -142,6 +143,7 @@ HUGE = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["bpe", pytest.param("wordlevel", marks=pytest.mark.slow)])
 def test_huge_lines_are_prepared_in_bounded_memory_and_time(kind: str, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def num_of(term: str, text: str) -> int:
     return sum(list(found[place : place + len(wanted)]) == list(wanted) for place in places)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @settings(max_examples=12, deadline=None)
 @given(line=lines)

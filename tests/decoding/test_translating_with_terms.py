@@ -55,7 +55,7 @@ glossaries = st.dictionaries(source_words, targets, max_size=3)
 sources = st.lists(source_words, min_size=1, max_size=4).map(" ".join)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @each_tokenizer
 @settings(max_examples=8)
 @given(

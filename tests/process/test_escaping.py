@@ -99,6 +99,7 @@ def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characte
     assert r"\x1b[31mred" in seen
 
 
+@pytest.mark.heavy
 def test_translations_keep_their_control_characters_in_a_pipe(tfm: Tfm) -> None:
     pairs = "".join(json.dumps({"en": f"a {n}", "it": "\x1b[2J"}) + "\n" for n in range(60))
     (tfm.folder / "corpus.jsonl").write_text(pairs)

@@ -93,7 +93,7 @@ class Recorder(MergeDropout):
     words: list[list[int]]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @settings(max_examples=100)
 @given(ANY_TEXT, st.sampled_from(sorted(CORPORA)))
 @example("L'acqua dell'isola po' di John's l' isola, 10:30", "bytes")

@@ -107,7 +107,7 @@ def test_the_density_is_target_tokens_by_positions() -> None:
 # --- in a run ---
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_the_number_is_recorded_and_the_run_is_the_one_that_the_number_gives(
     config_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -160,7 +160,7 @@ def tried_sizes(
     return sizes
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_a_cpu_with_little_memory_gets_a_smaller_number(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ def cloned(tensors: Tensors) -> Tensors:
 WHOLE = trained_with_stops([])
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @settings(max_examples=6)
 @given(cuts=st.lists(st.integers(1, 11), unique=True, min_size=1, max_size=6))
 def test_a_run_stopped_anywhere_and_often_ends_bit_for_bit_alike(cuts: list[int]) -> None:

@@ -47,7 +47,7 @@ def last_weights(run: Path) -> bytes:
     return (newest / "model.safetensors").read_bytes()
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("num_parts", [1, 3])
 def test_a_resumed_streamed_run_has_the_weights_of_the_uninterrupted_one(
     folder: Path, num_parts: int

@@ -41,7 +41,7 @@ def begins(tokens: tuple[int, ...], prefix: tuple[int, ...]) -> bool:
     return tokens[: len(prefix)] == prefix and not (prefix and {*following} & {*CONTINUING})
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @given(seed=seeds, of_sentences=prefixes, alpha=alphas, num_best=st.integers(1, 4))
 def test_a_wide_beam_finds_the_best_of_all_hypotheses_that_begin_with_the_prefix(
     seed: int, of_sentences: list[tuple[int, ...]], alpha: float, num_best: int

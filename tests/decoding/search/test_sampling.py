@@ -116,7 +116,7 @@ def test_substreams_are_the_numbers_of_splitmix64(number: int, expected: int) ->
     assert int(substream(torch.tensor(1234567), torch.tensor(number))) % 2**64 == expected
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @given(seed=seeds, alpha=alphas)
 @pytest.mark.parametrize("limit", [{"temperature": 1e-9}, {"top_k": 1}, {"min_p": 1.0}, {"top_p": 1e-9}])  # fmt: skip
 def test_the_limits_of_sampling_are_greedy_search(

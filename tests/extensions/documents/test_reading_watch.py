@@ -338,6 +338,7 @@ class Capitals:
         return [AnsweredText(asked.text.upper()) for asked in texts]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("word", ["uno ", "uno\n", "uno", "<b>uno</b> "])
 def test_a_cue_of_any_length_is_written_in_time(word: str) -> None:
     def written(count: int) -> bytes:

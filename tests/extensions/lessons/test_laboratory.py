@@ -104,6 +104,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Varia
         return folder, try_variants(ablation, Path("ablations/no-positions"), TWO_STEPS)
 
 
+@pytest.mark.heavy
 def test_the_runs_of_an_ablation_are_not_found_as_the_newest_run(
     finished: tuple[Path, list[VariantOutcome]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ def test_the_runs_of_an_ablation_are_not_found_as_the_newest_run(
     assert find_run("ablations/no-positions/no-positions").is_dir()
 
 
+@pytest.mark.heavy
 def test_a_finished_training_is_measured_again_with_the_same_result(
     here: Path, finished: tuple[Path, list[VariantOutcome]]
 ) -> None:
@@ -142,6 +144,7 @@ def test_checkpoints_of_a_model_with_a_replaced_part_are_removed(here: Path) -> 
         find_run(str(changed.folder))
 
 
+@pytest.mark.heavy
 def test_another_seed_gives_other_figures(
     here: Path, finished: tuple[Path, list[VariantOutcome]]
 ) -> None:
@@ -152,6 +155,7 @@ def test_another_seed_gives_other_figures(
     assert finished[1][0].figures["loss"] != other.figures["loss"]
 
 
+@pytest.mark.heavy
 def test_an_outcome_is_plain_json(finished: tuple[Path, list[VariantOutcome]]) -> None:
     outcome = finished[1][0]
     facts = json.loads(json.dumps(outcome.as_json()))

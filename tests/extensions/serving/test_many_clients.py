@@ -88,7 +88,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_answers_are_those_of_the_translator_at_any_concurrency(beam_size: int) -> None:
     """I8. In double precision, so that no rounding hides a mistake."""
@@ -110,7 +110,7 @@ def test_answers_are_those_of_the_translator_at_any_concurrency(beam_size: int) 
         assert lines == [expected[line] for line in asked]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_two_hundred_requests_are_answered_or_told_to_try_later() -> None:
     """I3."""
     translator = small_translator()

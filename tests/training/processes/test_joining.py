@@ -138,6 +138,7 @@ def test_memory_that_is_too_small_for_a_sum_is_no_lost_process() -> None:
         Processes(0, 2).together(fails)
 
 
+@pytest.mark.heavy
 @pytest.mark.process
 def test_training_with_one_process_imports_nothing_of_sharding() -> None:
     """`torch.distributed.tensor` alone takes two seconds to import."""

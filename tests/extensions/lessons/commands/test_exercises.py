@@ -21,6 +21,7 @@ def fill_in(tfm: Tfm, name: str, old: str = "", new: str = "") -> None:
     (tfm.folder / "mine" / exercise.file_name).write_text(text.replace(old, new), encoding="utf-8")
 
 
+@pytest.mark.heavy
 def test_a_learner_makes_a_folder_fills_in_functions_and_checks_them(tfm: Tfm) -> None:
     made = tfm("exercises", "mine")
     assert made.exit_code == 0
@@ -115,6 +116,7 @@ def is_running(pid: int) -> bool:
     return not status.is_file() or ") Z " not in status.read_text()
 
 
+@pytest.mark.heavy
 @pytest.mark.process
 def test_pytest_runs_the_same_checks(tfm: Tfm) -> None:
     assert tfm("exercises", "mine").exit_code == 0

@@ -42,7 +42,7 @@ def test_equal_pictures_give_equal_files(ending: str) -> None:
     assert contents[0] == contents[1]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 def test_the_settings_of_the_user_for_matplotlib_do_not_change_a_picture() -> None:
     import matplotlib
 

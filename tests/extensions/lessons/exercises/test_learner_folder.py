@@ -162,6 +162,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.heavy
 def test_every_fault_of_a_learners_code_is_told_and_stops_no_other_check(
     faulty: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +221,7 @@ def test_functions_that_do_not_work_together_fail_in_the_finale() -> None:
         list(play_finale(functions, num_updates=20))
 
 
+@pytest.mark.heavy
 def test_a_solved_folder_trains_a_transformer_that_copies(tmp_path: Path) -> None:
     solve(tmp_path / "mine")
     outcomes = check_folder(tmp_path / "mine", with_finale=True)
