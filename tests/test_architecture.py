@@ -1,4 +1,5 @@
-"""The source of the package: who imports whom, what names mean nothing, what must never be executed, which files comments name."""
+"""The source of the package: who imports whom, what names mean nothing, what must never be executed, which files comments name, which
+private parts of libraries are used."""
 
 import ast
 import io
@@ -8,6 +9,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
@@ -29,6 +31,12 @@ FORBIDDEN_NAMES = {
     "registry",
 }
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A file in Python, parsed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.process
@@ -54,7 +62,7 @@ def test_only_the_server_imports_packages_of_an_extra_when_it_is_imported() -> N
     for path in FILES:
         if path.is_relative_to(PACKAGE / "extensions" / "serving"):
             continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
@@ -143,7 +151,7 @@ def explanations_in(path: Path) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.lineno, str(node.value.value)
 
@@ -170,7 +178,7 @@ DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subproces
 def test_a_public_class_name_stands_for_one_class() -> None:
     places: dict[str, list[str]] = {}
     for path in FILES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -188,7 +196,7 @@ def test_nothing_executes_what_it_reads() -> None:
 
 def dangers_in(path: Path, name: str) -> Iterator[tuple[int, str]]:
     """(line, what stands there) for each import and call that could run code which the file has read."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             modules = (
                 [alias.name for alias in node.names]
@@ -232,3 +240,60 @@ def test_the_search_for_dangers_finds_them(line: str, tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text(line, encoding="utf-8")
     assert list(dangers_in(path, "a.py"))
+
+
+RECORD = ROOT / "docs/decisions/0020-private-parts-of-libraries.md"
+DOCUMENTED = {"_replace", "_asdict", "_exit", "_current_frames"}  # of named tuples, os and sys
+
+
+def is_private(name: str) -> bool:
+    """Whether a name begins with an underscore and is no name of Python, such as __init__."""
+    return name.startswith("_") and not name.endswith("__")
+
+
+def own_private_names() -> set[str]:
+    """The private names that the package itself defines."""
+    own: set[str] = set()
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                own.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                own.add(node.id if isinstance(node, ast.Name) else node.attr)
+            elif isinstance(node, ast.arg):
+                own.add(node.arg)
+    return own
+
+
+def private_names_used(tree: ast.Module) -> set[str]:
+    """The private names of attributes and imports."""
+    used: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            used.add(node.attr)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            used |= {*(node.module or "").split("."), *(name.name for name in node.names)}
+        elif isinstance(node, ast.Import):
+            used |= {part for name in node.names for part in name.name.split(".")}
+    return {name for name in used if is_private(name)}
+
+
+def private_parts_used() -> set[tuple[str, str]]:
+    """The file and the name of each private part of a library that the package uses."""
+    own = own_private_names()
+    return {
+        (path.relative_to(PACKAGE).as_posix(), name)
+        for path in FILES
+        for name in private_names_used(tree_of(path)) - own - DOCUMENTED
+    }
+
+
+@pytest.mark.long
+def test_the_record_names_each_private_part_that_the_package_uses_and_no_other() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \|([^|]*)\|", RECORD.read_text(encoding="utf-8"), re.M)
+    recorded = {
+        (file, part.rpartition(".")[2])
+        for part, places in rows
+        for file in re.findall(r"`([^`]+\.py)`", places)
+    }
+    assert recorded == private_parts_used()
