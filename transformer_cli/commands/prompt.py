@@ -35,8 +35,13 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import TfmError, UsageError
-from transformer_cli.process.escaping import escaped, for_output, on_one_line
-from transformer_cli.process.messages import fitted, terminal_width
+from transformer_cli.process.messages import (
+    escaped,
+    fitted,
+    for_output,
+    on_one_line,
+    terminal_width,
+)
 from transformer_cli.process.signals import ended_after
 from transformer_cli.text.languages import meant_among
 

@@ -129,8 +129,7 @@ def _lines(texts: Iterable[str]) -> bytes:
 def _distilled(config: "Config", folder: Path) -> "Config":
     """The config of the student, whose training pairs are the translations of the teacher."""
     from transformer_cli.config import to_yaml
-    from transformer_cli.config.loading import check_settings
-    from transformer_cli.config.yaml_reader import parse_yaml
+    from transformer_cli.config.loading import check_settings, parse_yaml
 
     settings = parse_yaml(to_yaml(config), config.name)
     [direction] = config.data.directions

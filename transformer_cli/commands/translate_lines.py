@@ -45,7 +45,7 @@ from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import escaped, escaped_in_json
+from transformer_cli.process.messages import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)

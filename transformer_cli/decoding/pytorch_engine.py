@@ -14,8 +14,7 @@ from transformer_cli.acceleration.accelerate import accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
-from transformer_cli.checkpoint.trained_files import TrainedFiles
-from transformer_cli.checkpoint.trained_model import TrainedModel, load_weights
+from transformer_cli.checkpoint.trained_files import TrainedFiles, TrainedModel, load_weights
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (
     Explanation,
@@ -57,9 +56,7 @@ from transformer_cli.decoding.search.constrained import (
 )
 from transformer_cli.decoding.shortlist import Shortlist, load_shortlist, shortlist_path
 from transformer_cli.model import SmoothedLabels
-from transformer_cli.model.attention import aligning_weights
-from transformer_cli.model.layers import DecoderLayer
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.layers import DecoderLayer, aligning_weights, at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine, prepare_machine, to_device
 from transformer_cli.process.errors import ConfigError

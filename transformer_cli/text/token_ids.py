@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.storage.arrow_columns import number_column, numbers_of
-from transformer_cli.text.words import continues_word
+from transformer_cli.text.normalization import continues_word
 
 # Lists of ids in one array, and padded rows of them.
 

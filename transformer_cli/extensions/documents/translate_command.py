@@ -27,7 +27,7 @@ from transformer_cli.extensions.documents.formats import (
 )
 from transformer_cli.extensions.documents.translation import CUT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
