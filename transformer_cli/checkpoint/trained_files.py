@@ -46,7 +46,12 @@ from transformer_cli.storage import (
     remove,
     write_folder,
 )
-from transformer_cli.storage.manifest import FORMAT_VERSION, ListedFile, encode_json
+from transformer_cli.storage.manifest import (
+    FORMAT_VERSION,
+    encode_json,
+    require_finite,
+    tensors_content,
+)
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
@@ -351,13 +356,10 @@ def _stored(folder: Path, origin: bytes) -> Files | None:
 def _store(folder: Path, of_checkpoint: Manifest, files: Files) -> None:
     """Write the folder, in place of an older one."""
 
-    def seal(listed: tuple[ListedFile, ...]) -> bytes:
-        return of_checkpoint.model_copy(update={"files": listed}).encode()
-
     if folder.exists():
         remove([folder])
     contents = {name: Content.of(data) for name, data in files.items()}
-    write_folder(folder, contents, seal, is_marked=True)
+    write_folder(folder, contents, of_checkpoint, is_marked=True)
 
 
 # Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere; and the mean of several.
@@ -500,8 +502,6 @@ def write_average(
         DataError: a weight is NaN or infinite.
         DamagedError: a file of a checkpoint has changed since it was saved.
     """
-    from transformer_cli.storage.tensors import require_finite, tensors_content
-
     newest = max(checkpoints, key=lambda checkpoint: checkpoint.step)
     require_finite(weights, str(final))
     state = {
@@ -527,7 +527,7 @@ def write_average(
     write_folder(
         final,
         files | copied,
-        lambda listed: manifest.model_copy(update={"files": listed}).encode(),
+        manifest,
         aside=aside,
         is_marked=is_marked,
         fs=fs,

@@ -17,9 +17,9 @@ from tqdm.utils import disp_len
 
 from transformer_cli.commands.input_lines import LineDecoder
 from transformer_cli.commands.output import is_new_or_regular, opened_output_of_typing
-from transformer_cli.commands.translate import TranslateOptions
 from transformer_cli.commands.translate_lines import (
     InputLine,
+    TranslateOptions,
     input_lines,
     output_bytes,
     output_lines,

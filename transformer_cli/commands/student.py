@@ -49,8 +49,7 @@ def student_command(
     from transformer_cli.checkpoint.run_folder import RUNS
     from transformer_cli.commands.output import show
     from transformer_cli.commands.progress_bar import ProgressBar
-    from transformer_cli.commands.translate import TranslateOptions
-    from transformer_cli.commands.translate_lines import translate_lines
+    from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
     from transformer_cli.config import load_config
     from transformer_cli.training.run import train
 

@@ -35,7 +35,7 @@ from transformer_cli.storage.filesystem import (
     errors_explained,
     try_lock,
 )
-from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
+from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile, Manifest
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> Non
 def write_folder(
     final: Path,
     files: Mapping[str, Content],
-    seal: Callable[[tuple[ListedFile, ...]], bytes],
+    manifest: Manifest,
     *,
     aside: Path | None = None,
     is_marked: bool = False,
@@ -123,7 +123,7 @@ def write_folder(
     Args:
         final: the name of the folder; its parent exists.
         files: file names and contents.
-        seal: returns the bytes of the manifest, after the other files were written.
+        manifest: what it says of the folder; it gets the list of the files.
         aside: an older folder named `final` is renamed to this name.
         is_marked: whether a later command in this place deletes what a kill leaves; in the folder of a run, the holder of
             its lock does.
@@ -138,7 +138,8 @@ def write_folder(
             for name, content in files.items():
                 digest = _write_new(partial / name, content, fs)
                 written.append(ListedFile(name=name, size=content.num_bytes, sha256=digest))
-            _write_new(partial / MANIFEST_NAME, Content.of(seal(tuple(written))), fs)
+            whole = manifest.model_copy(update={"files": tuple(written)})
+            _write_new(partial / MANIFEST_NAME, Content.of(whole.encode()), fs)
             fs.flush_path(partial)
             _place(partial, final, aside, fs)
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from transformer_cli.commands.input_lines import input_status
 from transformer_cli.commands.output import STANDARD, check_output, opened_output, output_status
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import open_translator
+from transformer_cli.commands.translate_lines import TranslateOptions, open_translator
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document

@@ -77,7 +77,7 @@ def tokenizer_json(
             of_source["normalizer"],
             cleaning,
             removes_invisible=reads_without_invisible(
-                cleaning, is_sentencepiece=source.parts.layout.is_sentencepiece
+                cleaning, is_sentencepiece=source.is_sentencepiece
             ),
         ),
         "post_processor": _appending(end, end_id),
