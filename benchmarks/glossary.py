@@ -24,7 +24,7 @@ from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding import Glossary, Translation
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.evaluation import score_corpus
-from transformer_cli.text.words import word_sequence
+from transformer_cli.text.normalization import word_sequence
 
 # Words that stand in more than this share of the training pairs are articles and prepositions.
 MAX_SHARE = 0.1

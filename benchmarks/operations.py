@@ -35,8 +35,9 @@ from transformer_cli.config import DecodingConfig, ModelConfig, TrainingConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.decoding.engine import Request, SpecialIds
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.model import Transformer, embeddings
-from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model import Transformer
+from transformer_cli.model import layers as embeddings
+from transformer_cli.model.layers import MultiHeadAttention
 from transformer_cli.process.device import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.training import optimizers

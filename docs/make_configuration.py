@@ -34,10 +34,9 @@ from transformer_cli.config import (
     ValidationConfig,
     load_config,
 )
-from transformer_cli.config.loading import check_settings
+from transformer_cli.config.loading import MAX_DEPTH, check_settings, parse_yaml
 from transformer_cli.config.schema import PRESETS
 from transformer_cli.config.section import meanings
-from transformer_cli.config.yaml_reader import MAX_DEPTH, parse_yaml
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.config_changes import HARMLESS
 

@@ -12,9 +12,8 @@ import pytest
 
 import transformer_cli
 from transformer_cli.config import FileCorpus, HubCorpus, load_config
-from transformer_cli.config.loading import check_settings
+from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.config.refusal import setting_paths
-from transformer_cli.config.yaml_reader import parse_yaml
 
 pytestmark = pytest.mark.pages
 

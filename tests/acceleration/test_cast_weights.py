@@ -24,7 +24,7 @@ from transformer_cli.config import TrainingConfig
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model import Transformer
-from transformer_cli.model.attention import padding_mask, scaled_dot_product_attention
+from transformer_cli.model.layers import padding_mask, scaled_dot_product_attention
 from transformer_cli.training.step import build_objective
 
 from ..model.samples import Sample, sample, small_model

@@ -20,14 +20,14 @@ from transformer_cli.acceleration.losses import MULTIPLE, likelihood_loss_on_cpu
 from transformer_cli.acceleration.masks import Mask, added_mask
 from transformer_cli.config import ModelConfig
 from transformer_cli.config.schema import SmoothedOver
-from transformer_cli.model.attention import (
+from transformer_cli.model.layers import (
+    SSRU,
     MultiHeadAttention,
     causal_mask,
     padding_mask,
     scaled_dot_product_attention,
 )
 from transformer_cli.model.loss import SmoothedLabels, likelihood_loss
-from transformer_cli.model.ssru import SSRU
 
 
 def gradients_of(result: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:

@@ -24,7 +24,7 @@ from transformer_cli.checkpoint import (
     portable_files,
 )
 from transformer_cli.checkpoint.run_folder import AVERAGE, list_averages
-from transformer_cli.checkpoint.trained_model import (
+from transformer_cli.checkpoint.trained_files import (
     averaged_steps,
     mean_of_checkpoints,
     mean_weights,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint import load_trained, open_checkpoint
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import parse_yaml
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import Content, open_sealed
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile

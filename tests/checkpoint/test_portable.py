@@ -6,8 +6,7 @@ import pytest
 
 from transformer_cli.checkpoint import portable_config, portable_files
 from transformer_cli.config import Config, TokenizerConfig, to_yaml
-from transformer_cli.config.loading import check_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.text.tokenizer import train_tokenizer
 
 TRAINING = {"max_steps": 1, "batch_tokens": 100, "best_metric": "loss"}

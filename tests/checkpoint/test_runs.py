@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.checkpoint import find_run, find_run_or_demonstration
 from transformer_cli.checkpoint.runs import demonstration_run, folder_size
 from transformer_cli.process.errors import MissingInputError, StorageError
-from transformer_cli.storage.lock import RunLock
+from transformer_cli.storage.writing import RunLock
 
 from .snapshots import saved
 

@@ -24,7 +24,7 @@ from transformer_cli.process.errors import (
     TfmError,
 )
 from transformer_cli.storage import MANIFEST_NAME, Content, open_sealed, write_folder
-from transformer_cli.storage.tensors import tensors_content
+from transformer_cli.storage.manifest import tensors_content
 from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.loop import Progress
 
@@ -51,7 +51,7 @@ def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
     write_folder(
         forged,
         contents,
-        lambda written: manifest.model_copy(update={"files": written}).encode(),
+        manifest,
     )
     return forged
 

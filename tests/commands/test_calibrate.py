@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands.calibrate import calibrate_command
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import translate_lines
+from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.quality import CALIBRATION_FILE
 from transformer_cli.process.errors import DataError, UsageError

@@ -5,8 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import read_dictionary, translate_lines
+from transformer_cli.commands.translate_lines import (
+    TranslateOptions,
+    read_dictionary,
+    translate_lines,
+)
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 
 from ..decoding.test_details import copier, tokenizer_of

@@ -11,9 +11,8 @@ import pytest
 from transformer_cli.commands.init import init_command
 from transformer_cli.config import Config, FilesData, load_config
 from transformer_cli.config.data import CleaningConfig
-from transformer_cli.config.loading import check_settings
+from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps, recipe
-from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import CleaningReport, clean, pairs_to_validate
 from transformer_cli.data.sources.built_in import read_phrasebook

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands.prompt import direction_towards
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import translate_lines
+from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import Direction, PhrasebookData, SequencesData, TokenizerConfig
 from transformer_cli.decoding import Glossary, Translator
 from transformer_cli.process.errors import UsageError

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import translate_lines
+from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.tokenizer import train_tokenizer

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.commands.unfinished_output import translation_conditions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun

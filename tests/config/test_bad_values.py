@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from transformer_cli.config import Config, to_yaml
-from transformer_cli.config.loading import check_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.process.errors import ConfigError
 
 Path = tuple[str | int, ...]

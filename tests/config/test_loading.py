@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import Config, load_config, load_stored_config, shipped_configs, to_yaml
-from transformer_cli.config.loading import check_settings, stored_config
+from transformer_cli.config.loading import check_settings, parse_yaml, stored_config
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.section import meanings
-from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.process.errors import ConfigError, MissingInputError
 
 MINIMAL = """\

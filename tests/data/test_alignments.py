@@ -12,7 +12,7 @@ from transformer_cli.config import Config, FilesData, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.updates import Updates, training_pairs
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError
-from transformer_cli.text.words import word_spans, words_at
+from transformer_cli.text.normalization import word_spans, words_at
 
 WORDS = [
     "gatto",

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import translate_lines
+from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.decoding.comet import comet_utility
 from transformer_cli.process.errors import MissingInputError, UsageError
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding.glossary import GlossaryEntry, TermFinder
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.words import word_sequence
+from transformer_cli.text.normalization import word_sequence
 
 
 def finder(*terms: str, exact: tuple[str, ...] = ()) -> TermFinder:

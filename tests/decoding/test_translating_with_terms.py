@@ -23,8 +23,8 @@ from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.text.normalization import word_sequence
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
-from transformer_cli.text.words import word_sequence
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator
 

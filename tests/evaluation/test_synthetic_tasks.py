@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.config import Config, PublishedConfig, SequencesData
 from transformer_cli.data.sources.built_in import generate_sequences, sequences_of_length
 from transformer_cli.decoding.translator import Translation, Translator
-from transformer_cli.evaluation.synthetic_tasks import (
+from transformer_cli.evaluation.validation import (
     UNSHIFTED_NOTE,
     ExactMatch,
     exact_match_table,

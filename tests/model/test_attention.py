@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from transformer_cli.acceleration.accelerate import attend_fused
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.attention import (
+from transformer_cli.model.layers import (
     MultiHeadAttention,
     attention_weights,
     causal_mask,
+    rotation_at,
     scaled_dot_product_attention,
 )
-from transformer_cli.model.embeddings import rotation_at
 
 from .samples import SMALL
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.layers import MultiHeadAttention
 from transformer_cli.process.errors import DataError
 
 from .samples import TARGET_VOCAB_SIZE, model_configs, model_of, sample, small_model

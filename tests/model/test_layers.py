@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.attention import causal_mask
-from transformer_cli.model.embeddings import rotation_at
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, causal_mask, rotation_at
 
 from .samples import SMALL, assert_same, results, sample, small_model
 

@@ -7,7 +7,7 @@ import torch
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.config.schema import Norm
-from transformer_cli.model.norms import RMSNorm, at_least_float32, build_norm
+from transformer_cli.model.layers import RMSNorm, at_least_float32, build_norm
 
 NORMS: tuple[Norm, ...] = ("layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm")
 

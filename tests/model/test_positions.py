@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.embeddings import (
+from transformer_cli.model.layers import (
     LearnedPositions,
     SinusoidalPositions,
     build_positions,

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.ssru import SSRU, cell_states
+from transformer_cli.model.layers import SSRU, cell_states
 from transformer_cli.model.transformer import Transformer
 
 from .naive import ssru as ssru_of_the_paper

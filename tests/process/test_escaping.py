@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.process.escaping import escaped, escaped_in_json, for_output, on_one_line
+from transformer_cli.process.messages import escaped, escaped_in_json, for_output, on_one_line
 
 from ..launcher import Tfm
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.storage.arrow_columns import number_column, numbers_of, text_column
+from transformer_cli.text.token_ids import number_column, numbers_of, text_column
 
 
 @given(st.lists(st.text(max_size=20), max_size=10))

@@ -13,7 +13,7 @@ import pytest
 
 from transformer_cli.process.errors import CannotCreateError, TryAgainError
 from transformer_cli.storage import RunLock
-from transformer_cli.storage import lock as lock_module
+from transformer_cli.storage import writing as lock_module
 
 from ..disks import mounted
 

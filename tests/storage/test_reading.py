@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     write_folder(
         path,
         {"a.json": Content.of(b"[1]"), "b.bin": Content.of(bytes(1000))},
-        lambda files: Manifest(files=files, **FIELDS).encode(),
+        Manifest(files=(), **FIELDS),
     )
     return path
 

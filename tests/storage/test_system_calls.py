@@ -14,7 +14,7 @@ import pytest
 
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.storage import RunLock, filesystem, replace_file
-from transformer_cli.storage import lock as lock_module
+from transformer_cli.storage import writing as lock_module
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transformer_cli.process.errors import DataError
-from transformer_cli.storage.tensors import (
+from transformer_cli.storage.manifest import (
     DTYPES,
     read_tensors,
     require_finite,
@@ -52,7 +52,7 @@ def are_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 shapes = st.lists(st.integers(0, 4), max_size=3)
 tensors = st.builds(
     lambda dtype, shape: torch.randint(0, 2, shape).to(dtype),
-    st.sampled_from(list(DTYPES.values())),
+    st.sampled_from([getattr(torch, name) for name in DTYPES.values()]),
     shapes,
 )
 tables = st.dictionaries(

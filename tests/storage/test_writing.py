@@ -23,8 +23,20 @@ from transformer_cli.storage import (
     write_folder,
 )
 from transformer_cli.storage.filesystem import REAL, as_named, errors_explained
+from transformer_cli.storage.manifest import Manifest, open_sealed
 
 from ..faults import FailingFileSystem, RecordingFileSystem
+
+MANIFEST = Manifest(
+    format_version=1,
+    run_id="0" * 16,
+    step=1,
+    data_fingerprint="",
+    metric="loss",
+    score=None,
+    saved_at=1,
+    files=(),
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -172,7 +184,7 @@ def test_a_name_that_is_taken_stays_if_the_new_folder_cannot_be_put_there(tmp_pa
         write_folder(
             tmp_path / "final",
             {"a": Content.of(b"a")},
-            lambda files: b"",
+            MANIFEST,
             aside=tmp_path / "aside",
             fs=FailingFileSystem("rename", 2, errno.EIO),
         )
@@ -180,12 +192,13 @@ def test_a_name_that_is_taken_stays_if_the_new_folder_cannot_be_put_there(tmp_pa
 
 
 def test_sizes_and_digests_are_those_of_the_bytes_written(tmp_path: Path) -> None:
-    written = []
     write_folder(
         tmp_path / "final",
         {"a": Content(4, lambda: (b"ab", memoryview(b"cd"))), "b": Content.of(b"")},
-        lambda files: (written.extend(files), b"m")[1],
+        MANIFEST,
     )
+    with open_sealed(tmp_path / "final") as sealed:
+        written = sealed.manifest.files
     assert [(file.name, file.size, file.sha256[:8]) for file in written] == [
         ("a", 4, "88d4266f"),
         ("b", 0, "e3b0c442"),

@@ -9,9 +9,9 @@ import pytest
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
+from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer_file import BYTE_LEVEL_ALPHABET, Layout, TokenizerParts, write
-from transformer_cli.text.words import SPECIALS
 
 TEXTS = {
     "Japanese": "私は学生です。彼女は東京の大学で日本語を勉強しています。今日はとても寒いですね。",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text import layout as spans_module
-from transformer_cli.text.layout import SpanKind, find_spans, masked, span_texts
+from transformer_cli.text import sentences as spans_module
+from transformer_cli.text.sentences import SpanKind, find_spans, masked, span_texts
 
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import SequenceFormat
+from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
-from transformer_cli.text.words import SPECIALS
 
 TAGS = ("<2it>", "<2pt-BR>")
 # The text is full of what a tag looks like, and half of it is beyond ASCII in the last two kinds.

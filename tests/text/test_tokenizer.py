@@ -8,9 +8,9 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError, TryAgainError
+from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer_file import tokenizer_errors_explained
-from transformer_cli.text.words import SPECIALS
 
 TEXTS = [
     "L'acqua dell'isola è blu, e l'isola è bella.",

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
+from transformer_cli.text.normalization import SplitPatterns
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
-from transformer_cli.text.words import SplitPatterns
 
 TEXTS = ["L'acqua dell'isola è blu, e l'isola è bella.", "Il gatto dorme (10:30)."]
 KINDS = {

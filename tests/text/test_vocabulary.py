@@ -9,9 +9,9 @@ import pytest
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text import vocabulary
+from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer_file import BYTE_TOKENS, TokenizerParts
-from transformer_cli.text.words import SPECIALS
 
 TEXTS = [
     "L'acqua dell'isola è blu, e l'isola è bella.",

@@ -1,7 +1,7 @@
 import pytest
 
+from transformer_cli.text.normalization import can_be_encoded_alone, is_one_piece
 from transformer_cli.text.tokenizer_file import Layout, TokenizerParts, build
-from transformer_cli.text.words import can_be_encoded_alone, is_one_piece
 
 
 def pieces(text: str, kind: str = "WordLevel") -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer_cli.text.words import are_spaced_words, count_signs_and_spaces
+from transformer_cli.text.normalization import are_spaced_words, count_signs_and_spaces
 
 
 @pytest.mark.parametrize(

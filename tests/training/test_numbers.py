@@ -14,7 +14,7 @@ from transformer_cli.acceleration.accelerate import attend_fused
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
-from transformer_cli.model.attention import scaled_dot_product_attention
+from transformer_cli.model.layers import scaled_dot_product_attention
 from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine

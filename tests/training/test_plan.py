@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from transformer_cli.config import Config, load_config, shipped_configs
-from transformer_cli.config.loading import check_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.data.order import epoch_order
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.updates import Updates

@@ -47,11 +47,15 @@ from transformer_cli.acceleration.masks import (
     visible_of,
     with_tokens_in_all,
 )
-from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.embeddings import Embedding, Rotation
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer
+from transformer_cli.model.layers import (
+    SSRU,
+    DecoderLayer,
+    Embedding,
+    EncoderLayer,
+    MultiHeadAttention,
+    Rotation,
+)
 from transformer_cli.model.loss import LossSums, likelihood_loss
-from transformer_cli.model.ssru import SSRU
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
 

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.acceleration.masks import product_dtype, without_autocast
-from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
 
 NARROW = (torch.bfloat16, torch.float16)
 ALIGNMENT = 8

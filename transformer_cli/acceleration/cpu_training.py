@@ -13,10 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.acceleration.masks import Mask, added_mask, product_dtype, visible_of
-from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.embeddings import Rotation
-from transformer_cli.model.norms import at_least_float32
-from transformer_cli.model.ssru import SSRU
+from transformer_cli.model.layers import SSRU, MultiHeadAttention, Rotation, at_least_float32
 from transformer_cli.model.transformer import Transformer
 
 

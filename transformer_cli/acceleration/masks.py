@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer_cli.model.attention import lowest
+from transformer_cli.model.layers import lowest
 
 
 class Mask(NamedTuple):
-    """The positions that attention may read; a twin of the bool mask of `model/attention.py`."""
+    """The positions that attention may read; a twin of the bool mask of `model/layers.py`."""
 
     visible: Tensor
     """Bool, broadcast to (B, H, Q, C); True means that attention may read the position."""

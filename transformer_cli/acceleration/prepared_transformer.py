@@ -5,7 +5,7 @@ laid out once. The keys and values of a source are stored once for all hypothese
 of the targets are never copied. In float32, compiled kernels attend to them, if there are any (`ListedDecoding`); else PyTorch
 does (`BiasedDecoding`).
 
-Letters of shape comments, besides those of attention.py: P positions in a buffer, L lists; b sentences still searched, s query
+Letters of shape comments, besides those of layers.py: P positions in a buffer, L lists; b sentences still searched, s query
 positions or hypotheses of each, Z slots.
 """
 
@@ -29,19 +29,21 @@ from transformer_cli.acceleration.native_kernels import (
     find_kernels,
     log_softmax_,
 )
-from transformer_cli.model.attention import MultiHeadAttention, lowest
-from transformer_cli.model.embeddings import Rotation, rotate
 from transformer_cli.model.layers import (
+    SSRU,
     DecoderLayer,
     EncoderLayer,
     FeedForward,
     Function,
+    MultiHeadAttention,
+    Rotation,
+    at_least_float32,
+    lowest,
     post,
     pre,
     residual_of_normed,
+    rotate,
 )
-from transformer_cli.model.norms import at_least_float32
-from transformer_cli.model.ssru import SSRU
 from transformer_cli.model.transformer import Transformer
 
 # Layers prepared for translation on a CPU: their products, norms and residual connections.
@@ -49,7 +51,7 @@ from transformer_cli.model.transformer import Transformer
 # Weights are joined, converted and laid out once, not in each call. Which positions a layer attends to comes from outside,
 # as a function from heads to what they gather.
 #
-# Letters of shape comments, besides those of attention.py: g query heads share a group of keys and values.
+# Letters of shape comments, besides those of layers.py: g query heads share a group of keys and values.
 
 
 @dataclass(frozen=True, slots=True)

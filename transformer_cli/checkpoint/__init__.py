@@ -14,14 +14,14 @@ if TYPE_CHECKING:
         find_run_or_demonstration as find_run_or_demonstration,
     )
     from transformer_cli.checkpoint.trained_files import TrainedFiles as TrainedFiles
+    from transformer_cli.checkpoint.trained_files import TrainedModel as TrainedModel
     from transformer_cli.checkpoint.trained_files import first_usable as first_usable
+    from transformer_cli.checkpoint.trained_files import load_trained as load_trained
+    from transformer_cli.checkpoint.trained_files import load_weights as load_weights
     from transformer_cli.checkpoint.trained_files import portable_config as portable_config
     from transformer_cli.checkpoint.trained_files import portable_files as portable_files
     from transformer_cli.checkpoint.trained_files import read_files as read_files
     from transformer_cli.checkpoint.trained_files import tokenizers_of as tokenizers_of
-    from transformer_cli.checkpoint.trained_model import TrainedModel as TrainedModel
-    from transformer_cli.checkpoint.trained_model import load_trained as load_trained
-    from transformer_cli.checkpoint.trained_model import load_weights as load_weights
 
 # Imported when asked for: `tfm runs` must not wait for PyTorch.
 _MODULES = {
@@ -39,9 +39,9 @@ _MODULES = {
     "first_usable": "trained_files",
     "tokenizers_of": "trained_files",
     "read_files": "trained_files",
-    "TrainedModel": "trained_model",
-    "load_trained": "trained_model",
-    "load_weights": "trained_model",
+    "TrainedModel": "trained_files",
+    "load_trained": "trained_files",
+    "load_weights": "trained_files",
 }
 
 

@@ -37,7 +37,7 @@ from transformer_cli.storage import (
     errors_explained,
     remove,
 )
-from transformer_cli.storage.manifest import FORMAT_VERSION, LATEST_SAVED_AT, ListedFile
+from transformer_cli.storage.manifest import FORMAT_VERSION, LATEST_SAVED_AT
 
 logger = logging.getLogger(__name__)
 
@@ -121,10 +121,21 @@ class Checkpoints:
         final = self.folder / f"step-{snapshot.step:08d}"
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
+        assert self._run_id is not None
+        manifest = Manifest(
+            format_version=FORMAT_VERSION,
+            run_id=self._run_id,
+            step=snapshot.step,
+            data_fingerprint=self._data_fingerprint,
+            metric=self.retention.metric,
+            score=score if score is not None and math.isfinite(score) else None,
+            saved_at=self._saved_at,
+            files=(),
+        )
         storage.write_folder(
             final,
             snapshot.contents(),
-            lambda files: self._manifest(snapshot.step, score, files).encode(),
+            manifest,
             aside=aside,
             fs=self._fs,
         )
@@ -211,19 +222,6 @@ class Checkpoints:
         latest = max((list_run(run).latest_saved_at() for run in runs), default=0)
         # A checkpoint from elsewhere may claim any time.
         self._saved_at = min(latest, LATEST_SAVED_AT)
-
-    def _manifest(self, step: int, score: float | None, files: tuple[ListedFile, ...]) -> Manifest:
-        assert self._run_id is not None
-        return Manifest(
-            format_version=FORMAT_VERSION,
-            run_id=self._run_id,
-            step=step,
-            data_fingerprint=self._data_fingerprint,
-            metric=self.retention.metric,
-            score=score if score is not None and math.isfinite(score) else None,
-            saved_at=self._saved_at,
-            files=files,
-        )
 
     def _verify_saved(self, folder: Path) -> None:
         try:

@@ -19,9 +19,16 @@ from transformer_cli.process.errors import (
     StorageError,
     TrainingStoppedError,
 )
-from transformer_cli.process.escaping import shortened
+from transformer_cli.process.messages import shortened
 from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
-from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
+from transformer_cli.storage.manifest import (
+    encode_json,
+    is_bare_name,
+    parse_json,
+    read_tensors,
+    require_finite,
+    tensors_content,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -163,8 +170,6 @@ class Snapshot:
 
     def contents(self) -> dict[str, Content]:
         """The files of the checkpoint."""
-        from transformer_cli.storage.tensors import require_finite, tensors_content
-
         assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
         try:
             require_finite({**self.model, **_raw(self.optimizer)}, f"step {self.step}")
@@ -271,16 +276,12 @@ class Checkpoint:
             DamagedError: the file has changed since it was saved.
             DataError: it has other tensors than expected, or values that are NaN or infinite.
         """
-        from transformer_cli.storage.tensors import require_finite
-
         weights = self._tensors(MODEL_FILE, expected)
         require_finite(weights, str(self.folder / MODEL_FILE))
         return weights
 
     def optimizer(self, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
         """The optimizer's state, as in `Snapshot.optimizer`; raises the errors of `model`."""
-        from transformer_cli.storage.tensors import require_finite
-
         state = self._tensors(OPTIMIZER_FILE, expected)
         require_finite(_raw(state), str(self.folder / OPTIMIZER_FILE))
         for name, tensor in state.items():
@@ -293,8 +294,6 @@ class Checkpoint:
         return state
 
     def _tensors(self, name: str, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-        from transformer_cli.storage.tensors import read_tensors
-
         with open_sealed(self.folder) as sealed, sealed.open(name) as file:
             return read_tensors(file, expected, str(self.folder / name))
 

@@ -33,7 +33,7 @@ from transformer_cli.config import DataConfig, SequencesData, TrainingConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME, DamagedError, RunLock, remove
-from transformer_cli.storage.lock import is_running
+from transformer_cli.storage.writing import is_running
 
 MAX_SHOWN = 8
 """The most names or reasons in one message."""

@@ -1,18 +1,22 @@
-"""The files of a trained model except its weights, read from the chosen checkpoint of a run, and written without any path of this machine; converted models; needs no PyTorch."""
+"""A trained model: its config, its tokenizers and its weights, read from the chosen checkpoint of a run, and written without any path of this machine; converted models; the mean of several."""
+
+from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PureWindowsPath
-from typing import Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+from transformer_cli.checkpoint.checkpoints import place_aside
 from transformer_cli.checkpoint.run_folder import (
     CHECKPOINTS,
     CONFIG_FILE,
     CONVERTED,
     IMPORTED,
+    MODEL_FILE,
     OPTIMIZER_FILE,
     STATE_FILE,
     Checkpoint,
@@ -33,18 +37,31 @@ from transformer_cli.process.errors import (
     TfmError,
 )
 from transformer_cli.storage import (
+    REAL,
     Content,
     DamagedError,
+    FileSystem,
     Manifest,
     open_sealed,
     remove,
     write_folder,
 )
-from transformer_cli.storage.manifest import ListedFile, encode_json
+from transformer_cli.storage.manifest import (
+    FORMAT_VERSION,
+    encode_json,
+    require_finite,
+    tensors_content,
+)
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import tokenizer_files, tokenizer_names
+
+if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
+    import torch
+    from torch import Tensor
+
+    from transformer_cli.model import Transformer
 
 logger = logging.getLogger(__name__)
 
@@ -339,10 +356,218 @@ def _stored(folder: Path, origin: bytes) -> Files | None:
 def _store(folder: Path, of_checkpoint: Manifest, files: Files) -> None:
     """Write the folder, in place of an older one."""
 
-    def seal(listed: tuple[ListedFile, ...]) -> bytes:
-        return of_checkpoint.model_copy(update={"files": listed}).encode()
-
     if folder.exists():
         remove([folder])
     contents = {name: Content.of(data) for name, data in files.items()}
-    write_folder(folder, contents, seal, is_marked=True)
+    write_folder(folder, contents, of_checkpoint, is_marked=True)
+
+
+# Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere; and the mean of several.
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedModel(TrainedFiles):
+    """A model with its tokenizers and its config."""
+
+    model: Transformer
+    """In eval mode."""
+
+
+def load_trained(folder: Path, *, which: Which = "best") -> TrainedModel:
+    """Load a model to the CPU; a damaged checkpoint of a run is skipped with a warning.
+
+    Args:
+        folder: the folder of a run, or of one checkpoint that may have been copied elsewhere.
+        which: the best or the last checkpoint of a run; without any score, the last.
+
+    Raises:
+        ValueError: `which` is neither best nor last.
+        MissingInputError: there is no such folder, or it has no checkpoint yet.
+        StorageError: the run has checkpoints, but none is valid.
+        DataError: config, tokenizers and weights do not belong to one model.
+        ConfigError: the config in the checkpoint is invalid.
+    """
+    return first_usable(folder, _load, which=which)
+
+
+def _load(folder: Path) -> TrainedModel:
+    return load_weights(read_files(folder))
+
+
+@hint_on_bad_files()
+def load_weights(files: TrainedFiles) -> TrainedModel:
+    """Load the weights to the CPU; raises the errors of `load_trained`."""
+    import torch
+
+    from transformer_cli.model import Transformer
+    from transformer_cli.process.device import require_memory
+
+    checkpoint = files.checkpoint
+    sizes = files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size
+    # On the meta device: names and shapes only, without memory and without random numbers.
+    with torch.device("meta"):
+        model = Transformer(files.config.model, *sizes)
+    try:
+        # The reader refuses a file whose tensors do not fit the model.
+        in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
+        require_memory(
+            min(in_file, sum(parameter.nbytes for parameter in model.parameters())),
+            torch.device("cpu"),
+            f"{checkpoint.folder / MODEL_FILE}: the weights",
+            hint="close other programs, or use a machine with more memory",
+        )
+        weights = checkpoint.model(expected=model.state_dict())
+    except DamagedError:
+        raise
+    except DataError as error:
+        error.hint = error.hint or (
+            f"{CONFIG_FILE}, the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) and "
+            "the weights must belong to one model: copy the whole checkpoint folder again"
+        )
+        raise
+    model.load_state_dict(weights, assign=True)
+    tensors = [*model.parameters(), *model.buffers()]
+    assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
+    return TrainedModel(
+        config=files.config,
+        source_tokenizer=files.source_tokenizer,
+        target_tokenizer=files.target_tokenizer,
+        checkpoint=checkpoint,
+        model=model.eval(),
+    )
+
+
+# Checkpoint averaging: the mean of the weights of several checkpoints, in a checkpoint folder of its own.
+
+
+MAX_COPIED_BYTES = 100 << 20
+"""The largest tokenizer or config that is copied from a checkpoint to an average."""
+
+
+def mean_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each tensor over models of the same shapes: summed in float64 on the CPU, rounded once.
+
+    Source: Vaswani et al. 2017, section 6.1, which averages the last 5 or 20 checkpoints.
+    """
+    import torch
+
+    sums: dict[str, Tensor] = {}
+    dtypes: dict[str, torch.dtype] = {}
+    count = 0
+    for weights in models:
+        count += 1
+        dtypes = {name: tensor.dtype for name, tensor in weights.items()}
+        for name, tensor in weights.items():
+            wide = tensor.detach().to("cpu", torch.float64)
+            sums[name] = sums[name].add_(wide) if name in sums else wide.clone()
+    return {name: (total / count).to(dtypes[name]) for name, total in sums.items()}
+
+
+def mean_of_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, Tensor]:
+    """The mean of the weights of checkpoints that have the same model and tokenizers.
+
+    Raises:
+        DamagedError: a file of a checkpoint has changed since it was saved.
+        DataError: the checkpoints are of different models.
+    """
+    return mean_weights(_models_of_one_kind(checkpoints))
+
+
+def write_average(
+    final: Path,
+    checkpoints: Sequence[Checkpoint],
+    weights: Mapping[str, Tensor],
+    *,
+    validation: Mapping[str, Any] | None = None,
+    rival: Mapping[str, Any] | None = None,
+    is_marked: bool = False,
+    fs: FileSystem = REAL,
+) -> Checkpoint:
+    """Write the mean of some checkpoints as a checkpoint of its own, and verify it.
+
+    `tfm translate` can use it, but no training continues from it. Config and tokenizers are those of the newest
+    checkpoint.
+
+    Args:
+        final: the new folder, in a folder that exists; an older one of this name is replaced.
+        checkpoints: of one run.
+        weights: their mean.
+        validation: the figures of its validation, with "step", and the score as "value"; None: it was not validated,
+            so it never counts as the best.
+        rival: the checkpoint that it was compared with, as `Checkpoint.rival` reads it; None: their scores decide.
+        is_marked: as of `storage.write_folder`.
+        fs: for tests.
+
+    Raises:
+        DataError: a weight is NaN or infinite.
+        DamagedError: a file of a checkpoint has changed since it was saved.
+    """
+    newest = max(checkpoints, key=lambda checkpoint: checkpoint.step)
+    require_finite(weights, str(final))
+    state = {
+        "average": {"steps": sorted(checkpoint.step for checkpoint in checkpoints)},
+        "validation": dict(validation or {}),
+    }
+    if SEEN_LENGTHS in (known := newest.state()):
+        state[SEEN_LENGTHS] = known[SEEN_LENGTHS]
+    if rival is not None:
+        state["average"]["rival"] = dict(rival)
+    copied = {
+        file.name: Content.of(newest.file(file.name, max_bytes=MAX_COPIED_BYTES))
+        for file in newest.manifest.files
+        if file.name not in (MODEL_FILE, OPTIMIZER_FILE, STATE_FILE)
+    }
+    files = {MODEL_FILE: tensors_content(weights), STATE_FILE: Content.of(encode_json(state))}
+    changes: dict[str, Any] = {"format_version": FORMAT_VERSION, "score": None}
+    if validation is not None:
+        score = validation["value"] if math.isfinite(validation["value"]) else None
+        changes |= {"step": validation["step"], "score": score}
+    manifest = newest.manifest.model_copy(update=changes)
+    aside = place_aside(final, fs=fs)
+    write_folder(
+        final,
+        files | copied,
+        manifest,
+        aside=aside,
+        is_marked=is_marked,
+        fs=fs,
+    )
+    average = open_checkpoint(final)
+    average.verify()
+    if aside is not None and aside.exists():
+        remove([aside], fs=fs)
+    return average
+
+
+def averaged_steps(checkpoint: Checkpoint) -> list[int]:
+    """The steps of the checkpoints that an average was made of; empty if it is no average.
+
+    Raises:
+        DataError: its state cannot be read.
+    """
+    average = checkpoint.state().get("average")
+    steps = average.get("steps") if isinstance(average, dict) else None
+    return steps if isinstance(steps, list) else []
+
+
+def _models_of_one_kind(checkpoints: Iterable[Checkpoint]) -> Iterable[Mapping[str, Tensor]]:
+    first: tuple[Checkpoint, Any] | None = None
+    for checkpoint in checkpoints:
+        trained = load_trained(checkpoint.folder)
+        kind = trained.config.model, _tokenizers(checkpoint)
+        if first is None:
+            first = checkpoint, kind
+        elif kind != first[1]:
+            what = (
+                "tokenizers" if kind[0] == first[1][0] else f"settings of the model ({CONFIG_FILE})"
+            )
+            raise DataError(
+                f"{checkpoint.folder} has other {what} than {first[0].folder}, so their weights cannot be averaged",
+                hint="average checkpoints of one run",
+            )
+        yield trained.model.state_dict()
+
+
+def _tokenizers(checkpoint: Checkpoint) -> dict[str, str]:
+    files = checkpoint.manifest.files
+    return {file.name: file.sha256 for file in files if file.name.startswith("tokenizer")}

@@ -20,7 +20,7 @@ from transformer_cli.commands.command_line import (
 )
 from transformer_cli.commands.output import STANDARD
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import escaped_in_json
+from transformer_cli.process.messages import escaped_in_json
 from transformer_cli.process.signals import ended_after
 
 

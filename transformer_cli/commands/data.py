@@ -29,7 +29,7 @@ from transformer_cli.process.errors import (
     TryAgainError,
     UsageError,
 )
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import cleaned_up
 
 if TYPE_CHECKING:

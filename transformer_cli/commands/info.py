@@ -142,7 +142,7 @@ def _exit_lines(exits: dict[str, list[dict[str, str]]]) -> list[str]:
 def _usual_vocabulary(config: Config) -> int:
     """A vocabulary size for a config without one: exact for a synthetic task, usual for text."""
     from transformer_cli.config import SequencesData
-    from transformer_cli.text.words import SPECIALS
+    from transformer_cli.text.normalization import SPECIALS
 
     if isinstance(config.data, SequencesData):
         return config.data.num_symbols + len(SPECIALS)

@@ -12,8 +12,8 @@ import typer
 
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import CannotCreateError, UsageError
-from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.imports import imported
+from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config
@@ -80,9 +80,8 @@ def init_command(
         raise UsageError("give one file or folder, or two text files")
     if output == Path("-"):
         raise UsageError("--output -: tfm init writes a file", hint="--output mine.yaml")
-    from transformer_cli.config.loading import check_settings
+    from transformer_cli.config.loading import check_settings, parse_yaml
     from transformer_cli.config.recipe import recipe
-    from transformer_cli.config.yaml_reader import parse_yaml
     from transformer_cli.data.survey import survey
     from transformer_cli.data.unknown_files import GivenFacts
     from transformer_cli.storage import replace_file

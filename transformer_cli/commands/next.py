@@ -20,7 +20,7 @@ from transformer_cli.commands.command_line import (
 )
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
     from torch import Tensor

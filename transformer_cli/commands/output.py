@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
-from transformer_cli.process.escaping import escaped, escaped_in_json
+from transformer_cli.process.messages import escaped, escaped_in_json
 from transformer_cli.process.signals import cleaned_up, ended_after
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from tqdm.utils import disp_len
 
 from transformer_cli.commands.input_lines import LineDecoder
 from transformer_cli.commands.output import is_new_or_regular, opened_output_of_typing
-from transformer_cli.commands.translate import TranslateOptions
 from transformer_cli.commands.translate_lines import (
     InputLine,
+    TranslateOptions,
     input_lines,
     output_bytes,
     output_lines,
@@ -35,8 +35,13 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import TfmError, UsageError
-from transformer_cli.process.escaping import escaped, for_output, on_one_line
-from transformer_cli.process.messages import fitted, terminal_width
+from transformer_cli.process.messages import (
+    escaped,
+    fitted,
+    for_output,
+    on_one_line,
+    terminal_width,
+)
 from transformer_cli.process.signals import ended_after
 from transformer_cli.text.languages import meant_among
 

@@ -15,7 +15,7 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint.recorded_series import Comparison, Curve

@@ -49,8 +49,7 @@ def student_command(
     from transformer_cli.checkpoint.run_folder import RUNS
     from transformer_cli.commands.output import show
     from transformer_cli.commands.progress_bar import ProgressBar
-    from transformer_cli.commands.translate import TranslateOptions
-    from transformer_cli.commands.translate_lines import translate_lines
+    from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
     from transformer_cli.config import load_config
     from transformer_cli.training.run import train
 
@@ -129,8 +128,7 @@ def _lines(texts: Iterable[str]) -> bytes:
 def _distilled(config: "Config", folder: Path) -> "Config":
     """The config of the student, whose training pairs are the translations of the teacher."""
     from transformer_cli.config import to_yaml
-    from transformer_cli.config.loading import check_settings
-    from transformer_cli.config.yaml_reader import parse_yaml
+    from transformer_cli.config.loading import check_settings, parse_yaml
 
     settings = parse_yaml(to_yaml(config), config.name)
     [direction] = config.data.directions

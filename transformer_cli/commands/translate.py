@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -188,60 +186,6 @@ SettingsOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class TranslateOptions:
-    """What a command line of `tfm translate` asks for, beside the text and the file of its translation."""
-
-    run: str | Sequence[str] | None = None
-    """As of `load_run`."""
-    overrides: Sequence[str] = ()
-    to: str | None = None
-    """The target language; None: the only possible one."""
-    from_: str | None = None
-    """The source language; None: the only possible one."""
-    num_best: int | None = None
-    """Number of translations that are printed for each line; None: one, without its rank and score."""
-    prefix: str | None = None
-    """The text with which each translation begins; None: any."""
-    prefixes: Path | None = None
-    """A file with the prefix of each line, instead of `prefix`."""
-    glossary: Path | None = None
-    """A file of terms that the translations contain."""
-    alignment: bool = False
-    """Whether the word alignment stands beside each translation."""
-    details: bool = False
-    """Whether the JSON has the tokens of source and translation, with their probabilities."""
-    attention: bool = False
-    """Whether the JSON has the tokens, and the attention weights between them."""
-    mark: bool = False
-    """Whether each translation is marked as green or not."""
-    only_green: bool = False
-    """Whether only green translations are printed."""
-    protects_spans: bool = False
-    """See `Translator.protects_spans`."""
-    is_strict: bool = False
-    """See `Translator.is_strict`."""
-    replace_unknown: bool = False
-    """Whether a word of the source, or its dictionary entry, replaces each [UNK]."""
-    dictionary: Path | None = None
-    """A file with translations of words for `replace_unknown`."""
-    comet: Path | None = None
-    """The folder of a COMET model, by which `decoding.mbr` chooses; None: chrF."""
-    resume: bool = False
-    """Whether the output so far of an interrupted translation is kept, and continued."""
-    as_json: bool = False
-
-    @property
-    def any_details(self) -> bool:
-        """Whether the translations need their details."""
-        return self.alignment or self.details or self.attention or self.needs_quality
-
-    @property
-    def needs_quality(self) -> bool:
-        """Whether the run must have a calibration."""
-        return self.mark or self.only_green
-
-
 def translate_command(
     sentences: SentencesArgument = None,
     run: RunsOption = None,
@@ -280,6 +224,8 @@ def translate_command(
     settings = list(overrides or [])
     if beam_size is not None:
         settings.append(f"decoding.beam_size={beam_size}")
+    from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
+
     options = TranslateOptions(
         run=run,
         overrides=settings,
@@ -316,6 +262,4 @@ def translate_command(
             return
     if output_file is not None:
         imported(f"{DOCUMENTS}:check_output_of_text")(output_file)
-    from transformer_cli.commands.translate_lines import translate_lines
-
     translate_lines(sentences or input_file, output_file, options)

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,6 @@ from transformer_cli.commands.output import (
     opened_output,
     output_status,
 )
-from transformer_cli.commands.translate import TranslateOptions
 from transformer_cli.decoding import (
     LineDetails,
     PartDetails,
@@ -45,7 +44,7 @@ from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import escaped, escaped_in_json
+from transformer_cli.process.messages import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
@@ -53,6 +52,60 @@ logger = logging.getLogger(__name__)
 _PREFIXES_HINT = (
     "line N of the prefixes belongs to line N of the input; an empty line means no prefix"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TranslateOptions:
+    """What a command line of `tfm translate` asks for, beside the text and the file of its translation."""
+
+    run: str | Sequence[str] | None = None
+    """As of `load_run`."""
+    overrides: Sequence[str] = ()
+    to: str | None = None
+    """The target language; None: the only possible one."""
+    from_: str | None = None
+    """The source language; None: the only possible one."""
+    num_best: int | None = None
+    """Number of translations that are printed for each line; None: one, without its rank and score."""
+    prefix: str | None = None
+    """The text with which each translation begins; None: any."""
+    prefixes: Path | None = None
+    """A file with the prefix of each line, instead of `prefix`."""
+    glossary: Path | None = None
+    """A file of terms that the translations contain."""
+    alignment: bool = False
+    """Whether the word alignment stands beside each translation."""
+    details: bool = False
+    """Whether the JSON has the tokens of source and translation, with their probabilities."""
+    attention: bool = False
+    """Whether the JSON has the tokens, and the attention weights between them."""
+    mark: bool = False
+    """Whether each translation is marked as green or not."""
+    only_green: bool = False
+    """Whether only green translations are printed."""
+    protects_spans: bool = False
+    """See `Translator.protects_spans`."""
+    is_strict: bool = False
+    """See `Translator.is_strict`."""
+    replace_unknown: bool = False
+    """Whether a word of the source, or its dictionary entry, replaces each [UNK]."""
+    dictionary: Path | None = None
+    """A file with translations of words for `replace_unknown`."""
+    comet: Path | None = None
+    """The folder of a COMET model, by which `decoding.mbr` chooses; None: chrF."""
+    resume: bool = False
+    """Whether the output so far of an interrupted translation is kept, and continued."""
+    as_json: bool = False
+
+    @property
+    def any_details(self) -> bool:
+        """Whether the translations need their details."""
+        return self.alignment or self.details or self.attention or self.needs_quality
+
+    @property
+    def needs_quality(self) -> bool:
+        """Whether the run must have a calibration."""
+        return self.mark or self.only_green
 
 
 class InputLine(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from transformer_cli import __version__
 from transformer_cli.commands.output import opened_output
-from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
 from transformer_cli.process.errors import ConfigError, DataError

@@ -333,7 +333,7 @@ def _shown(
 ) -> tuple[dict[str, Any], list[str]]:
     """What --json prints, and the lines of the table."""
     from transformer_cli.config import SequencesData
-    from transformer_cli.evaluation.synthetic_tasks import exact_match_table, exact_matches
+    from transformer_cli.evaluation.validation import exact_match_table, exact_matches
 
     rows = exact_matches(loaded.translator, loaded.config) if is_split else []
     figures = {"run": facts["run"], "split": facts["split"]} | report.as_json()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transformer_cli.config.data import FilesData
-from transformer_cli.config.loading import check_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import check_settings, parse_yaml
 
 _WORDS_PER_ENTRY = 20
 _SMALLEST_VOCABULARY, _VOCABULARIES = 300, ((5e6, 8_000), (1e8, 16_000), (float("inf"), 32_000))

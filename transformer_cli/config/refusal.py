@@ -20,9 +20,8 @@ from transformer_cli.config.data import (
 )
 from transformer_cli.config.schema import PARAMETER_PATTERN
 from transformer_cli.config.tree import RUN_NAME_PATTERN, Config
-from transformer_cli.config.yaml_reader import Mapping as ReadMapping
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.process.escaping import shortened
+from transformer_cli.process.messages import shortened
 
 Location = tuple[int | str, ...]
 
@@ -170,7 +169,7 @@ def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
     """The file and line of a setting, or the override that set it."""
     place, is_override = origin, False
     for part in location:
-        if isinstance(settings, ReadMapping) and part in settings.lines:
+        if part in getattr(settings, "lines", {}):
             line = settings.lines[str(part)]
             if not isinstance(line, int):
                 place, is_override = line, True
@@ -185,7 +184,7 @@ def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
 
 def _overrides_behind(reason: str, section: Any) -> list[str]:
     """The overrides of settings in a section, or below it, whose names occur in the reason."""
-    if not isinstance(section, ReadMapping):
+    if not hasattr(section, "lines"):  # only the mappings that `loading.parse_yaml` makes have them
         return []
     words = re.findall(r"\w+", reason)
     # A section that no file has seems to come from the override that was its first.

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.words import word_spans, words_at
+from transformer_cli.text.normalization import word_spans, words_at
 
 _LINK = re.compile(r"(\d{1,9})-(\d{1,9})")
 _FORMAT_HINT = (

@@ -14,7 +14,7 @@ from transformer_cli.data.sources.lines import read_text_chunks
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import ROLES, first_rows
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
     code_of_language,

@@ -33,10 +33,9 @@ from transformer_cli.data.pairs import (
 )
 from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
-from transformer_cli.storage.arrow_columns import number_column, numbers_of
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
-from transformer_cli.text.token_ids import IdLists, Padded, gather_padded
+from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, number_column, numbers_of
 from transformer_cli.text.tokenizer import (
     MAX_CHARACTERS_PER_TOKEN,
     Tokenizers,

@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.process.escaping import on_one_line
-from transformer_cli.storage.arrow_columns import number_column, text_column
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.normalization import compose
+from transformer_cli.text.token_ids import number_column, text_column
 
 
 class SentencePair(NamedTuple):

@@ -38,7 +38,7 @@ from transformer_cli.data.sources.corpus import (
 )
 from transformer_cli.data.sources.lines import TOO_LONG
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import shortened
+from transformer_cli.process.messages import shortened
 from transformer_cli.text.normalization import (
     compose,
     is_blank,

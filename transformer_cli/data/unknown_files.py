@@ -25,7 +25,7 @@ from transformer_cli.data.sources.lines import UTF_16_MARKS, read_chunks, read_l
 from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.storage import require_name_in_utf8
 from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.decoding.minimum_bayes_risk import Utility
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 _INSTALLATION = 'in the folder of this project: pip install ".[comet]"'
 _BATCH_SIZE = 16  # as in the command comet-score: the padding of a batch changes the last digits

@@ -12,10 +12,10 @@ from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Reques
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import LineDetails, Link, PartDetails, PreparedLine
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import Span as Span
 from transformer_cli.text.normalization import with_plain_spaces
-from transformer_cli.text.words import Span as Span
-from transformer_cli.text.words import word_spans as word_spans
-from transformer_cli.text.words import words_at as words_at
+from transformer_cli.text.normalization import word_spans as word_spans
+from transformer_cli.text.normalization import words_at as words_at
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     import numpy as np

@@ -19,7 +19,7 @@ from transformer_cli.decoding.search import AttendingScorer
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.model import Transformer
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.layers import at_least_float32
 from transformer_cli.process.device import to_device
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text import SequenceFormat, Tokenizer

@@ -31,9 +31,8 @@ from transformer_cli.decoding.translator import WINDOW_LINES, Translator
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.layout import SpanKind, find_spans
 from transformer_cli.text.normalization import is_blank
-from transformer_cli.text.sentences import split_sentences
+from transformer_cli.text.sentences import SpanKind, find_spans, split_sentences
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from transformer_cli.data.sources.lines import HOW_TO_CONVERT, MAX_LINE_BYTES, read_lines
 from transformer_cli.decoding.engine import Request, Term, TokenIds
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.normalization import is_blank
-from transformer_cli.text.words import word_sequence
+from transformer_cli.text.normalization import is_blank, word_sequence
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.text.token_ids import WordEdges

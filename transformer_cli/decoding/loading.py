@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
-from transformer_cli.checkpoint.trained_files import TrainedFiles, first_usable, read_files
+from transformer_cli.checkpoint.trained_files import (
+    TrainedFiles,
+    first_usable,
+    load_weights,
+    read_files,
+)
 from transformer_cli.config import (
     Config,
     DecodingConfig,
@@ -243,9 +248,10 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
         other = load(files, config, pipeline, pytorch)
         return _Loaded(files, Translator(pipeline, other, config.decoding), other.describe())
-    from transformer_cli.decoding.pytorch_engine import load_pytorch_engine
+    from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
-    trained, engine = load_pytorch_engine(files, config, alone=alone)
+    trained = load_weights(files)
+    engine = open_pytorch_engine(trained, config, alone=alone)
     return _Loaded(trained, Translator(pipeline, engine, config.decoding), engine.describe())
 
 

@@ -14,8 +14,7 @@ from transformer_cli.acceleration.accelerate import accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
-from transformer_cli.checkpoint.trained_files import TrainedFiles
-from transformer_cli.checkpoint.trained_model import TrainedModel, load_weights
+from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (
     Explanation,
@@ -57,9 +56,7 @@ from transformer_cli.decoding.search.constrained import (
 )
 from transformer_cli.decoding.shortlist import Shortlist, load_shortlist, shortlist_path
 from transformer_cli.model import SmoothedLabels
-from transformer_cli.model.attention import aligning_weights
-from transformer_cli.model.layers import DecoderLayer
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.layers import DecoderLayer, aligning_weights, at_least_float32
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine, prepare_machine, to_device
 from transformer_cli.process.errors import ConfigError
@@ -166,16 +163,15 @@ class PyTorchEngine:
         """See `Engine.negative_log_likelihood`."""
         total = 0.0
         most = max_logits(self.machine.device.type) // self.model.output.out_features
+        lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
         batches = length_batches(
-            list(zip(sources, targets, strict=True)),
-            lambda pair: max(map(len, pair)),
-            max_tokens=min(batch_tokens, most),
+            range(len(lengths)), lengths.__getitem__, max_tokens=min(batch_tokens, most)
         )
         pad_id = self.special_ids.pad_id
         with self._inference():
             for batch in batches:
-                source_ids, source_mask = self._padded([source for source, _ in batch])
-                target_ids, is_real = pad_ids([target for _, target in batch], pad_id)
+                source_ids, source_mask = self._padded([sources[index] for index in batch])
+                target_ids, is_real = pad_ids([targets[index] for index in batch], pad_id)
                 inputs = self.sequence_format.decoder_inputs(
                     target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
                 )
@@ -204,10 +200,9 @@ class PyTorchEngine:
         """See `ExplainingEngine.explain`."""
         pairs = [(request.ids, target) for request, target in zip(requests, targets, strict=True)]
         most = max_logits(self.machine.device.type) // self.model.output.out_features
+        lengths = [max(1, *map(len, pair)) for pair in pairs]
         batches = length_batches(
-            range(len(pairs)),
-            lambda index: max(1, *map(len, pairs[index])),
-            max_tokens=min(batch_tokens, most),
+            range(len(pairs)), lengths.__getitem__, max_tokens=min(batch_tokens, most)
         )
         explanations: dict[int, Explanation] = {}
         with self._inference():
@@ -483,23 +478,20 @@ def logits_and_attention(
     return model.output(model.decoder.norm(x)), attention
 
 
-def load_pytorch_engine(
-    files: TrainedFiles, config: Config, *, alone: bool
-) -> tuple[TrainedModel, PyTorchEngine]:
-    """The model of a checkpoint, and the engine that translates with it.
+def open_pytorch_engine(trained: TrainedModel, config: Config, *, alone: bool) -> PyTorchEngine:
+    """The engine that translates with the model of a checkpoint.
 
     Args:
-        files: of the checkpoint.
+        trained: the model, with its tokenizers.
         config: with the settings of decoding and of the machine.
         alone: whether the engine translates; if not, it is one of an ensemble, or only explains translations.
     """
-    trained = load_weights(files)
     machine = prepare_machine(config.runtime)
     if machine.device.type != "cpu":  # the twins for CPUs are only for training
         accelerate(trained.model, machine.device)
     engine = engine_of(trained.model, trained.target_tokenizer, config, machine)
     if not alone:
-        return trained, engine
+        return engine
     engine = engine.prepared()
     if config.decoding.shortlist is not None:
         if engine.translating is None:
@@ -507,11 +499,11 @@ def load_pytorch_engine(
                 "decoding.shortlist is for translation on a CPU, in float32, bfloat16 or int8",
                 hint="leave out decoding.shortlist, or set runtime.device=cpu",
             )
-        tokenizers = files.source_tokenizer, files.target_tokenizer
-        path = shortlist_path(files.folder)
+        tokenizers = trained.source_tokenizer, trained.target_tokenizer
+        path = shortlist_path(trained.folder)
         found = load_shortlist(path, config.decoding.shortlist, tokenizers)
         engine = replace(engine, shortlist=found)
-    return trained, engine
+    return engine
 
 
 def engine_of(

@@ -19,7 +19,7 @@ from transformer_cli.decoding.glossary import (
     needed_counts,
 )
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.words import word_sequence
+from transformer_cli.text.normalization import word_sequence
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.text.token_ids import WordEdges

@@ -16,7 +16,6 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
-from transformer_cli.decoding.kept_text import in_form_of_clauses
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
     Promise,
@@ -26,6 +25,7 @@ from transformer_cli.decoding.protected_spans import (
     spans_outside_terms,
 )
 from transformer_cli.decoding.quality import Quality
+from transformer_cli.decoding.repair import in_form_of_clauses
 from transformer_cli.decoding.translation import (
     LINE_BREAKS,
     Alternative,
@@ -39,11 +39,11 @@ from transformer_cli.decoding.translation import (
     with_alternatives,
 )
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.languages import meant_among, primary_language
-from transformer_cli.text.layout import Span, TextRange, find_spans, masked, text_ranges, with_texts
 from transformer_cli.text.normalization import (
+    APOSTROPHES,
     is_blank,
     may_be_invisible,
     normalize,
@@ -57,16 +57,21 @@ from transformer_cli.text.sentences import (
     UNKNOWN_LENGTHS,
     SeenLengths,
     Sentence,
+    Span,
+    TextRange,
+    find_spans,
     gap_between,
     in_sentence_case,
     is_in_capitals,
+    masked,
     split_line,
     split_sentences,
     split_sentences_around,
+    text_ranges,
     with_final_mark_of,
+    with_texts,
 )
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
-from transformer_cli.text.words import APOSTROPHES
 
 _LETTER = "a"
 
@@ -307,7 +312,7 @@ class TextPipeline:
     @property
     def removes_invisible(self) -> bool:
         """Whether source text is read without invisible characters, and with plain spaces."""
-        is_sentencepiece = self.source_tokenizer.parts.layout.is_sentencepiece
+        is_sentencepiece = self.source_tokenizer.is_sentencepiece
         return reads_without_invisible(self.data.cleaning, is_sentencepiece=is_sentencepiece)
 
     def normalize_source(self, text: str) -> str:

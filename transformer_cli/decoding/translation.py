@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
-from transformer_cli.process.escaping import on_one_line
-from transformer_cli.text.layout import Span
+from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.sentences import Span
 
 logger = logging.getLogger(__name__)
 

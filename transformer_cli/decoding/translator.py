@@ -9,7 +9,7 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, SequencesData
-from transformer_cli.decoding import kept_text
+from transformer_cli.decoding import repair
 from transformer_cli.decoding.details import (
     details_of,
     explained_hypotheses,
@@ -252,7 +252,7 @@ class Translator:
         pipeline = self.pipeline
         prepared_texts = [pipeline.prepare(chunk.text, chunk.prefix) for chunk in chunks]
         if pipeline.keeps_text:
-            prepared_texts = [kept_text.in_clauses(pipeline, text) for text in prepared_texts]
+            prepared_texts = [repair.in_clauses(pipeline, text) for text in prepared_texts]
         if (sampling := self.decoding.sampling) is not None:
             prepared_texts = [
                 seeded(text, sampling.seed, chunk.line, chunk.part)
@@ -277,7 +277,7 @@ class Translator:
         found = [[hypotheses[part] for part in text.parts] for text in prepared_texts]
         if pipeline.keeps_text and self.decoding.num_best > 1:
             pairs = zip(prepared_texts, found, strict=True)
-            found = [kept_text.without_short_rivals(pipeline, *pair) for pair in pairs]
+            found = [repair.without_short_rivals(pipeline, *pair) for pair in pairs]
         translations = [
             replace(
                 pipeline.restore(text, of_parts),
@@ -311,12 +311,12 @@ class Translator:
             lost = {
                 place: numbers
                 for place in waiting
-                if (numbers := kept_text.lost_parts(self.pipeline, texts[place], hypotheses))
+                if (numbers := repair.lost_parts(self.pipeline, texts[place], hypotheses))
             }
             if not lost:
                 return
             for place, numbers in lost.items():
-                texts[place] = kept_text.divided(self.pipeline, texts[place], numbers)
+                texts[place] = repair.divided(self.pipeline, texts[place], numbers)
             parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
             new = [part for part in parts if part not in hypotheses]
             hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))

@@ -12,7 +12,7 @@ from transformer_cli.decoding import Translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine, attended_layers
 from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.model import Transformer
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,7 +24,7 @@ from transformer_cli.text.languages import (
     name_of_language,
     primary_language,
 )
-from transformer_cli.text.words import UNK
+from transformer_cli.text.normalization import UNK
 
 logger = logging.getLogger(__name__)
 

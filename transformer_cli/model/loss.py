@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config.schema import SmoothedOver
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.layers import at_least_float32
 
 
 class LossSums(NamedTuple):

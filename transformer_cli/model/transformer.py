@@ -9,21 +9,23 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.attention import (
-    LayerCache,
-    aligning_weights,
-    causal_mask,
-    padding_mask,
-)
-from transformer_cli.model.embeddings import (
+from transformer_cli.model.layers import (
+    DecoderLayer,
     Embedding,
+    EncoderLayer,
+    LayerCache,
     Rotation,
+    WordDropout,
+    aligning_weights,
+    applied,
+    at_least_float32,
+    build_norm,
     build_positions,
+    causal_mask,
     initialize,
+    padding_mask,
     rotation_at,
 )
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer, WordDropout, applied
-from transformer_cli.model.norms import at_least_float32, build_norm
 from transformer_cli.process.errors import ConfigError
 
 Observers = Mapping[int, Callable[[Tensor], None]]

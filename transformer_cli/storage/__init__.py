@@ -7,13 +7,13 @@ from transformer_cli.storage.growing_files import append_json_line as append_jso
 from transformer_cli.storage.growing_files import cut_json_lines as cut_json_lines
 from transformer_cli.storage.growing_files import keep_json_lines as keep_json_lines
 from transformer_cli.storage.growing_files import read_json_lines as read_json_lines
-from transformer_cli.storage.lock import KnownFolder as KnownFolder
-from transformer_cli.storage.lock import RunLock as RunLock
 from transformer_cli.storage.manifest import MANIFEST_NAME as MANIFEST_NAME
 from transformer_cli.storage.manifest import DamagedError as DamagedError
 from transformer_cli.storage.manifest import Manifest as Manifest
 from transformer_cli.storage.manifest import open_sealed as open_sealed
 from transformer_cli.storage.writing import Content as Content
+from transformer_cli.storage.writing import KnownFolder as KnownFolder
+from transformer_cli.storage.writing import RunLock as RunLock
 from transformer_cli.storage.writing import make_folders as make_folders
 from transformer_cli.storage.writing import point_link as point_link
 from transformer_cli.storage.writing import remove as remove

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from transformer_cli.process.errors import DataError, TryAgainError
-from transformer_cli.process.escaping import escaped_in_json
+from transformer_cli.process.messages import escaped_in_json
 from transformer_cli.storage import filesystem
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained, try_lock
 from transformer_cli.storage.writing import replace_file

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
+from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.sentencepiece_model import library_parts, with_control_symbols
 from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.tokenizer_file import (
@@ -16,7 +17,6 @@ from transformer_cli.text.tokenizer_file import (
     tokenizer_errors_explained,
 )
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
-from transformer_cli.text.words import SPECIALS
 
 MIN_MERGE_FREQUENCY = 2
 """A merge that occurs once is not worth an entry, as in the learning of a new vocabulary."""

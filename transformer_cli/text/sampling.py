@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from transformer_cli.config import NoiseConfig
 from transformer_cli.text import tokenizer_file
+from transformer_cli.text.normalization import UNK
 from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.tokenizer_file import BYTE_TOKENS, TokenizerParts
-from transformer_cli.text.words import UNK
 
 # Subword regularisation: words are cut into subwords at random, so a model sees several segmentations of a word.
 

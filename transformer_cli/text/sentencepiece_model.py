@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.imports import require_extra
-from transformer_cli.text.normalization import without_surrogates
+from transformer_cli.text.normalization import SPECIALS, TAG, without_surrogates
 from transformer_cli.text.tokenizer_file import (
     MAX_ENTRIES,
     MAX_PIECE_CHARACTERS,
@@ -25,7 +25,6 @@ from transformer_cli.text.tokenizer_file import (
     hidden,
     is_hidden,
 )
-from transformer_cli.text.words import SPECIALS, TAG
 
 SPECIAL_PIECES = ("<unk>", "<pad>", "<s>", "</s>")
 """The names of our special tokens in the file, in the order of their ids."""

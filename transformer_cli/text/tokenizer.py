@@ -18,7 +18,14 @@ from transformer_cli.config import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
-from transformer_cli.text.normalization import without_surrogates
+from transformer_cli.text.normalization import (
+    SPECIALS,
+    UNK,
+    can_be_encoded_alone,
+    continues_word,
+    tag_of,
+    without_surrogates,
+)
 from transformer_cli.text.tokenizer_file import (
     BYTE_TOKENS,
     UNLISTED,
@@ -26,7 +33,6 @@ from transformer_cli.text.tokenizer_file import (
     tokenizer_errors_explained,
 )
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.words import SPECIALS, UNK, can_be_encoded_alone, continues_word, tag_of
 
 if TYPE_CHECKING:  # a sentence for another engine does not wait for numpy
     import numpy as np
@@ -56,6 +62,8 @@ class Tokenizer:
         """The vocabulary in the order of the ids; not to be changed."""
         self.special_tokens = layout.specials
         """[UNK], [PAD], [SOS], [EOS] and the tags of the target languages, in the order of their ids."""
+        self.is_sentencepiece = layout.is_sentencepiece
+        """Whether it is one of SentencePiece, which normalises text itself."""
         # [UNK] is shown with a space before it: most unknown tokens are words.
         num_special = len(self.special_tokens)
         corpus_tags = (
@@ -400,7 +408,7 @@ _LETTERS = "[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u0481\u048a-\u
 _PLAIN = re.compile(
     rf"({_LETTERS})(?:(['\u2019])({_LETTERS}))?((?:-{_LETTERS})*)([.,;:!?)]{{0,2}})"
 )
-_CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})  # as in `words.py`
+_CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})  # as in `normalization.py`
 
 
 class WordCache:

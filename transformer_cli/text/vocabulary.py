@@ -13,7 +13,14 @@ from tokenizers import trainers
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.text.normalization import compose
+from transformer_cli.text.normalization import (
+    SPECIALS,
+    UNK,
+    are_spaced_words,
+    compose,
+    count_signs_and_spaces,
+    is_one_piece,
+)
 from transformer_cli.text.tokenizer_file import (
     BYTE_LEVEL_ALPHABET,
     BYTE_TOKENS,
@@ -22,13 +29,6 @@ from transformer_cli.text.tokenizer_file import (
     Layout,
     TokenizerParts,
     build,
-)
-from transformer_cli.text.words import (
-    SPECIALS,
-    UNK,
-    are_spaced_words,
-    count_signs_and_spaces,
-    is_one_piece,
 )
 
 SUBWORD_VOCAB_SIZE = 8000

@@ -18,7 +18,7 @@ from transformer_cli.checkpoint.run_folder import (
     open_checkpoint,
     ranked,
 )
-from transformer_cli.checkpoint.trained_model import averaged_steps, mean_weights, write_average
+from transformer_cli.checkpoint.trained_files import averaged_steps, mean_weights, write_average
 from transformer_cli.config import TrainingConfig
 from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
@@ -27,7 +27,7 @@ from transformer_cli.storage import DamagedError, point_link, remove
 from transformer_cli.training.loop import goodness
 
 if TYPE_CHECKING:
-    from transformer_cli.training.session import TrainingSession
+    from transformer_cli.training.run import TrainingSession
 
 logger = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, free_bytes
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.words import SPECIALS
+from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, Processes
 from transformer_cli.training.step import build_objective

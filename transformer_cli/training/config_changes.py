@@ -1,15 +1,21 @@
 """Whether a run may be resumed with a changed config: harmless changes are accepted, harmful ones refused."""
 
 import json
+import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from transformer_cli.config import Config, TrainingConfig
+from transformer_cli.checkpoint import Checkpoint, Checkpoints
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
+from transformer_cli.config import Config, TrainingConfig, load_stored_config
 from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
 from transformer_cli.config.section import flat_settings
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.training.loop import Progress
+from transformer_cli.training.batch_size import with_recorded_batches
+from transformer_cli.training.loop import Progress, is_finished
 from transformer_cli.training.optimizers import last_stable_step
+
+logger = logging.getLogger(__name__)
 
 # These settings do not influence the updates done so far, so they may change when a run is resumed.
 HARMLESS = (
@@ -46,6 +52,43 @@ _PLACES = (
     "config",
     "data_files",
 )
+
+
+def accepted_config(
+    folder: RunFolder, config: Config, newest: Checkpoint | None, *, accept_data_change: bool
+) -> Config:
+    """The config with which a run that has begun goes on; the main process logs what has changed.
+
+    Args:
+        newest: its newest checkpoint; None in the other processes.
+    """
+    config = with_recorded_cleaning(config, _recorded_config(folder, newest))
+    if not folder.config_file.exists():
+        return config
+    before = load_stored_config(folder.config_file)
+    config = with_recorded_batches(config, before)
+    if newest is not None:
+        progress = Progress.from_json(newest.training_state().part("progress"))
+        trains_on = not is_finished(progress, config.training)
+        changes = accept_changes(
+            before, config, step=newest.step, accept_data_change=accept_data_change
+        )
+        refuse_passed_limits(before, config, progress)
+        what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
+        for change in changes:
+            logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
+    return config
+
+
+def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
+    """The config of a run that has a checkpoint; from the checkpoint if the file of the run was lost."""
+    if folder.config_file.exists():
+        return load_stored_config(folder.config_file)
+    newest = (
+        newest or Checkpoints(folder.path).newest_valid()
+    )  # None: the main process looked for it
+    assert newest is not None
+    return load_stored_config(newest.folder / CONFIG_FILE)
 
 
 def accept_changes(

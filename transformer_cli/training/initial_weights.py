@@ -31,8 +31,8 @@ from transformer_cli.process.device import derive_seed, require_memory, seed_eve
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.process.torchrun import read_launch
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS
 from transformer_cli.text.tokenizer import Tokenizers
-from transformer_cli.text.words import CORPUS_TAG, SPECIALS
 from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import start_table

@@ -24,7 +24,7 @@ from transformer_cli.decoding import Engine, Hypothesis, Request, TokenIds
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, InterruptedBySignal, TryAgainError
 from transformer_cli.process.torchrun import Launch
-from transformer_cli.storage.lock import read_holder
+from transformer_cli.storage.writing import read_holder
 from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.process_group import Processes
 

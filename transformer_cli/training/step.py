@@ -14,7 +14,7 @@ from transformer_cli.acceleration.recorded_passes import RecordedPasses, recorde
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, SmoothedLabels, Transformer
-from transformer_cli.model.attention import aligning_weights
+from transformer_cli.model.layers import aligning_weights
 from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_loss
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from transformer_cli.cli import app
-from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.extensions.documents import ModelTranslator
 from transformer_cli.extensions.documents.translate_command import (
     chosen_document,

@@ -27,8 +27,7 @@ from transformer_cli.extensions.lessons.laboratory import (
     replaced,
     try_variants,
 )
-from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.layers import EncoderLayer
+from transformer_cli.model.layers import EncoderLayer, MultiHeadAttention
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, MissingInputError, UsageError
 from transformer_cli.storage import read_json_lines

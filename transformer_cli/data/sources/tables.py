@@ -18,7 +18,7 @@ from transformer_cli.data.sources.lines import (
     read_lines,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import shortened
+from transformer_cli.process.messages import shortened
 from transformer_cli.text.languages import LANGUAGE_OF_NAME
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, native_top_k
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.layers import at_least_float32
 from transformer_cli.text.token_ids import BETWEEN_CHARACTERS, BytePieces
 
 # Rows of finished sentences are dropped only when they are at least this share of all rows, because each drop

@@ -26,7 +26,7 @@ from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.loop import Progress, run_loop
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.session import TrainingSession, num_steps_of, updates_of
+from transformer_cli.training.run import TrainingSession, num_steps_of, updates_of
 from transformer_cli.training.step import StepReport
 
 PHASES = ("waiting for data", "forward", "output and loss", "backward", "optimizer", "other")

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from transformer_cli.config import CleaningConfig
+from transformer_cli.config.loading import parse_yaml
 from transformer_cli.config.section import Switch
-from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.process.errors import ConfigError
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 MAX_EXAMPLES = 5
 _EXCERPT_CHARACTERS = 70

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from transformer_cli.config.data import known_encoding
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import name_of_language, primary_language
 from transformer_cli.text.legacy_encodings import (
     hint_for,

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.layout import find_spans, masked
+from transformer_cli.text.sentences import find_spans, masked
 
 # Behind a label in a script without keys, before an ellipsis or a colon.
 _BEHIND = re.compile(

@@ -30,8 +30,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.layout import display_width
-from transformer_cli.text.sentences import ends_sentence
+from transformer_cli.text.sentences import display_width, ends_sentence
 
 # Some programs leave out the milliseconds, and players read such times.
 _TIME = r"(?:\d{1,9}:)?\d{1,2}:\d{2}(?:[,.]\d{1,3})?"

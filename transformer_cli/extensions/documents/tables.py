@@ -18,7 +18,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.extensions.documents.strings import string_of, tagged_segment
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 _DELIMITERS = ",;\t|"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)

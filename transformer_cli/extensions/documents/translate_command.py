@@ -11,8 +11,7 @@ from pathlib import Path
 
 from transformer_cli.commands.input_lines import input_status
 from transformer_cli.commands.output import STANDARD, check_output, opened_output, output_status
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import open_translator
+from transformer_cli.commands.translate_lines import TranslateOptions, open_translator
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
@@ -27,7 +26,7 @@ from transformer_cli.extensions.documents.formats import (
 )
 from transformer_cli.extensions.documents.translation import CUT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)

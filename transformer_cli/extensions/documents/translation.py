@@ -38,14 +38,15 @@ from transformer_cli.extensions.documents.translator import (
     TextTranslator,
     links_by_position,
 )
-from transformer_cli.text.layout import (
+from transformer_cli.text.sentences import (
     SPECIFICATION,
     TOUCHING_SPECIFICATION,
+    Sentence,
     find_spans,
+    gap_between,
     masked,
     text_ranges,
 )
-from transformer_cli.text.sentences import Sentence, gap_between
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 UNBALANCED = "a bracket of the translation had no partner, and was put right"

@@ -8,8 +8,7 @@ from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
-from transformer_cli.text.layout import find_spans, span_texts
-from transformer_cli.text.sentences import Sentence, split_sentences_around
+from transformer_cli.text.sentences import Sentence, find_spans, span_texts, split_sentences_around
 
 Extent = tuple[int, int]
 """A range of a text: text[start:end]."""

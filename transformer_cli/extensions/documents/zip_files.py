@@ -14,7 +14,7 @@ from transformer_cli.extensions.documents.segments import (
     TranslatedSegment,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.storage.filesystem import ZIP_DAMAGE
 
 _ENCRYPTED = 0x1

@@ -38,7 +38,7 @@ from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.storage.filesystem import zip_damage_explained
 from transformer_cli.storage.manifest import is_bare_name
 from transformer_cli.text.languages import name_of_language
-from transformer_cli.text.words import EOS
+from transformer_cli.text.normalization import EOS
 
 SENTENCEPIECE = "sentencepiece.model"
 MODEL_FOLDER = "model"

@@ -45,8 +45,8 @@ from transformer_cli.extensions.exchange.tokenizer_json import (
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import EOS, PAD, SOS, TAG
 from transformer_cli.text.tokenizer_file import SPACE
-from transformer_cli.text.words import EOS, PAD, SOS, TAG
 
 MODEL_FILE = "model.bin"
 """The weights."""

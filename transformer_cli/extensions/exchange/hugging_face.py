@@ -40,7 +40,7 @@ from transformer_cli.extensions.exchange.tokenizer_json import (
 )
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)

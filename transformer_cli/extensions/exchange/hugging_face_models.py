@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.embeddings import sines_and_cosines
+from transformer_cli.model.layers import sines_and_cosines
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text import Tokenizer
 

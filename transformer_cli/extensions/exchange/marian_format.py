@@ -440,7 +440,7 @@ def _array(content: bytes, path: Path, name: str) -> NDArray[Any]:
 
 
 def _settings_in(array: NDArray[Any], path: Path) -> dict[str, Any]:
-    from transformer_cli.config.yaml_reader import parse_yaml
+    from transformer_cli.config.loading import parse_yaml
 
     origin = f"{path}, {SETTINGS}"
     if array.dtype.itemsize != 1 or array.ndim != 1:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import parse_yaml
 from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
 from transformer_cli.extensions.exchange.marian_format import (
     EOS,

@@ -19,8 +19,8 @@ from transformer_cli.decoding import Translator
 from transformer_cli.evaluation.curve_pictures import learning_curves, svg_of
 from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
 from transformer_cli.evaluation.validation import DirectionReport, validate
-from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.imports import require_extra
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import name_of_language
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")

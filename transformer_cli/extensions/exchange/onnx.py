@@ -45,9 +45,7 @@ from transformer_cli.extensions.exchange.tokenizer_json import (
     tokenizer_obstacles,
 )
 from transformer_cli.model import Transformer
-from transformer_cli.model.attention import KeysValues
-from transformer_cli.model.embeddings import Rotation, rotation_at
-from transformer_cli.model.layers import DecoderLayer
+from transformer_cli.model.layers import DecoderLayer, KeysValues, Rotation, rotation_at
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.text import Tokenizer

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import SPECIALS, TAG, tag_of
 from transformer_cli.text.sentencepiece_charsmap import charsmap_text, checked_charsmap
 from transformer_cli.text.tokenizer_file import (
     MAX_ENTRIES,
@@ -25,7 +26,6 @@ from transformer_cli.text.tokenizer_file import (
     is_hidden,
     tokenizer_errors_explained,
 )
-from transformer_cli.text.words import SPECIALS, TAG, tag_of
 
 _UNIGRAM = 1
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6

@@ -12,9 +12,17 @@ from transformer_cli.config import CleaningConfig, Config
 from transformer_cli.extensions.exchange.export_format import Obstacle
 from transformer_cli.extensions.exchange.hugging_face_models import TableForm, VocabularySizes
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.normalization import OTHER_SPACES, REMOVALS, reads_without_invisible
+from transformer_cli.text.normalization import (
+    EOS,
+    OTHER_SPACES,
+    PAD,
+    REMOVALS,
+    SOS,
+    SPECIALS,
+    UNK,
+    reads_without_invisible,
+)
 from transformer_cli.text.tokenizer_file import UNLISTED
-from transformer_cli.text.words import EOS, PAD, SOS, SPECIALS, UNK
 
 OF_TARGET = " \ufdd1"
 """Begins the name of a target entry. No piece of text begins like this: a text is cut between a space and a mark, or at each space."""
@@ -69,7 +77,7 @@ def tokenizer_json(
             of_source["normalizer"],
             cleaning,
             removes_invisible=reads_without_invisible(
-                cleaning, is_sentencepiece=source.parts.layout.is_sentencepiece
+                cleaning, is_sentencepiece=source.is_sentencepiece
             ),
         ),
         "post_processor": _appending(end, end_id),

@@ -27,12 +27,12 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import SPECIALS, tag_of
 from transformer_cli.text.tokenizer_file import (
     TokenizerParts,
     WhitespaceLayout,
     tokenizer_errors_explained,
 )
-from transformer_cli.text.words import SPECIALS, tag_of
 
 _CHECKPOINT = re.compile(r"tmodel_(\d{1,6})\.pt")
 _TOKENIZER = re.compile(r"tokenizer_([A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*)\.json")

@@ -31,7 +31,7 @@ from transformer_cli.decoding.engine import length_limits
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.extensions.exchange.export_format import Decoded, OtherEngine
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.tokenizer_file import SentencePieceLayout, is_hidden
 

@@ -109,7 +109,7 @@ ATTENTION = (
         "in the source and how often. It also knows which of them it has written, because its own causal mask lets it count. "
         "What it cannot know is which symbol stood last. The later symbols of a target are therefore easier than the "
         "first: fewer remain to choose from.",
-        read_on="model/embeddings.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
+        read_on="model/layers.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
         cpu_seconds=25,
     ),
     Ablation(
@@ -138,7 +138,7 @@ ATTENTION = (
         "position ahead, and it does not need the source. When it generates, there is no next position yet, and it has learned "
         "nothing else. A loss near 0 on real text is a sign of this error: a sentence has several good translations, so nobody can "
         "know each word before it is written.",
-        read_on="model/attention.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
+        read_on="model/layers.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
         cpu_seconds=92,
     ),
     Ablation(
@@ -192,7 +192,7 @@ ATTENTION = (
         why="The product of two random vectors of K numbers has a standard deviation that grows with sqrt(K). With large "
         "scores, softmax gives one position almost all the weight, from the first step on. There its gradient is almost 0, so "
         "attention cannot learn to look elsewhere. In a wide head the effect is strong; with 4 heads of 16 numbers it is weaker.",
-        read_on="model/attention.py: attention_weights; Vaswani et al. 2017, section 3.2.1, footnote 4",
+        read_on="model/layers.py: attention_weights; Vaswani et al. 2017, section 3.2.1, footnote 4",
         cpu_seconds=37,
     ),
     Ablation(
@@ -217,7 +217,7 @@ ATTENTION = (
         right=2,
         came_out="Seed 1: with one head 88.8 % of the sequences are right, with 4 heads 97.0 %; the validation loss is 0.058 and 0.028. The curves run side by side.",
         why="Heads let one layer read several places at once. Sorting needs counts more than places, and the model has two layers in which it can look one after the other, so one head is enough for most sequences. Not each part of the paper breaks a small experiment when it is taken away. In the paper's own comparison one head costs 0.9 BLEU.",
-        read_on="model/attention.py: MultiHeadAttention; Vaswani et al. 2017, section 3.2.2 and table 3, rows (A)",
+        read_on="model/layers.py: MultiHeadAttention; Vaswani et al. 2017, section 3.2.2 and table 3, rows (A)",
         cpu_seconds=24,
     ),
 )
@@ -394,7 +394,7 @@ TEXT = (
         right=2,
         came_out="Seed 1: after 300 updates the validation loss is 4.50 with Xavier's tables and 3.37 with PyTorch's; with the target given, 29 % and 45 % of the tokens are right. With seeds 2 and 3 the losses differ by 0.90 and 1.23. BLEU is 0.8 and 1.2 (seed 1), too low to compare. It is not always so: with whole words and a source table of its own, as in en-it.yaml, and d_model 128 it was the other way round after 500 updates, 2.16 with Xavier and 2.50 with PyTorch (seed 1).",
         why="The vector of a token is its row of the table, times sqrt(128) = 11.3, plus the sinusoids of its position, which are about 0.7. Xavier's rule gives a table of V rows and D columns the standard deviation sqrt(2 / (V + D)), here 0.018, and 0.2 after the product. So at first a vector says where a token stands, and hardly which token it is. PyTorch begins the table of the output with 0.051, which is 0.6 after the product: token and position have about equal weight. With fewer tokens the entries by Xavier are larger. `model.init` changes the other matrices too, so this experiment alone does not prove that the table is the reason. On Multi30k, PyTorch's defaults were 0.6 nats ahead after each of three epochs; at the end of a longer training both had the same BLEU.",
-        read_on="model/embeddings.py; docs/experiments.md, the effect of each choice of the model on Multi30k; docs/from_the_tutorials.md",
+        read_on="model/layers.py; docs/experiments.md, the effect of each choice of the model on Multi30k; docs/from_the_tutorials.md",
         cpu_seconds=64,
     ),
 )

@@ -28,13 +28,10 @@ from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.confidence import Calibration, calibration_on
 from transformer_cli.evaluation.curve_pictures import color_of, draw_line
-from transformer_cli.evaluation.synthetic_tasks import ExactMatch, exact_matches
-from transformer_cli.evaluation.validation import ValidationReport
+from transformer_cli.evaluation.validation import ExactMatch, ValidationReport, exact_matches
 from transformer_cli.extensions.lessons.ablations import SMALL_MACHINE, Ablation, Variant
 from transformer_cli.model import Transformer, layers
-from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.embeddings import Rotation
-from transformer_cli.model.layers import DecoderLayer, Function
+from transformer_cli.model.layers import DecoderLayer, Function, MultiHeadAttention, Rotation
 from transformer_cli.process.errors import InterruptedBySignal
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import REAL, make_folders, read_json_lines, remove

@@ -30,7 +30,7 @@ from transformer_cli.extensions.serving.page import (
 )
 from transformer_cli.extensions.serving.request_values import ApiKeys, key_in_header
 from transformer_cli.extensions.serving.service import TranslationService
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 logger = logging.getLogger(__name__)
 

@@ -27,9 +27,16 @@ from transformer_cli.decoding.details import (
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import Link
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.text.layout import TextRange, find_spans, masked, text_ranges
 from transformer_cli.text.normalization import with_plain_spaces
-from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
+from transformer_cli.text.sentences import (
+    Sentence,
+    TextRange,
+    find_spans,
+    gap_between,
+    masked,
+    split_sentences,
+    text_ranges,
+)
 
 # Han, kana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = re.compile(

@@ -19,7 +19,7 @@ from transformer_cli.extensions.lessons.drawing.attention import (
     shifted,
 )
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
-from transformer_cli.model.attention import MultiHeadAttention, attention_weights
+from transformer_cli.model.layers import MultiHeadAttention, attention_weights
 
 
 def test_each_place_reads_the_token_before_the_one_that_it_predicts() -> None:

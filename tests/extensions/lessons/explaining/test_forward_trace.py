@@ -14,7 +14,7 @@ from transformer_cli.extensions.lessons.explaining.forward_trace import (
     trace_forward,
 )
 from transformer_cli.model import Transformer
-from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.layers import MultiHeadAttention
 
 SOURCE = torch.tensor([[4, 5, 6, 7, 3]])
 INPUTS = torch.tensor([[2, 5, 6, 8]])

@@ -19,7 +19,7 @@ from transformer_cli.extensions.corpora.commands.given_corpus import (
     given_corpus,
 )
 from transformer_cli.process.errors import CannotCreateError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
     from transformer_cli.extensions.corpora.cleaning import CleanedPart

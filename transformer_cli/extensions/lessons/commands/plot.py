@@ -106,7 +106,7 @@ def plot_command(
         value_rows,
         warn_of_gaps,
     )
-    from transformer_cli.process.escaping import on_one_line
+    from transformer_cli.process.messages import on_one_line
     from transformer_cli.storage import make_folders
 
     if output is None and not (as_json or table):

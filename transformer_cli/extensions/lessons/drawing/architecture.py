@@ -21,7 +21,7 @@ from transformer_cli.extensions.lessons.drawing.diagrams import (
 )
 from transformer_cli.extensions.lessons.drawing.theme import MAX_NAME, SMALL, TIMES, TITLE, Theme
 from transformer_cli.model import Transformer
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 TextSide = Literal["source", "target"]
 

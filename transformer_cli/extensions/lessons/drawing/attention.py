@@ -29,7 +29,7 @@ from transformer_cli.extensions.lessons.drawing.theme import (
 )
 from transformer_cli.extensions.lessons.explaining.explainer import Explainer
 from transformer_cli.model import Transformer
-from transformer_cli.model.attention import (
+from transformer_cli.model.layers import (
     MultiHeadAttention,
     attention_weights,
     causal_mask,

@@ -36,7 +36,7 @@ from transformer_cli.extensions.lessons.drawing.theme import (
     new_figure,
     style,
 )
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 6.0, 3.1  # inches
 _MAX_MARKERS = 30

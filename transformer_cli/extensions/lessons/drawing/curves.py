@@ -19,7 +19,7 @@ from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import LOWER_IS_BETTER, load_stored_config
 from transformer_cli.config.section import flat_settings
 from transformer_cli.process.errors import MissingInputError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from transformer_cli.extensions.lessons.drawing.theme import (
     style,
     without_frame,
 )
-from transformer_cli.model.embeddings import SinusoidalPositions, rotate, rotation_at
+from transformer_cli.model.layers import SinusoidalPositions, rotate, rotation_at
 from transformer_cli.process.errors import ConfigError
 
 NUM_POSITIONS = 100

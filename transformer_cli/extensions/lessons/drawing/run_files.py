@@ -21,7 +21,7 @@ from transformer_cli.data.preparation import REPORT, TRAIN, VALIDATION
 from transformer_cli.extensions.lessons.drawing.diagrams import Diagram, Point
 from transformer_cli.extensions.lessons.drawing.theme import SMALL, Theme
 from transformer_cli.process.errors import MissingInputError, StorageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.storage import MANIFEST_NAME
 from transformer_cli.storage.filesystem import size_in_words
 from transformer_cli.text.tokenizer import SHARED, SOURCE, TARGET

@@ -16,8 +16,8 @@ from transformer_cli.extensions.lessons.drawing.theme import (
     without_frame,
 )
 from transformer_cli.model.loss import SmoothedLabels
-from transformer_cli.process.escaping import on_one_line
-from transformer_cli.text.words import PAD, SPECIALS
+from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.normalization import PAD, SPECIALS
 
 SYMBOLS = (*SPECIALS, "la", "rosso", "rossa", "rossi", "rosse", "macchina")
 TRUE_SYMBOL = "rossa"

@@ -36,14 +36,14 @@ class Exercise(NamedTuple):
 
 
 EXERCISES = (
-    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/attention.py",
+    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/layers.py",
              "write the mask for T = 3 on paper first; torch.ones, torch.tril, or a comparison of two torch.arange can build it"),
-    Exercise(2, "scaled_attention", ("attention",), "3.2.1", "model/attention.py",
+    Exercise(2, "scaled_attention", ("attention",), "3.2.1", "model/layers.py",
              "four steps: scores = queries @ keys.transpose(-2, -1), the scale, the mask (masked_fill with -inf), "
              "the softmax over the last axis; then weights @ values"),
-    Exercise(3, "heads", ("split_heads", "join_heads"), "3.2.2", "model/attention.py",
+    Exercise(3, "heads", ("split_heads", "join_heads"), "3.2.2", "model/layers.py",
              "cut the last axis into two axes (unflatten, or view), then exchange two axes (transpose); join_heads undoes both in the opposite order"),
-    Exercise(4, "sinusoids", ("sinusoids",), "3.5", "model/embeddings.py",
+    Exercise(4, "sinusoids", ("sinusoids",), "3.5", "model/layers.py",
              "make the angles first, one column for each pair (T, D/2); then write their sines into the columns 0, 2, 4, ... and their cosines into 1, 3, 5, ..."),
     Exercise(5, "label_smoothing", ("smoothed_loss",), "5.4", "model/loss.py",
              "compute log_softmax once; the loss of a token is (1 - epsilon) times the loss of the true token, plus "

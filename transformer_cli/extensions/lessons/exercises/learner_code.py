@@ -28,7 +28,7 @@ from transformer_cli.extensions.lessons.exercises.catalogue import (
     Exercise,
     exercise_named,
 )
-from transformer_cli.process.escaping import escaped
+from transformer_cli.process.messages import escaped
 
 MAX_CHARACTERS = 4000
 MAX_LINES = 20

@@ -16,7 +16,7 @@ from transformer_cli.extensions.lessons.explaining.explanation import (
     LineExplanation,
 )
 from transformer_cli.extensions.lessons.explaining.learning import Moment, WatchedSentence, films
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 _SIZE = 12.8, 7.2  # inches: 16 to 9
 _MAX_SLIDE_LABEL = 18

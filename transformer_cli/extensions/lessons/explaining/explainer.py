@@ -56,7 +56,7 @@ from transformer_cli.extensions.lessons.explaining.forward_trace import (
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import to_device
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.token_ids import pad_ids
 

@@ -21,9 +21,7 @@ from transformer_cli.extensions.lessons.explaining.explanation import (
     TensorShapes,
 )
 from transformer_cli.model import Transformer
-from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.embeddings import NoPositions
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.layers import MultiHeadAttention, NoPositions, at_least_float32
 
 FORWARD = "forward"
 """The operation of a module that was called."""

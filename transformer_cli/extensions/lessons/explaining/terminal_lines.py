@@ -19,7 +19,7 @@ from transformer_cli.extensions.lessons.explaining.explanation import (
     TensorShapes,
 )
 from transformer_cli.extensions.lessons.explaining.learning import Moment, WatchedSentence, films
-from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import on_one_line
 
 _CODES = {"heading": "1", "chosen": "1;32", "finished": "36", "dropped": "2", "weight": "34"}
 _BLOCKS = " ·░▒▓█"

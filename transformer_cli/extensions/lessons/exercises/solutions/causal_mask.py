@@ -3,7 +3,7 @@
 In training, the decoder reads the whole target sentence at once. Without this mask, a position could read the token
 that it must predict. In every mask of these exercises, True means "may be seen".
 
-Paper: section 3.2.3, third item. In tfm: `model/attention.py`.
+Paper: section 3.2.3, third item. In tfm: `model/layers.py`.
 """
 
 import torch

@@ -3,7 +3,7 @@
 Head h has the columns h * K to (h + 1) * K - 1 of every position, where K = D / H. The heads stand before the
 positions, so that one matrix product serves all heads.
 
-Paper: section 3.2.2. In tfm: `model/attention.py`.
+Paper: section 3.2.2. In tfm: `model/layers.py`.
 """
 
 from torch import Tensor

@@ -1,6 +1,6 @@
 """Scaled dot-product attention: each query gets a weighted mean of the values.
 
-Paper: section 3.2.1, equation 1. In tfm: `model/attention.py`.
+Paper: section 3.2.1, equation 1. In tfm: `model/layers.py`.
 """
 
 import math

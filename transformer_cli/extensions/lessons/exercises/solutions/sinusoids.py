@@ -2,7 +2,7 @@
 
 Attention alone does not know the order of the tokens. The model adds these vectors to the embeddings.
 
-Paper: section 3.5. In tfm: `model/embeddings.py`.
+Paper: section 3.5. In tfm: `model/layers.py`.
 """
 
 import torch
