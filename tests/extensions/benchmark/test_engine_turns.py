@@ -69,8 +69,11 @@ def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: 
     prepare = subject.translator(1).pipeline.prepare
     requests: list[Request] = [part for line in LINES for part in prepare(line).parts]
     options = subject.config.decoding.best_of_beam(beam_size)
-    exact = [one for one in contestants if one.precision == "float32" or is_forced]
-    counts = {one.translate(requests, options) for one in exact}
+    counts = {
+        translate(requests, options)
+        for (_, precision), translate in contestants.items()
+        if precision == "float32" or is_forced
+    }
     assert len(counts) == 1
     if is_forced:
         assert counts == {sum(len(request.ids) for request in requests)}

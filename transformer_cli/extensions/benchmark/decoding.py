@@ -3,10 +3,10 @@
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ from transformer_cli.extensions.benchmark.measuring import (
     Observed,
     Stopwatch,
     Timed,
+    rates,
     spread,
 )
 from transformer_cli.extensions.benchmark.training import data_to_measure
@@ -341,10 +342,8 @@ def _measured(
     return {
         "beam_size": beam_size,
         "num_rounds": len(rounds),
-        "source_tokens_per_second": spread(r.source_tokens / r.seconds for r in rounds),
-        "target_tokens_per_second": spread(r.target_tokens / r.seconds for r in rounds),
-        "source_tokens_per_cpu_second": spread(r.source_tokens / r.cpu_seconds for r in rounds),
-        "target_tokens_per_cpu_second": spread(r.target_tokens / r.cpu_seconds for r in rounds),
+        **rates("source", [one.source_tokens for one in rounds], rounds),
+        **rates("target", [one.target_tokens for one in rounds], rounds),
         "padding_share": 1.0 - first.source_tokens / first.source_cells,
         "rows_per_step": int(first.work[1]) / first.num_steps,
         "batch_milliseconds": spread(1000.0 * sum(lap.values()) for lap in laps),
@@ -394,14 +393,6 @@ Translate = Callable[[Sequence[Request], DecodingConfig], int]
 """Translates all requests; returns the number of target tokens of the best translations."""
 
 
-class Contestant(NamedTuple):
-    """An engine in a precision, as in `decoding.engine` and `runtime.precision`."""
-
-    engine: str
-    precision: str
-    translate: Translate
-
-
 def engines_in_turns(
     subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int
 ) -> Figures:
@@ -420,24 +411,35 @@ def engines_in_turns(
     for beam_size in beam_sizes:
         logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
         options = subject.config.decoding.best_of_beam(beam_size)
-        turns: dict[tuple[str, str], list[TimedRound]] = {}
-        for number in range(num_rounds + 1):
-            for one in [*contestants]:
+        turns = {name: list[TimedRound]() for name in contestants}
+        for _ in range(num_rounds + 1):
+            for name, translate in [*contestants.items()]:
                 torch.set_num_threads(subject.num_threads)
                 started_at, cpu_started_at = time.perf_counter(), time.process_time()
                 try:
-                    num_tokens = one.translate(requests, options)
+                    turn = TimedRound(target_tokens=translate(requests, options))
                 except TfmError as error:  # CTranslate2 does not know a setting of decoding
-                    contestants.remove(one)
-                    left_out.append(f"{one.engine}, {one.precision}: {error.message}")
+                    del contestants[name], turns[name]
+                    left_out.append(f"{', '.join(name)}: {error.message}")
                     continue
                 measuring.wait_for(subject.machine.device)
-                turn = TimedRound(target_tokens=num_tokens)
                 turn.seconds = time.perf_counter() - started_at
                 turn.cpu_seconds = time.process_time() - cpu_started_at
-                if number:
-                    turns.setdefault((one.engine, one.precision), []).append(turn)
-        figures += _figures(turns, beam_size)
+                turns[name].append(turn)
+        for (engine, precision), (_, *some) in turns.items():  # without the round that warmed up
+            # How many times as fast as CTranslate2 in the same precision: per round, so that a slow one does not change it.
+            _, *others = turns.get((OTHER, precision), (None,))
+            speeds = [
+                [one.target_tokens / one.cpu_seconds for one in part] for part in (some, others)
+            ]
+            ratio = (
+                spread(own / other for own, other in zip(*speeds, strict=True)) if others else None
+            )
+            figures.append(
+                {"engine": engine, "precision": precision, "beam_size": beam_size}
+                | rates("target", [one.target_tokens for one in some], some)
+                | {"ratio": ratio}
+            )
     return {
         "processor": processor_name(),
         "num_threads": subject.num_threads,
@@ -448,44 +450,24 @@ def engines_in_turns(
     }
 
 
-def _figures(turns: dict[tuple[str, str], list[TimedRound]], beam_size: int) -> Iterator[Figures]:
-    """The speed of each engine; `ratio`: how many times as fast as CTranslate2 in the same precision, None without that."""
-    speeds = {
-        name: [turn.target_tokens / turn.cpu_seconds for turn in of_one]
-        for name, of_one in turns.items()
-    }
-    for (engine, precision), of_one in turns.items():
-        own, others = speeds[engine, precision], speeds.get((OTHER, precision))
-        yield {
-            "engine": engine,
-            "precision": precision,
-            "beam_size": beam_size,
-            "target_tokens_per_second": spread(
-                turn.target_tokens / turn.seconds for turn in of_one
-            ),
-            "target_tokens_per_cpu_second": spread(own),
-            # Per round, so that a slow round does not change the ratio.
-            "ratio": others and spread(map(float.__truediv__, own, others)),
-        }
-
-
-def _contestants(subject: Subject) -> tuple[list[Contestant], list[str]]:
-    """The engines that can translate with this model on this machine, and why others cannot."""
-    found, left_out, device = list[Contestant](), list[str](), subject.machine.device.type
+def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], list[str]]:
+    """The engines and precisions that can translate with this model on this machine, and why others cannot."""
+    found, left_out = dict[tuple[str, str], Translate](), list[str]()
+    device = subject.machine.device.type
     for precision in OF_PYTORCH.get(device, ()):
         try:
             changed = subject.changed([f"runtime.precision={precision}"])
             engine = changed.translator(1).engine
         except TfmError as error:
             left_out.append(f"torch, {precision}: {error.message}")
-            continue
-        name = changed.machine.precision_name if precision == "auto" else precision
-        found.append(Contestant("torch", name, _counting(engine)))
+        else:
+            name = changed.machine.precision_name if precision == "auto" else precision
+            found["torch", name] = _counting(engine)
     if device != "cpu":
         left_out.append(f"{OTHER}: it is measured on a CPU only; add --set runtime.device=cpu")
         return found, left_out
     try:
-        found += [Contestant(OTHER, one, _of_other(subject, one)) for one in OF_OTHER]
+        found |= {(OTHER, one): _of_other(subject, one) for one in OF_OTHER}
     except TfmError as error:
         left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
     return found, left_out

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
+from torch.utils.benchmark import Timer
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer_cli.data.updates import Batch
@@ -166,6 +167,16 @@ def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
     return lambda work: int(factors.round().astype(np.int64) @ work)
 
 
+def rates(side: str, tokens: Sequence[int], timed: "Sequence[Timed]") -> Figures:
+    """How many tokens of a side (source, target) in a second, and in a CPU-second."""
+    return {
+        f"{side}_tokens_per_{unit.lower().replace('-', '_')}": spread(
+            number / one.spent(unit) for number, one in zip(tokens, timed, strict=True)
+        )
+        for unit in ("second", "CPU-second")
+    }
+
+
 @dataclass(slots=True)
 class Timed:
     """A piece of work and its time."""
@@ -303,7 +314,6 @@ def kernel_seconds(events: Iterable[Any]) -> float:
 
 # (m, k, n) of square products: on a CPU 1.5 MB of bfloat16 and 24 MB, on a GPU 6 MB and 400 MB.
 SIDES = {"cpu": (512, 2048), "cuda": (1024, 8192), "mps": (1024, 4096)}
-NUM_WARM_UPS, MIN_PRODUCTS = 3, 5
 
 
 def measure_products(
@@ -314,33 +324,23 @@ def measure_products(
     Args:
         machine: the device and the precision.
         own_shape: m, k, n of the largest product of the model, (m, k) times (k, n).
-        seconds: time for each shape.
+        seconds: time for each shape; on a CPU of the processor, so that other programs disturb less.
     """
     small, large = SIDES[machine.device.type]
     shapes = {"fits into caches": 3 * (small,), "large": 3 * (large,), "of this model": own_shape}
-    found = [
-        {"what": what, "shape": shape, "flop_per_second": _product_speed(machine, shape, seconds)}
-        for what, shape in shapes.items()
-    ]
+
+    def now() -> float:
+        wait_for(machine.device)
+        return time.process_time() if machine.device.type == "cpu" else time.perf_counter()
+
+    found = list[Figures]()
+    for what, (m, k, n) in shapes.items():
+        rows, weights = (
+            torch.randn(size, k, device=machine.device, dtype=machine.precision) for size in (m, n)
+        )
+        given = {"linear": torch.inference_mode()(F.linear), "rows": rows, "weights": weights}
+        timer = Timer("linear(rows, weights)", timer=now, globals=given, num_threads=torch.get_num_threads())  # fmt: skip
+        times = timer.blocked_autorange(min_run_time=seconds).times
+        speed = spread(2 * m * k * n / one for one in times)
+        found.append({"what": what, "shape": (m, k, n), "flop_per_second": speed})
     return found, max(found, key=lambda one: one["flop_per_second"]["median"])
-
-
-def _product_speed(machine: Machine, shape: tuple[int, ...], seconds: float) -> dict[str, float]:
-    """FLOP a second; on a CPU a CPU-second."""
-    (m, k, n), device, dtype = shape, machine.device, machine.precision
-    rows, weights = (torch.randn(size, k, device=device, dtype=dtype) for size in (m, n))
-    on_cpu, stopwatch, taken = device.type == "cpu", Stopwatch(device), list[float]()
-    at_once = 1 if on_cpu else 10  # so that a GPU does not wait for the CPU
-    with torch.inference_mode():
-        for _ in range(NUM_WARM_UPS):
-            F.linear(rows, weights)
-        wait_for(device)
-        started_at = time.perf_counter()
-        while len(taken) < MIN_PRODUCTS or time.perf_counter() - started_at < seconds:
-            start, cpu_started_at = stopwatch.now(), time.process_time()
-            for _ in range(at_once):
-                F.linear(rows, weights)
-            cpu_seconds, end = time.process_time() - cpu_started_at, stopwatch.now()
-            wait_for(device)
-            taken.append(cpu_seconds if on_cpu else seconds_between(start, end))
-    return spread(2 * m * k * n * at_once / one for one in taken)

@@ -215,6 +215,21 @@ def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
     """The figures of a file that are compared; of one with a spread, the median."""
+    numbers = dict[str, float]()
+    for name, path in _paths(found, file).items():
+        value = _value(found, path, file)
+        if isinstance(value, Mapping):
+            value = _value(value, "median", file)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise DataError(f"{file}: {path} is {value!r} instead of a number")
+        numbers[name] = value
+    return numbers
+
+
+def _paths(found: Mapping[str, Any], file: Path) -> dict[str, str]:
+    """The name of each figure that is compared, and its place in the JSON."""
     is_training = found["kind"] == "training"
     paths = dict[str, str]()
     for part, figures in PARTS[found["kind"]].items():
@@ -231,17 +246,7 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
         paths[f"{name}: target tokens per CPU-second"] = speed
         if engine.get("ratio") and engine.get("engine") != OTHER:
             paths[f"{name}: times as fast as {OTHER}"] = f"engines.{name}.ratio.median"
-    numbers = dict[str, float]()
-    for name, path in paths.items():
-        value = _value(found, path, file)
-        if isinstance(value, Mapping):
-            value = _value(value, "median", file)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise DataError(f"{file}: {path} is {value!r} instead of a number")
-        numbers[name] = value
-    return numbers
+    return paths
 
 
 def _value(found: Mapping[str, Any], path: str, file: Path) -> Any:

@@ -39,6 +39,7 @@ from transformer_cli.extensions.benchmark.measuring import (
     Observed,
     Stopwatch,
     Timed,
+    rates,
     spread,
     used_and_usable,
     work_of_batch,
@@ -160,7 +161,6 @@ class TimedUpdate(Timed):
     num_batches: int = 0
     num_tokens: int = 0  # of source and target
     num_cells: int = 0  # the same with padding
-    num_sentences: int = 0
     largest_batch: int = 0  # positions on its longer side, as training.batch_tokens counts them
     num_halvings: int = 0
 
@@ -179,7 +179,6 @@ class TimedUpdate(Timed):
         else:
             shape = recorded.shape_of(batch)
             self.num_cells += 2 * shape.num_pairs * shape.length
-        self.num_sentences += len(batch.target_ids)
         self.largest_batch = max(self.largest_batch, batch.num_cells)
 
 
@@ -460,9 +459,8 @@ def _measured(trainee: Trainee, pacing: TrainingPacing) -> Figures:
         busy = min(1.0, busy / sum(u.target_tokens for u in profiled) * together)
     return {
         "num_updates": len(speed),
-        "target_tokens_per_second": spread(u.target_tokens / u.seconds for u in speed),
+        **rates("target", [u.target_tokens for u in speed], speed),
         "target_tokens_per_second_together": together,
-        "target_tokens_per_cpu_second": spread(u.target_tokens / u.cpu_seconds for u in speed),
         "target_tokens_per_update": spread(u.target_tokens for u in speed),
         "batches_per_update": sum(u.num_batches for u in speed) / len(speed),
         "padding_share": 1.0 - sum(u.num_tokens for u in speed) / sum(u.num_cells for u in speed),
