@@ -96,3 +96,13 @@ def test_rows_that_a_gpu_sorts_at_once_give_the_same_choice(
     found = top_k(scores, offsets, k)
     assert sorted_at_once
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [3 * BLOCK_WIDTH + 7, 2000 * BLOCK_WIDTH])
+def test_on_a_gpu_the_same_of_several_equal_numbers_are_chosen(width: int) -> None:
+    torch.manual_seed(1)
+    scores, offsets = torch.randint(0, 3, (5, 4, width)).float(), torch.randn(5, 4).round()
+    expected = top_k(scores, offsets, 4)
+    found = top_k(scores.cuda(), offsets.cuda(), 4)
+    assert all(torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True))

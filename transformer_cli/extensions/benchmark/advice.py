@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 
@@ -64,24 +64,11 @@ def worth_trying(found: Iterable[Suggestion | None]) -> list[Suggestion]:
     return sorted(worth, key=lambda one: -one.expected)
 
 
-class Measurable(Protocol):
-    """A model that is measured with the settings of a config."""
-
-    @property
-    def machine(self) -> Machine: ...
-
-    @property
-    def num_threads(self) -> int: ...
-
-
-Measured = TypeVar("Measured", bound=Measurable)
-
-
 def tried(
     suggestion: Suggestion,
-    subject: Measured,
-    changed: Callable[[Sequence[str]], AbstractContextManager[Measured]],
-    speed: Callable[[Measured, str], float],
+    subject: Any,
+    changed: Callable[[Sequence[str]], AbstractContextManager[Any]],
+    speed: Callable[[Any, str], float],
     *,
     num_turns: int,
 ) -> Trial:
@@ -89,7 +76,7 @@ def tried(
 
     Args:
         suggestion: the change.
-        subject: what is measured without the change.
+        subject: what is measured without the change; it has a `machine` and a number of threads, `num_threads`.
         changed: makes the same with other settings.
         speed: measures target tokens per second or per CPU-second.
         num_turns: how often both are measured.

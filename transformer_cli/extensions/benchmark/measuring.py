@@ -71,7 +71,9 @@ class Stopwatch:
         found: list[dict[str, float]] = [{} for _ in self._laps]
         for lap, marks in zip(found, self._laps, strict=True):
             for (_, start), (phase, end) in pairwise(marks):
-                lap[phase] = lap.get(phase, 0.0) + seconds_between(start, end)
+                is_number = isinstance(start, float)
+                taken = end - start if is_number else start.elapsed_time(end) / 1000.0
+                lap[phase] = lap.get(phase, 0.0) + taken
         return found
 
 
@@ -87,11 +89,6 @@ class Observed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
-
-
-def seconds_between(start: Any, end: Any) -> float:
-    """The seconds between two instants of `Stopwatch.now`; for events, the device must have reached both."""
-    return end - start if isinstance(start, float) else start.elapsed_time(end) / 1000.0
 
 
 def wait_for(device: torch.device) -> None:

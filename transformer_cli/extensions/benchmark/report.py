@@ -1,9 +1,9 @@
 """What a benchmark found: as JSON for `--json`, as lines for people, and two files of it compared by `--compare`."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.config import Config
@@ -13,49 +13,40 @@ from transformer_cli.process.errors import DataError, MissingInputError
 OTHER = "ctranslate2"
 
 
-class Figure(NamedTuple):
-    """A figure of a training or of a search, with its place in the JSON; its name is the same for people."""
-
-    name: str
-    path: str
-    shown: Callable[[float], str] = "{:,.0f}".format
-    """A value without a spread, in words."""
-    may_be_absent: bool = False
-    """Whether some devices do not have it; files of earlier versions do not either."""
-
-
-_percent = "{:.1%}".format
-_AT_THE_END = (
-    Figure("FLOP per target token", "flop_per_target_token", lambda value: f"{value / 1e6:,.1f} M"),
-    Figure("share of the peak", "share_of_peak", _percent),
-)
-OF_TRAINING = (
-    Figure("target tokens per second", "target_tokens_per_second"),
-    Figure("  all updates together", "target_tokens_per_second_together", may_be_absent=True),
-    Figure("target tokens per CPU-second", "target_tokens_per_cpu_second"),
-    Figure("target tokens per update", "target_tokens_per_update"),
-    Figure("padding", "padding_share", _percent),
-    Figure("an update, ms", "update_milliseconds"),
-    *_AT_THE_END,
-    Figure("share of the data sheet's peak", "share_of_data_sheet", _percent, may_be_absent=True),
-    Figure("GPU busy", "busy_share", _percent, may_be_absent=True),
-)
-OF_SEARCH = (
-    Figure("source tokens per second", "source_tokens_per_second"),
-    Figure("source tokens per CPU-second", "source_tokens_per_cpu_second"),
-    Figure("target tokens per second", "target_tokens_per_second"),
-    Figure("target tokens per CPU-second", "target_tokens_per_cpu_second"),
-    Figure("padding of the sources", "padding_share", _percent),
-    Figure("rows per decoder step", "rows_per_step"),
-    Figure("a batch, ms", "batch_milliseconds"),
-    *_AT_THE_END,
-)
+_AT_THE_END = {
+    "FLOP per target token": "flop_per_target_token",
+    "share of the peak": "share_of_peak",
+}
+OF_TRAINING = {
+    "target tokens per second": "target_tokens_per_second",
+    "  all updates together": "target_tokens_per_second_together",
+    "target tokens per CPU-second": "target_tokens_per_cpu_second",
+    "target tokens per update": "target_tokens_per_update",
+    "padding": "padding_share",
+    "an update, ms": "update_milliseconds",
+    **_AT_THE_END,
+    "share of the data sheet's peak": "share_of_data_sheet",
+    "GPU busy": "busy_share",
+}
+OF_SEARCH = {
+    "source tokens per second": "source_tokens_per_second",
+    "source tokens per CPU-second": "source_tokens_per_cpu_second",
+    "target tokens per second": "target_tokens_per_second",
+    "target tokens per CPU-second": "target_tokens_per_cpu_second",
+    "padding of the sources": "padding_share",
+    "rows per decoder step": "rows_per_step",
+    "a batch, ms": "batch_milliseconds",
+    **_AT_THE_END,
+}
+"""The names of figures for people, in their order -> their keys in the JSON."""
+MAY_BE_ABSENT = {"target_tokens_per_second_together", "share_of_data_sheet", "busy_share"}
+"""Some devices do not have them, and files of earlier versions do not either."""
 OF_MACHINE = {
     "peak memory, resident, bytes": "memory.resident",
     "peak memory, device, bytes": "memory.device",
     "peak of matrix products, FLOP/s": "peak.flop_per_second",
 }
-PARTS: dict[str, dict[str, tuple[Figure, ...]]] = {
+PARTS = {
     "training": {"figures": OF_TRAINING},
     "decoding": {"greedy": OF_SEARCH, "beam": OF_SEARCH},
 }
@@ -134,21 +125,27 @@ def _spread_line(name: str, spread: Mapping[str, float], note: str = "") -> str:
 
 
 def _figure_lines(
-    part: Mapping[str, Any], figures: tuple[Figure, ...], spread: str
+    part: Mapping[str, Any], figures: Mapping[str, str], spread: str
 ) -> Iterator[str]:
     yield ""
     yield _line("", "median", spread)
-    for figure in figures:
-        value = part.get(figure.path) if figure.may_be_absent else part[figure.path]
-        if value is None:
-            continue
-        if not isinstance(value, Mapping):
-            yield _line(figure.name, figure.shown(value))
-            continue
-        yield _spread_line(figure.name, value)
-        if figure.name.endswith(", ms"):  # of an update or of a batch, which consist of phases
-            for name, phase in part["phases"].items():
-                yield _spread_line(f"  {name}", phase["milliseconds"], f"   {phase['share']:.1%}")
+    for name, key in figures.items():
+        value = part.get(key) if key in MAY_BE_ABSENT else part[key]
+        if isinstance(value, Mapping):
+            yield _spread_line(name, value)
+        elif value is not None:
+            is_share, is_flop = "share" in key, key.startswith("flop")
+            yield _line(
+                name,
+                f"{value:.1%}"
+                if is_share
+                else f"{value / 1e6:,.1f} M"
+                if is_flop
+                else f"{value:,.0f}",
+            )
+        if key.endswith("_milliseconds"):  # of an update or of a batch, which consist of phases
+            for phase, found in part["phases"].items():
+                yield _spread_line(f"  {phase}", found["milliseconds"], f"   {found['share']:.1%}")
 
 
 def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
@@ -234,9 +231,9 @@ def _paths(found: Mapping[str, Any], file: Path) -> dict[str, str]:
     paths = dict[str, str]()
     for part, figures in PARTS[found["kind"]].items():
         prefix = "" if is_training else f"{part}: "
-        for one in figures:
-            if not one.may_be_absent or one.path in found.get(part, {}):
-                paths[f"{prefix}{one.name.strip()}"] = f"{part}.{one.path}"
+        for name, key in figures.items():
+            if key not in MAY_BE_ABSENT or key in found.get(part, {}):
+                paths[f"{prefix}{name.strip()}"] = f"{part}.{key}"
         for phase in _value(found, f"{part}.phases", file):
             paths[f"{prefix}{phase}, ms"] = f"{part}.phases.{phase}.milliseconds"
     for name, path in OF_MACHINE.items():

@@ -80,16 +80,12 @@ NEVER = 10**9
 MOST_ROUNDS_OF_PREPARATION = 10
 
 LEAST_BATCH_TOKENS = 256
-MUCH_PADDING, MUCH_WAITING = 0.1, 0.02
-MEMORY_TO_USE = 0.8
-"""The share of the memory that a suggestion plans to use; the rest is for batches that differ."""
-LARGEST_RAISE = 8.0
-MUCH_BUSY = 0.75
-"""The share of the time that a GPU computes, from which on recordings that start all kernels at once gain little."""
-SMALL_SHARE = 0.15
-"""A share of the peak below which the short kernels of a model may be what limits a GPU."""
+MUCH_PADDING, MUCH_WAITING, LARGEST_RAISE = 0.1, 0.02, 8.0
+MEMORY_TO_USE = 0.8  # a suggestion leaves the rest for batches that differ
+MUCH_BUSY = 0.75  # of the time of a GPU; from here on, recordings that start all kernels at once gain little
+SMALL_SHARE = 0.15  # of the peak; below it, the short kernels of a model may be what limits a GPU
+# Larger updates change what a model learns from the same number of tokens, so they must gain more than noise.
 LEAST_GAIN_OF_LARGER_BATCHES = 1.15
-"""Larger updates change what a model learns from the same number of tokens, so they must gain more than noise."""
 NUM_PROFILED = 3
 
 
@@ -291,50 +287,39 @@ class Trainee:
             passes = Observed(recorded, sum_gradients=marked(recorded.sum_gradients, REPLAY))
             worker = replace(experiment.worker, recorded=cast(RecordedPasses, passes))
             watched = replace(watched, worker=worker)
+        ends_at, cpu_started_at = time.perf_counter() + seconds, time.process_time()
+
+        class Limit(Callback):
+            """Ends each lap with its update, and the training after the given time."""
+
+            def on_step(self, step: int, report: StepReport) -> None:
+                nonlocal cpu_started_at
+                stopwatch.end_lap(OTHER)
+                cpu_now = time.process_time()
+                timed[-1].cpu_seconds, cpu_started_at = cpu_now - cpu_started_at, cpu_now
+                timed[-1].num_halvings = report.num_halvings
+
+            def should_stop(self) -> bool:
+                is_late = time.perf_counter() >= ends_at and len(timed) >= at_least
+                return is_late or len(timed) == at_most
+
         with ExitStack() as hooks, self.session.compiling():
             if phases:
                 # No hook runs in a replay, and one that runs while a pass is recorded would be recorded too.
                 _mark_phases(stopwatch, None if recorded else experiment.model, hooks)
-            limit = _Limit(stopwatch, timed, seconds, at_least, at_most)
             self.progress = run_loop(
                 watched,
                 self.progress,
                 self.session.meter,
                 validate=lambda *_: None,
                 save=lambda *_: None,
-                callbacks=Callbacks([limit]),
+                callbacks=Callbacks([Limit()]),
             )
         for update, lap in zip(timed, stopwatch.laps(), strict=True):
             update.take(lap, PHASES if recorded is None else PHASES_OF_REPLAYS)
         largest = (update.largest_batch for update in timed)
         self.cells_of_largest_batch = max(self.cells_of_largest_batch, *largest)
         return timed
-
-
-@dataclass(slots=True)
-class _Limit(Callback):
-    """Ends each lap with its update, and the training after the given time."""
-
-    stopwatch: Stopwatch
-    timed: list[TimedUpdate]
-    seconds: float
-    at_least: int
-    at_most: int | None
-
-    def __post_init__(self) -> None:
-        self._started_at, self._cpu_started_at = time.perf_counter(), time.process_time()
-
-    def on_step(self, step: int, report: StepReport) -> None:
-        self.stopwatch.end_lap(OTHER)
-        cpu_now = time.process_time()
-        self.timed[-1].cpu_seconds = cpu_now - self._cpu_started_at
-        self.timed[-1].num_halvings = report.num_halvings
-        self._cpu_started_at = cpu_now
-
-    def should_stop(self) -> bool:
-        is_late = time.perf_counter() - self._started_at >= self.seconds
-        num_done = len(self.timed)
-        return (is_late and num_done >= self.at_least) or num_done == self.at_most
 
 
 def _mark_phases(stopwatch: Stopwatch, model: Transformer | None, hooks: ExitStack) -> None:
