@@ -14,6 +14,7 @@ from transformer_cli.extensions.benchmark.report import (
     read_benchmark,
     report_lines,
 )
+from transformer_cli.extensions.benchmark.training import PHASES_OF_REPLAYS
 from transformer_cli.process.device import processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
@@ -129,6 +130,21 @@ def test_a_file_of_an_earlier_version_is_compared_without_the_figures_that_it_la
         row["name"] for row in compare_benchmarks(after, after)["figures"]
     }
     assert not any("busy" in line for line in report_lines(json.loads(after.read_text())))
+
+
+def test_a_training_with_recorded_passes_is_compared_in_the_phases_that_both_have(
+    tmp_path: Path,
+) -> None:
+    before, after = written(tmp_path / "a.json"), written(tmp_path / "b.json")
+    found = json.loads(after.read_text())
+    plain = found["figures"]["phases"]
+    found["figures"]["phases"] = {
+        name: plain.get(name, plain["forward"]) for name in PHASES_OF_REPLAYS
+    }
+    after.write_text(json.dumps(found))
+    names = {row["name"] for row in compare_benchmarks(before, after)["figures"]}
+    assert {"optimizer, ms", "other, ms", "waiting for data, ms"} <= names
+    assert not names & {"forward, ms", "replay of CUDA graphs, ms"}
 
 
 def test_a_gpu_has_lines_for_both_peaks_and_for_how_busy_it_is(tmp_path: Path) -> None:
