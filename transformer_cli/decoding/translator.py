@@ -9,7 +9,6 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, SequencesData
-from transformer_cli.decoding import repair
 from transformer_cli.decoding.details import (
     details_of,
     explained_hypotheses,
@@ -24,10 +23,18 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.repair import Repair, confidences_of, loses_spans
+from transformer_cli.decoding.repair import (
+    Repair,
+    confidences_of,
+    divided,
+    in_clauses,
+    loses_spans,
+    lost_parts,
+    without_short_rivals,
+)
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
-from transformer_cli.decoding.translation import Chunk, PreparedLine, Translation
+from transformer_cli.decoding.translation import Chunk, Line, Translation
 from transformer_cli.process.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # a translation with another library does not wait for numpy
@@ -97,10 +104,13 @@ class Translator:
         of_lines = None if prefixes is None else iter(prefixes)
         if self.pipeline.glossary is not None:
             self._check_keeps_terms()
-        explainer = self._explainer() if with_details else None
+        if with_details:
+            self._explainer()
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
-        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
+        return chain.from_iterable(
+            towards.translate_window(window, with_details=with_details) for window in windows
+        )
 
     @property
     def repairs(self) -> bool:
@@ -155,7 +165,7 @@ class Translator:
 
     def _windows(
         self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
-    ) -> Iterator[list[Chunk]]:
+    ) -> Iterator[list[Line]]:
         """Windows of lines, each read when it is asked for."""
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
@@ -165,23 +175,31 @@ class Translator:
             of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(of_window) < len(window):
                 raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
-            yield list(map(Chunk, window, of_window, count(num_before + num_read)))
+            yield list(map(Line, window, of_window, count(num_before + num_read)))
             num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translated(
-        self, lines: Sequence[Chunk], explainer: ExplainingEngine | None
+    def translate_window(
+        self, lines: Sequence[Line], *, with_details: bool = False
     ) -> list[Translation]:
+        """One translation per line, in order; see `translate`, which makes windows of lines.
+
+        Args:
+            lines: as many as are translated together; they follow each other in their input.
+            with_details: as of `translate`.
+        """
+        explainer = self._explainer() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
-            translations = self.translate_chunks(lines, explainer)
+            chunks = [Chunk(line.given, line.prefix, line.number) for line in lines]
+            translations = self.translate_chunks(chunks, explainer)
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
-            divided = [form.split(line) for line in lines]
-            chunks = [chunk for line in divided for chunk in line.chunks]
+            split = [form.split(line) for line in lines]
+            chunks = [chunk for line in split for chunk in line.chunks]
             if any(chunk.spans for chunk in chunks):
                 found = self._with_spans(chunks, form)
             else:
@@ -189,31 +207,31 @@ class Translator:
                 found = list(map(form.finished, chunks, found))
             of_chunks = iter(found)
             translations = [
-                form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in divided
+                form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split
             ]
         if self.repairs and explainer is None and not self.protects_spans:
             translations = self._with_lost_spans(lines, translations)
-        if self.reports_lines:
-            self._report(translations, lines[0].line + 1)
+        if self.reports_lines and lines:
+            self._report(translations, lines[0].number + 1)
         return translations
 
     def _with_lost_spans(
-        self, lines: Sequence[Chunk], translations: list[Translation]
+        self, lines: Sequence[Line], translations: list[Translation]
     ) -> list[Translation]:
         """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans."""
         lost = [
             place
             for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
-            if not line.prefix and loses_spans(line.text, translation)
+            if not line.prefix and loses_spans(line.given, translation)
         ]
         if not lost:
             return translations
         protecting = replace(self, protects_spans=True, reports_lines=False)
-        found = protecting._translated([lines[place] for place in lost], None)
+        found = protecting.translate_window([lines[place] for place in lost])
         better = {
             place: replace(translation, is_repaired=True)
             for place, translation in zip(lost, found, strict=True)
-            if not translation.is_partly_copied and not loses_spans(lines[place].text, translation)
+            if not translation.is_partly_copied and not loses_spans(lines[place].given, translation)
         }
         return [better.get(place, translation) for place, translation in enumerate(translations)]
 
@@ -250,23 +268,20 @@ class Translator:
             explainer: what gives each translation its details; None: they get none.
         """
         pipeline = self.pipeline
-        prepared_texts = [pipeline.prepare(chunk.text, chunk.prefix) for chunk in chunks]
+        chunks = list(map(pipeline.prepared, chunks))
         if pipeline.keeps_text:
-            prepared_texts = [repair.in_clauses(pipeline, text) for text in prepared_texts]
+            chunks = [in_clauses(pipeline, chunk) for chunk in chunks]
         if (sampling := self.decoding.sampling) is not None:
-            prepared_texts = [
-                seeded(text, sampling.seed, chunk.line, chunk.part)
-                for text, chunk in zip(prepared_texts, chunks, strict=True)
-            ]
+            chunks = [seeded(chunk, sampling.seed) for chunk in chunks]
         # Equal parts are translated once.
-        parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
-        hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
+        requests = list(dict.fromkeys(part.request for chunk in chunks for part in chunk.parts))
+        hypotheses = dict(zip(requests, self._hypotheses(requests), strict=True))
         if pipeline.glossary is not None:
-            hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
+            hypotheses |= self._with_terms_in_place(chunks, hypotheses)
         if pipeline.keeps_text:
-            self._keep_text(prepared_texts, hypotheses)
+            self._keep_text(chunks, hypotheses)
         if self.repairs:
-            Repair(pipeline, self.decoding, self._search_again).apply(prepared_texts, hypotheses)
+            Repair(pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self._explainer(),
@@ -274,59 +289,57 @@ class Translator:
                 unk_id=self.pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        found = [[hypotheses[part] for part in text.parts] for text in prepared_texts]
+        found = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
         if pipeline.keeps_text and self.decoding.num_best > 1:
-            pairs = zip(prepared_texts, found, strict=True)
-            found = [repair.without_short_rivals(pipeline, *pair) for pair in pairs]
+            pairs = zip(chunks, found, strict=True)
+            found = [without_short_rivals(pipeline, *pair) for pair in pairs]
         translations = [
             replace(
-                pipeline.restore(text, of_parts),
-                confidences=confidences_of(text, of_parts, self.decoding),
+                pipeline.restore(chunk, of_parts),
+                confidences=confidences_of(chunk, of_parts, self.decoding),
             )
-            for text, of_parts in zip(prepared_texts, found, strict=True)
+            for chunk, of_parts in zip(chunks, found, strict=True)
         ]
         if explainer is None:
             return translations
-        used = {part for text in prepared_texts for part in text.parts}
+        used = {request for chunk in chunks for request in chunk.requests}
         best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
         explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
         return [
-            replace(translation, details=details_of(self.pipeline, prepared, explained))
-            for prepared, translation in zip(prepared_texts, translations, strict=True)
+            replace(translation, details=details_of(self.pipeline, chunk, explained))
+            for chunk, translation in zip(chunks, translations, strict=True)
         ]
 
-    def _keep_text(
-        self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
+    def _keep_text(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
 
         A part that cannot be divided any more is kept as it is.
 
         Args:
-            texts: get the divided parts.
+            chunks: get the divided parts.
             hypotheses: of all parts; get those of the new parts.
         """
-        waiting: Iterable[int] = range(len(texts))
+        waiting: Iterable[int] = range(len(chunks))
         while True:
             lost = {
                 place: numbers
                 for place in waiting
-                if (numbers := repair.lost_parts(self.pipeline, texts[place], hypotheses))
+                if (numbers := lost_parts(self.pipeline, chunks[place], hypotheses))
             }
             if not lost:
                 return
             for place, numbers in lost.items():
-                texts[place] = repair.divided(self.pipeline, texts[place], numbers)
-            parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
-            new = [part for part in parts if part not in hypotheses]
+                chunks[place] = divided(self.pipeline, chunks[place], numbers)
+            requests = dict.fromkeys(part for place in lost for part in chunks[place].requests)
+            new = [request for request in requests if request not in hypotheses]
             hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
             if self.pipeline.glossary is not None:
-                of_new = {part: hypotheses[part] for part in new}
-                hypotheses |= self._with_terms_in_place([texts[place] for place in lost], of_new)
+                of_new = {request: hypotheses[request] for request in new}
+                hypotheses |= self._with_terms_in_place([chunks[place] for place in lost], of_new)
             waiting = lost
 
     def _with_terms_in_place(
-        self, texts: Sequence[PreparedLine], hypotheses: Mapping[Request, list[Hypothesis]]
+        self, chunks: Sequence[Chunk], hypotheses: Mapping[Request, list[Hypothesis]]
     ) -> Mapping[Request, list[Hypothesis]]:
         """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
         options = self.decoding
@@ -335,10 +348,10 @@ class Translator:
         if not is_search or not isinstance(engine, ExplainingEngine):
             return {}
         required = {
-            part: terms
-            for text in texts
-            for part, terms in zip(text.parts, text.terms, strict=True)
-            if part in hypotheses
+            part.request: part.terms
+            for chunk in chunks
+            for part in chunk.parts
+            if part.request in hypotheses
         }
         placer = TermPlacer(
             engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options
@@ -428,20 +441,18 @@ def _described(value: object) -> str:
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
 
 
-def seeded(prepared: PreparedLine, seed: int, number: int, first_part: int = 0) -> PreparedLine:
-    """A line whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+def seeded(chunk: Chunk, seed: int) -> Chunk:
+    """A text whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
 
     Args:
-        prepared: the line.
+        chunk: with its parts.
         seed: of the whole input.
-        number: of the line in its input, from 0.
-        first_part: the number of the first part; other texts of the same line have other numbers.
     """
     parts = (
-        request._replace(seed=request_seed(seed, number, part))
-        for part, request in enumerate(prepared.parts, first_part)
+        part._replace(request=part.request._replace(seed=request_seed(seed, chunk.line, number)))
+        for number, part in enumerate(chunk.parts, chunk.first_part)
     )
-    return replace(prepared, parts=tuple(parts))
+    return replace(chunk, parts=tuple(parts))
 
 
 def request_seed(seed: int, line: int, part: int) -> int:

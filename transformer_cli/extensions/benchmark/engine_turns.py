@@ -116,7 +116,7 @@ def engines_in_turns(
     """
     contestants, left_out = _contestants(subject)
     pipeline = subject.translator(1).pipeline
-    requests = [part for line in lines for part in pipeline.prepare(line).parts]
+    requests = [part for line in lines for part in pipeline.prepare(line).requests]
     figures: list[EngineFigures] = []
     for beam_size in beam_sizes:
         logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
