@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from unicodedata import category
 
-from transformer_cli.config import DataConfig, Direction, SequencesData
+from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -152,6 +152,37 @@ class TextPipeline:
     """The lengths of the texts that the model was trained on."""
     qualities: Mapping[str, Quality] = field(default_factory=dict)
     """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
+
+    @classmethod
+    def of(
+        cls,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        config: Config,
+        decoding: DecodingConfig,
+        seen: SeenLengths = UNKNOWN_LENGTHS,
+    ) -> "TextPipeline":
+        """The pipeline of a model.
+
+        Args:
+            source_tokenizer, target_tokenizer: of the model.
+            config: the one that the model was trained with.
+            decoding: the settings of the translations.
+            seen: the lengths of the texts of its training.
+        """
+        # The symbols of the synthetic tasks are no language.
+        is_language = not isinstance(config.data, SequencesData)
+        reads_known_spellings = decoding.known_spellings and is_language
+        return cls(
+            source_tokenizer,
+            target_tokenizer,
+            config.data,
+            max_length=config.model.max_length,
+            splits_sentences=decoding.split_sentences and is_language,
+            spellings=KnownSpellings(source_tokenizer) if reads_known_spellings else None,
+            keeps_text=decoding.keep_text and is_language,
+            seen=seen,
+        )
 
     def with_glossary(self, glossary: Glossary) -> "TextPipeline":
         """The pipeline whose translations contain the terms of a glossary; see `Translator.with_glossary`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, load_config
 from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.decoding.loading import load_run
+from transformer_cli.decoding.translator import load_run
 from transformer_cli.extensions.benchmark.advice import (
     MachineFacts,
     Suggestion,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Request, length_batches
-from transformer_cli.decoding.loading import OTHER_ENGINES
+from transformer_cli.decoding.translator import OTHER_ENGINES
 from transformer_cli.extensions.benchmark.measuring import Spread, wait_for
 from transformer_cli.extensions.benchmark.timed_translation import Subject, TimedRound
 from transformer_cli.process.device import processor_name

@@ -13,9 +13,9 @@ from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.config.loading import override_settings
 from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.engine import Engine, Hypothesis, Request
-from transformer_cli.decoding.loading import build_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.search import Scorer
+from transformer_cli.decoding.translator import build_translator
 from transformer_cli.extensions.benchmark.flop import Work
 from transformer_cli.extensions.benchmark.measuring import (
     Observed,
