@@ -24,9 +24,9 @@ from transformer_cli.decoding.engine import (
     Request,
     length_batches,
 )
-from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.search import Scorer
+from transformer_cli.decoding.translator import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.advice import (
     MachineFacts,
@@ -406,7 +406,7 @@ def engines_in_turns(
     """
     contestants, left_out = _contestants(subject)
     pipeline = subject.translator(1).pipeline
-    requests = [part for line in lines for part in pipeline.prepare(line).parts]
+    requests = [part for line in lines for part in pipeline.prepare(line).requests]
     figures: list[Figures] = []
     for beam_size in beam_sizes:
         logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
