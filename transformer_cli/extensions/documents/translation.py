@@ -11,8 +11,8 @@ from transformer_cli.config.data import Direction
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.mnemonics import (
+    KeysOfLabels,
     Mnemonic,
-    with_mnemonic,
     without_mnemonic,
 )
 from transformer_cli.extensions.documents.segments import (
@@ -346,9 +346,10 @@ def translate_document(
     answers = dict(zip(asked, translator.translate(asked), strict=True))
     checked = with_kept_spans(answers, translator)
     translations = []
+    keys = KeysOfLabels(translator.languages.target)
     for each in segments:
         check()
-        translations.append(each.translation(checked, translator.languages))
+        translations.append(each.translation(checked, translator.languages, keys))
     return TranslatedDocument(
         document.write(translations, translator.languages),
         num_segments=sum(each.has_words for each in segments),
@@ -539,16 +540,24 @@ class _SegmentInWork:
         return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
 
     def translation(
-        self, answers: dict[AskedText, CheckedAnswer], languages: Direction
+        self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels
     ) -> TranslatedSegment:
-        """The segment with the translations of its parts."""
+        """The segment with the translations of its parts, and the mark of its key."""
         if not self.inner:
-            return self._own_translation(answers, languages)
+            found = self._own_translation(answers, languages)
+            if self.mnemonic is None:
+                return found
+            if found.pieces == self.segment.pieces:
+                keys.keep(self.mnemonic)
+                return found
+            return replace(found, pieces=(keys.marked(found.text, self.mnemonic),))
         found = self._own_translation(answers, languages)
         doubts, pieces = list(found.doubts), []
         for piece in found.pieces:
             if isinstance(piece, Markup) and piece.inner is not None:
-                texts = [each.translation(answers, languages) for each in self.inner[piece.number]]
+                texts = [
+                    each.translation(answers, languages, keys) for each in self.inner[piece.number]
+                ]
                 doubts += chain.from_iterable(text.doubts for text in texts)
                 written = piece.inner.document.translated_text(texts, languages)
                 piece = piece._replace(raw=piece.inner.finish(written))
@@ -585,8 +594,6 @@ class _SegmentInWork:
             inner = placed.pieces
             doubts += (EMPTY,) if placed.num_empty else ()
         pieces = merged([*self.inline.before, *inner, *self.inline.after])
-        if self.mnemonic is not None:
-            pieces = [with_mnemonic(plain_text(pieces), self.mnemonic, languages.target)]
         return TranslatedSegment(tuple(pieces), doubts)
 
 
