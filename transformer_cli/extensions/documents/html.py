@@ -401,6 +401,13 @@ class _Reader:
             else:
                 self._add(role, token.start, self._tokens[end - 1].end)
             return end
+        self._read_tag(index, of_tag)
+        self._read_attributes(token, of_tag)
+        return index + 1
+
+    def _read_tag(self, index: int, of_tag: list[Attribute]) -> None:
+        """Read a start tag whose content is text: it is markup inside a sentence, or ends the text before it."""
+        token = self._tokens[index]
         if token.name == "tspan" and _PLACES_OF_LINES.intersection(each.name for each in of_tag):
             self._flush()
         elif token.name in _INLINE and token.is_empty:
@@ -417,8 +424,6 @@ class _Reader:
             self._add_text(" ", token.end, token.end)
         else:
             self._flush()
-        self._read_attributes(token, of_tag)
-        return index + 1
 
     def _begins_a_text(self, index: int) -> bool:
         """Whether an inline element and the one before it are texts of their own, as the links of a menu without white space.
