@@ -362,3 +362,19 @@ def test_a_cdata_section_is_text_in_xhtml(declaration: str) -> None:
     wanted = page.replace("<![CDATA[The dog & cat <3]]> run", "THE DOG &amp; CAT &lt;3 RUN")  # fmt: skip
     assert upper(page) == wanted
     assert upper("<p>The <![CDATA[note]]>dog</p>") == "<p>THE <![CDATA[note]]>DOG</p>"
+
+
+@pytest.mark.parametrize(
+    ("page", "reversed_"),
+    [
+        ("<p><span>NEWS</span>The dog is big</p>", "<p><span>NEWS</span>BIG IS DOG THE</p>"),
+        ("<p><b><i>My name</i></b>The house</p>", "<p><b><i>NAME MY</i></b>HOUSE THE</p>"),
+        ("<p><b>O</b>nce we go</p>", "<p>GO WE <b>ONCE</b></p>"),
+        ("<p><b>H</b>Tml is text</p>", "<p>TEXT IS <b>HTML</b></p>"),
+        ("<p>the <b>NEWS</b>Paper is</p>", "<p>IS <b>NEWSPAPER</b> THE</p>"),
+    ],
+)
+def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(
+    page: str, reversed_: str
+) -> None:
+    assert reverse(page) == reversed_

@@ -371,7 +371,10 @@ class _Reader:
         token = self._tokens[index]
         raw = self._text[token.start : token.end]
         if token.kind is TokenKind.TEXT:
-            self._add_text(unescaped_html(raw), token.start, token.end)
+            text = unescaped_html(raw)
+            if _follows_a_label(self._run, text):
+                self._flush()
+            self._add_text(text, token.start, token.end)
         elif token.kind is TokenKind.CDATA:
             text = raw[len(_CDATA) : -len(_END_OF_CDATA)]
             self._add_text(text, token.start, token.end)
@@ -538,6 +541,21 @@ class _Reader:
             elif _is_text(token.name, each.name, values) and has_letter(values[each.name]):
                 segment = Segment.plain(values[each.name], "", keeps_spaces=False)
                 self._add_slot(start, end, segment, partial(_as_attribute, each))
+
+
+def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:
+    """Whether the elements of a run hold words of their own, to which a text is glued: <span>NEWS</span>The dog is back.
+
+    A word in two formats has another form: <b>O</b>nce, <b>H</b>TML.
+    """
+    if len(run) > _FEW_TAGS or not (text[:1].isupper() and text[1:2].islower() and " " in text.strip()):  # fmt: skip
+        return False
+    if not run or not isinstance(run[0].piece, Markup) or not isinstance(run[-1].piece, Markup):
+        return False
+    if run[0].piece.role is not Role.OPEN or run[-1].piece.role is not Role.CLOSE:
+        return False
+    label = plain_text([part.piece for part in run])
+    return label[-1:].islower() or (len(label) > 1 and label[-2:].isalpha() and label.isupper())
 
 
 def _is_kept(of_tag: Sequence[Attribute]) -> bool:
