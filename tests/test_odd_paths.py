@@ -98,6 +98,7 @@ LINES = [
     ["translate", "--run", RUN, "--input", "a.en", "--output", "PATH", "--resume"],
     ["translate", "--run", RUN, "--prefixes", "PATH/no", "--input", "a.en"],
     ["translate", "--run", RUN, "--glossary", "PATH", "Hi"],
+    ["translate", "--run", RUN, "--memory", "PATH", "Hi"],
     ["translate", "--run", RUN, "--dictionary", "PATH", "Hi"],
     ["translate", "--run", RUN, "--comet", "PATH", "Hi"],
 ]  # fmt: skip

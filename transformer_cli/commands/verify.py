@@ -187,8 +187,7 @@ def _names(folder: Path) -> list[str]:
 
 def _checked_checkpoint(folder: Path) -> Checked:
     """Every file against the manifest; then config, tokenizers and state are read, and the weights loaded."""
-    from transformer_cli.checkpoint.trained_files import read_files
-    from transformer_cli.checkpoint.trained_model import load_weights
+    from transformer_cli.checkpoint.trained_files import load_weights, read_files
 
     checked = _checked_sealed(folder, "checkpoint")
     if not checked.problems:

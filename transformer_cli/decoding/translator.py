@@ -31,6 +31,7 @@ from transformer_cli.decoding.translation import Chunk, PreparedLine, Translatio
 from transformer_cli.process.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # a translation with another library does not wait for numpy
+    from transformer_cli.decoding.memory import TranslationMemory
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,8 @@ class Translator:
     """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
     utility: "Utility | None" = None
     """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
+    memory: "TranslationMemory | None" = None
+    """Texts whose translations are reused, so that the model does not translate them; None: none are known."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
 
@@ -173,6 +176,8 @@ class Translator:
     def _translated(
         self, lines: Sequence[Chunk], explainer: ExplainingEngine | None
     ) -> list[Translation]:
+        if self.memory is not None:
+            return self._with_recalled(lines, explainer, self.memory)
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
@@ -193,6 +198,22 @@ class Translator:
             ]
         if self.repairs and explainer is None and not self.protects_spans:
             translations = self._with_lost_spans(lines, translations)
+        if self.reports_lines:
+            self._report(translations, lines[0].line + 1)
+        return translations
+
+    def _with_recalled(
+        self,
+        lines: Sequence[Chunk],
+        explainer: ExplainingEngine | None,
+        memory: "TranslationMemory",
+    ) -> list[Translation]:
+        """The translations; those that a memory has are taken from there. A line with a prefix is translated."""
+        recalled = [None if line.prefix else memory.recall(line.text) for line in lines]
+        others = [line for line, found in zip(lines, recalled, strict=True) if found is None]
+        plain = replace(self, memory=None, reports_lines=False)
+        translated = iter(plain._translated(others, explainer) if others else [])
+        translations = [next(translated) if found is None else found for found in recalled]
         if self.reports_lines:
             self._report(translations, lines[0].line + 1)
         return translations
