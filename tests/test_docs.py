@@ -38,7 +38,18 @@ QUOTED = re.compile(
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
-FILE_ENDINGS = (".py", ".json", ".safetensors", ".arrow", ".lock", ".npz", ".spm", ".yml", ".bin")
+FILE_ENDINGS = (
+    ".py",
+    ".json",
+    ".safetensors",
+    ".arrow",
+    ".lock",
+    ".npz",
+    ".spm",
+    ".yml",
+    ".bin",
+    ".sig",
+)
 
 each_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))

@@ -46,6 +46,8 @@ LINES = [
     ["export", "--run", "PATH", "--to", "ctranslate2", "--output", "out"],
     ["export", "--run", RUN, "--to", "argos", "--license", "mit", "--output", "PATH"],
     ["export", "--run", RUN, "--to", "hf", "--output", "out", "--input", "PATH"],
+    ["verify", "PATH"],
+    ["verify", RUN, "--public-key", "PATH"],
     ["card", "--run", "PATH"],
     ["card", "--run", RUN, "--output", "PATH/no"],
     ["push", "PATH", "you/model", "--dry-run"],
@@ -96,10 +98,20 @@ LINES = [
     ["translate", "--run", RUN, "--input", "a.en", "--output", "PATH", "--resume"],
     ["translate", "--run", RUN, "--prefixes", "PATH/no", "--input", "a.en"],
     ["translate", "--run", RUN, "--glossary", "PATH", "Hi"],
+    ["translate", "--run", RUN, "--memory", "PATH", "Hi"],
     ["translate", "--run", RUN, "--dictionary", "PATH", "Hi"],
     ["translate", "--run", RUN, "--comet", "PATH", "Hi"],
 ]  # fmt: skip
-LOADING = {"calibrate", "export", "explain", "align", "likelihood", "validate", "translate"}
+LOADING = {
+    "verify",
+    "calibrate",
+    "export",
+    "explain",
+    "align",
+    "likelihood",
+    "validate",
+    "translate",
+}
 CONFIG_TEXT = """
 name: mine
 data:

@@ -111,6 +111,19 @@ def test_every_command_of_a_page_works(refusal: Callable[[list[str]], str]) -> N
     assert {command: why for command, why in refused.items() if why} == {}
 
 
+def test_every_picture_and_every_ablation_of_a_page_exists() -> None:
+    from transformer_cli.extensions.lessons.ablations import ABLATIONS
+    from transformer_cli.extensions.lessons.commands.draw import ALL, PICTURES
+
+    names = {"draw": {ALL, *PICTURES}, "ablate": {"NAME", *(one.name for one in ABLATIONS)}}
+    unknown = {
+        command
+        for command, (name, *rest) in COMMANDS.items()
+        if name in names and rest and not rest[0].startswith("-") and rest[0] not in names[name]
+    }
+    assert unknown == set()
+
+
 def test_a_command_that_does_not_exist_is_found() -> None:
     assert refusal_of_arguments(["trian"])
     assert refusal_of_arguments(["train", "--configuration", "x.yaml"])

@@ -95,6 +95,11 @@ COMMANDS = {
         "Show a run or a config.",
         "tfm info --run en-it",
     ),
+    "verify": Entry(
+        "transformer_cli.commands.verify:verify_command",
+        "Check that the files of a run or an export are complete and unchanged.",
+        "tfm verify en-it, or: tfm verify en-it --public-key them.pem",
+    ),
     "doctor": Entry(
         "transformer_cli.commands.doctor:doctor_command",
         "Show what this installation has and can use.",

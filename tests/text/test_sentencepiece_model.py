@@ -318,3 +318,12 @@ def test_more_lines_than_needed_are_thinned_evenly(monkeypatch: pytest.MonkeyPat
     seen = {letter for letter in "abcdefg" if tokenizer.knows(letter)}
     assert {"a", "g"} <= seen | {"d"}
     assert len(seen - set("word")) <= 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_marked_tokens_are_the_pieces_of_the_library_with_the_mark_of_a_space(kind: str) -> None:
+    tokenizer = learned(kind)
+    text = "The cat sleeps."
+    library = SentencePieceProcessor(model_proto=tokenizer.to_file())
+    assert tokenizer.marked_tokens(tokenizer.encode(text)) == library.encode(text, out_type=str)
+    assert tokenizer.marked_tokens([tokenizer.eos_id]) == ["[EOS]"]

@@ -39,6 +39,16 @@ def test_the_most_frequent_words_stay_and_ties_are_broken_by_spelling() -> None:
     assert tokenizer.tokens(range(4, 8)) == ["c", "a", "b", "d"]
 
 
+def test_a_vocabulary_of_less_than_half_of_what_was_asked_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    train_tokenizer(TEXTS, TokenizerConfig(kind="bpe", vocab_size=300))
+    assert "vocab_size" not in caplog.text
+    tokenizer = train_tokenizer(TEXTS, TokenizerConfig(kind="bpe", vocab_size=8000))
+    assert "tokenizer.vocab_size is 8,000, but the training text gives" in caplog.text
+    assert f"a vocabulary of {tokenizer.vocab_size:,} only" in caplog.text
+
+
 def test_rare_words_stay_out() -> None:
     tokenizer = train_tokenizer(["due due uno", "due"], TokenizerConfig(min_frequency=2))
     assert tokenizer.tokens(range(4, tokenizer.vocab_size)) == ["due"]

@@ -232,5 +232,5 @@ def _lines(pair: SentencePair, prepared: PreparedData) -> list[str]:
 def _text_and_tokens(
     side: str, text: str, tokenizer: Tokenizer, tags: Sequence[str] = ()
 ) -> list[str]:
-    tokens = [*tags, *tokenizer.tokens(tokenizer.encode(text))]
+    tokens = [*tags, *tokenizer.marked_tokens(tokenizer.encode(text))]
     return [f"  {side}  {on_one_line(text)}", f"          {on_one_line(' | '.join(tokens))}"]

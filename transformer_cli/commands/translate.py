@@ -124,6 +124,14 @@ GlossaryOption = Annotated[
         help="A file of terms that translations must contain: on each line a source term, a tab, a target term.",
     ),
 ]
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--memory",
+        help="A table, XLSX, TMX or XLIFF with translations, such as corrected ones: a text that stands there as a whole is not "
+        "translated again.",
+    ),
+]
 AlignmentOption = Annotated[
     bool,
     typer.Option(
@@ -204,6 +212,7 @@ def translate_command(
     prefixes: PrefixesOption = None,
     comet: CometOption = None,
     glossary: GlossaryOption = None,
+    memory: MemoryOption = None,
     to: ToOption = None,
     from_: FromOption = None,
     alignment: AlignmentOption = False,
@@ -235,6 +244,7 @@ def translate_command(
         prefix=prefix,
         prefixes=prefixes,
         glossary=glossary,
+        memory=memory,
         alignment=alignment,
         details=details,
         attention=attention,

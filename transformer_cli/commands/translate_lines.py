@@ -30,6 +30,7 @@ from transformer_cli.commands.output import (
     opened_output,
     output_status,
 )
+from transformer_cli.config import SequencesData
 from transformer_cli.decoding import (
     LineDetails,
     PartDetails,
@@ -40,14 +41,19 @@ from transformer_cli.decoding import (
     read_glossary,
 )
 from transformer_cli.decoding.details import pharaoh
+from transformer_cli.decoding.memory import TranslationMemory
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES, LoadedRun, load_run
 from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.imports import imported
 from transformer_cli.process.messages import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
+
+MEMORY = "transformer_cli.extensions.corpora.importing:read_memory"
+"""What reads a translation memory; the core imports it only for one."""
 
 _PREFIXES_HINT = (
     "line N of the prefixes belongs to line N of the input; an empty line means no prefix"
@@ -73,6 +79,8 @@ class TranslateOptions:
     """A file with the prefix of each line, instead of `prefix`."""
     glossary: Path | None = None
     """A file of terms that the translations contain."""
+    memory: Path | None = None
+    """A file with translations that are reused."""
     alignment: bool = False
     """Whether the word alignment stands beside each translation."""
     details: bool = False
@@ -163,10 +171,9 @@ def translate_lines(
                     unknown_words.add(translation)
                 if glossary_use is not None:
                     glossary_use.add(translation)
-    if unknown_words.num_unknown:
-        unknown_words.report()
-    if glossary_use is not None:
-        glossary_use.report()
+    for use in (unknown_words, glossary_use, translator.memory):
+        if use is not None:
+            use.report()
 
 
 def open_translator(
@@ -193,6 +200,8 @@ def open_translator(
         translator = _choosing_by_comet(translator, options.comet)
     if glossary is not None:
         translator = translator.with_glossary(glossary)
+    if options.memory is not None:
+        translator = _with_memory(translator, options.memory)
     if options.num_best is not None:
         translator = _with_num_best(translator, options.num_best, loaded)
     if options.replace_unknown:
@@ -200,6 +209,22 @@ def open_translator(
     if options.needs_quality:
         _require_quality(translator, loaded)
     return loaded, translator
+
+
+def _with_memory(translator: Translator, path: Path) -> Translator:
+    """The translator that reuses the translations of a file.
+
+    Raises:
+        MissingInputError: there is no such file.
+        DataError: it cannot be read, or has no pair in these languages.
+        UsageError: the symbols of a synthetic task are no language; or a package is missing.
+    """
+    if isinstance(translator.pipeline.data, SequencesData):
+        raise UsageError("--memory is for languages, but this run was trained on symbols")
+    languages = translator.pipeline.languages
+    pairs = imported(MEMORY)(path, languages.source, languages.target)
+    memory = TranslationMemory.of(pairs, translator.pipeline.normalize_source, str(path))
+    return replace(translator, memory=memory)
 
 
 def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
@@ -315,6 +340,8 @@ def _marked(translation: Translation, pipeline: TextPipeline, options: Translate
     """The translation as `--mark` and `--only-green` print it; a blank line stays blank."""
     quality = pipeline.quality
     assert quality is not None  # `_require_quality`
+    if translation.is_from_memory:
+        return f"{_without_tabs(translation.text)}\tmemory\t" if options.mark else translation.text
     is_green = quality.is_green(translation)
     text = translation.text if is_green or not options.only_green else ""
     if not options.mark:
@@ -345,8 +372,10 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
             {"source": term.source, "target": term.target, "applied": term.is_applied}
             for term in translation.terms
         ]
+    if options.memory is not None:
+        facts["memory"] = translation.is_from_memory
     if options.needs_quality and pipeline.quality is not None:
-        facts["green"] = pipeline.quality.is_green(translation)
+        facts["green"] = translation.is_from_memory or pipeline.quality.is_green(translation)
         facts["quality"] = pipeline.quality.probability(translation)
         if options.only_green and not facts["green"]:
             facts |= {"translation": "", "alternatives": []}
@@ -537,6 +566,8 @@ def _check_files(
         _check_resumable(given, output)
     if options.dictionary is not None:
         check_input(options.dictionary, "--dictionary")
+    if options.memory is not None:
+        check_input(options.memory, "--memory")
     if options.prefixes == STANDARD and given is None:
         raise DataError(
             "--prefixes -: standard input holds the lines to translate",

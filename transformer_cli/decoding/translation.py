@@ -111,6 +111,8 @@ class Translation:
     confidences: tuple[float, ...] = ()
     """For each sentence, or part of one, the geometric mean of the probabilities of its tokens in the search, 0 to 1; nothing
     for what no model has translated."""
+    is_from_memory: bool = False
+    """Whether a translation memory had it, so that no model has translated it; its score is 0."""
 
     @property
     def least_confidence(self) -> float | None:

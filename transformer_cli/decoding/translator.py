@@ -64,6 +64,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
+    from transformer_cli.decoding.memory import TranslationMemory
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
     from transformer_cli.model import Transformer
     from transformer_cli.process.device import Machine
@@ -96,6 +97,8 @@ class Translator:
     """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
     utility: "Utility | None" = None
     """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
+    memory: "TranslationMemory | None" = None
+    """Texts whose translations are reused, so that the model does not translate them; None: none are known."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
 
@@ -218,6 +221,8 @@ class Translator:
             lines: as many as are translated together; they follow each other in their input.
             with_details: as of `translate`.
         """
+        if self.memory is not None:
+            return self._with_recalled(lines, self.memory, with_details=with_details)
         explainer = self._explainer() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
@@ -240,6 +245,19 @@ class Translator:
             ]
         if self.repairs and explainer is None and not self.protects_spans:
             translations = self._with_lost_spans(lines, translations)
+        if self.reports_lines and lines:
+            self._report(translations, lines[0].number + 1)
+        return translations
+
+    def _with_recalled(
+        self, lines: Sequence[Line], memory: "TranslationMemory", *, with_details: bool
+    ) -> list[Translation]:
+        """The translations; those that a memory has are taken from there. A line with a prefix is translated."""
+        recalled = [None if line.prefix else memory.recall(line.given) for line in lines]
+        others = [line for line, found in zip(lines, recalled, strict=True) if found is None]
+        plain = replace(self, memory=None, reports_lines=False)
+        translated = iter(plain.translate_window(others, with_details=with_details))
+        translations = [next(translated) if found is None else found for found in recalled]
         if self.reports_lines and lines:
             self._report(translations, lines[0].number + 1)
         return translations

@@ -8,8 +8,10 @@ from transformer_cli.storage.growing_files import cut_json_lines as cut_json_lin
 from transformer_cli.storage.growing_files import keep_json_lines as keep_json_lines
 from transformer_cli.storage.growing_files import read_json_lines as read_json_lines
 from transformer_cli.storage.manifest import MANIFEST_NAME as MANIFEST_NAME
+from transformer_cli.storage.manifest import SIGNATURE_NAME as SIGNATURE_NAME
 from transformer_cli.storage.manifest import DamagedError as DamagedError
 from transformer_cli.storage.manifest import Manifest as Manifest
+from transformer_cli.storage.manifest import damage_of as damage_of
 from transformer_cli.storage.manifest import open_sealed as open_sealed
 from transformer_cli.storage.writing import Content as Content
 from transformer_cli.storage.writing import KnownFolder as KnownFolder

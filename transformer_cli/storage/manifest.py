@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # only tensors need PyTorch
     from transformer_cli.storage.writing import Content
 
 MANIFEST_NAME = "MANIFEST.json"
+SIGNATURE_NAME = "model.sig"
+"""A signature of OpenSSF Model Signing over a folder may lie in it under this name; no manifest lists it."""
 FORMAT_VERSION = 2
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 64
@@ -201,28 +203,45 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
         DamagedError: a file is missing, added or damaged.
         StorageError: the folder cannot be read.
     """
+    with _opened(path) as folder:
+        manifest = _manifest_of(folder, path)
+        for problem in _wrong_names(folder, path, manifest):
+            raise DamagedError(problem)
+        for listed in manifest.files:
+            with _open_regular(folder, path, listed.name, size=listed.size):
+                pass
+        yield SealedFolder(path, folder, manifest)
+
+
+def damage_of(path: Path) -> list[str]:
+    """Everything that is wrong with a folder that has a manifest; every file is read. Empty: nothing is wrong.
+
+    Raises:
+        StorageError: the folder cannot be read.
+    """
+    try:
+        with _opened(path) as folder:
+            manifest = _manifest_of(folder, path)
+            found = [*_wrong_names(folder, path, manifest)]
+            sealed = SealedFolder(path, folder, manifest)
+            for listed in manifest.files:
+                try:
+                    with sealed.open(listed.name):
+                        pass
+                except DamagedError as error:
+                    found.append(error.message)
+            return [*dict.fromkeys(found)]  # a missing file would be named twice
+    except DamagedError as error:
+        return [error.message]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int | None]:
+    """The descriptor of a folder (None on Windows), with errors that say what a user can understand."""
     try:
         folder = filesystem.open_folder(path)
         try:
-            with _open_regular(folder, path, MANIFEST_NAME) as file:
-                data = file.read(MAX_MANIFEST_BYTES + 1)
-            if len(data) > MAX_MANIFEST_BYTES:
-                raise DamagedError(
-                    f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes"
-                )
-            manifest = parse_manifest(data, str(path / MANIFEST_NAME))
-            # Hidden files do not count: file managers make them.
-            names = os.listdir(path if folder is None else folder)
-            found = {name for name in names if not name.startswith(".")}
-            expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
-            for name in sorted(expected - found):
-                raise DamagedError(f"{path / name}: missing")
-            for name in sorted(found - expected):
-                raise DamagedError(f"{path}: holds {name!r}, which its manifest does not list")
-            for listed in manifest.files:
-                with _open_regular(folder, path, listed.name, size=listed.size):
-                    pass
-            yield SealedFolder(path, folder, manifest)
+            yield folder
         finally:
             if folder is not None:
                 os.close(folder)
@@ -230,6 +249,26 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
         raise DamagedError(f"{path}: not a folder") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _manifest_of(folder: int | None, path: Path) -> Manifest:
+    with _open_regular(folder, path, MANIFEST_NAME) as file:
+        data = file.read(MAX_MANIFEST_BYTES + 1)
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise DamagedError(f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes")
+    return parse_manifest(data, str(path / MANIFEST_NAME))
+
+
+def _wrong_names(folder: int | None, path: Path, manifest: Manifest) -> Iterator[str]:
+    """A message for each file that is missing, then for each that the manifest does not list."""
+    names = os.listdir(path if folder is None else folder)
+    # Hidden files do not count: file managers make them.
+    found = {name for name in names if not name.startswith(".")} - {SIGNATURE_NAME}
+    expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
+    for name in sorted(expected - found):
+        yield f"{path / name}: missing"
+    for name in sorted(found - expected):
+        yield f"{path}: holds {name!r}, which its manifest does not list"
 
 
 @contextmanager

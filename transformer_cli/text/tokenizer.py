@@ -1,5 +1,6 @@
 """The tokenizer: text to token ids, and token ids to text; its files; caches of words; known spellings of unknown words; where sequences begin and end."""
 
+import logging
 import re
 import unicodedata
 from array import array
@@ -39,6 +40,8 @@ if TYPE_CHECKING:  # a sentence for another engine does not wait for numpy
     from numpy.typing import NDArray
 
     from transformer_cli.text.token_ids import BytePieces, IdLists, WordEdges
+
+logger = logging.getLogger(__name__)
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -157,6 +160,13 @@ class Tokenizer:
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """A short readable name of each token, for pictures and samples."""
         return [self._name(index) for index in ids]
+
+    def marked_tokens(self, ids: Iterable[int]) -> list[str]:
+        """As `tokens`, but those of a SentencePiece vocabulary as its files have them, with ▁ in place of a space."""
+        if not self.parts.layout.is_of_library:
+            return self.tokens(ids)
+        num_special = len(self.special_tokens)
+        return [self._name(index) if index < num_special else self.entries[index] for index in ids]
 
     def count_words(self, ids: Iterable[int]) -> int:
         """How many of these ids are known words, not punctuation; 0 for a tokenizer of subwords."""
@@ -351,6 +361,14 @@ def train_tokenizer(
         raise DataError(
             "the training text gives an empty vocabulary",
             hint="check the corpus, and tokenizer.min_frequency against the size of the corpus",
+        )
+    if config.vocab_size is not None and 2 * tokenizer.vocab_size < config.vocab_size:
+        logger.warning(
+            "tokenizer.vocab_size is %s, but the training text gives a vocabulary of %s only: there are no more words, or "
+            "parts of words that occur tokenizer.min_frequency (%d) times",
+            f"{config.vocab_size:,}",
+            f"{tokenizer.vocab_size:,}",
+            config.min_frequency,
         )
     return tokenizer
 

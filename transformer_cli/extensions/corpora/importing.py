@@ -1,5 +1,6 @@
 """Imports files of pairs: finds their format and languages, and writes text files or a TSV file."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from transformer_cli.config import Direction
 from transformer_cli.data.sources.lines import HALF_CHARACTER, HOW_TO_CONVERT, TOO_LONG
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.unknown_files import GivenFacts, find_corpus
+from transformer_cli.decoding.memory import MemoryPair
 from transformer_cli.extensions.corpora.archives import unpacked_corpus
 from transformer_cli.extensions.corpora.pairs import (
     NOT_UTF_8,
@@ -35,6 +37,8 @@ from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import staged_file
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import is_blank
+
+logger = logging.getLogger(__name__)
 
 _KINDS = {
     ".tmx": "tmx", ".xlf": "xliff", ".xliff": "xliff", ".sdlxliff": "xliff", ".mqxliff": "xliff",
@@ -121,6 +125,36 @@ def import_pairs(
         files = output(direction)
         write_segments(segments, files, report, ", ".join(map(str, paths)), max_dropped_share)
     return Imported(files, direction, report)
+
+
+def read_memory(path: Path, source_language: str, target_language: str) -> list[MemoryPair]:
+    """The pairs of a translation memory or a table, in the languages of a run; a table may have a header, or none.
+
+    Raises:
+        MissingInputError: there is no such file.
+        DataError: it is damaged, dangerous, or has no pair in these languages; or its encoding is not clear.
+        UsageError: a package is missing.
+    """
+    if not path.is_file():
+        raise MissingInputError(f"--memory {path}: no such file")
+    report = ImportReport()
+    facts = GivenFacts(source_language=source_language, target_language=target_language)
+    with scratch_folder() as scratch, _named_as_given(path, scratch):
+        segments, _ = open_segments([path], facts, None, report, scratch)
+        pairs = [
+            MemoryPair(one.source, one.target, f"{path}:{one.line}")
+            for one in segments
+            if not is_blank(one.source) and not is_blank(one.target)
+        ]
+    for doubt in report.doubts:
+        logger.warning("%s", doubt)
+    _require_little_damage(report, str(path), MAX_DROPPED_SHARE)
+    if not pairs:
+        raise DataError(
+            f"{path}: no pair in {source_language} and {target_language} was found in {report.num_units:,} units",
+            hint="a table needs a column for each language; a TMX needs units in both",
+        )
+    return pairs
 
 
 def open_segments(

@@ -220,6 +220,8 @@ def translate_document_file(
         found.num_segments,
         found.num_marked,
     )
+    if translator.memory is not None:
+        translator.memory.report()
 
 
 def _check_ending(given: ChosenDocument, output: Path | None) -> None:

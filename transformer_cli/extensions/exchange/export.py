@@ -1,7 +1,7 @@
 """Exporting a run: all formats, and the files of one, written beside their final name, checked, and then renamed."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from transformer_cli.extensions.exchange.export_format import (
     json_content,
     shared_obstacles,
 )
+from transformer_cli.extensions.exchange.exported_files import checksums
 from transformer_cli.extensions.exchange.hugging_face import HuggingFaceFormat
 from transformer_cli.extensions.exchange.marian import MarianFormat
 from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
@@ -140,7 +141,6 @@ def export_run(
         check = reference.require_equal if quantization is None else reference.require_similar
         agreements.append(check(wanted.open(path)))
         logger.info("measuring the scores of the model card")
-        record = _record(trained, wanted, quantization, agreements)
         usage = wanted.usage(trained, output.name)
         notes = [line for one in agreements for line in one.notes()]
         beam = trained.config.decoding.beam_size
@@ -152,7 +152,13 @@ def export_run(
             library=wanted.library,
             notes=notes,
         )
-        wanted.add_files(path, {RECORD: record, **card})
+        if wanted.suffix:
+            record = _record(trained, wanted, quantization, agreements, {})
+            wanted.add_files(path, {RECORD: record, **card})
+        else:
+            wanted.add_files(path, card)
+            record = _record(trained, wanted, quantization, agreements, checksums(path))
+            wanted.add_files(path, {RECORD: record})
     if is_replaced:
         logger.info("%s: replaced what was exported there before", output)
     return Exported(output, _num_bytes(output), tuple(agreements))
@@ -208,6 +214,7 @@ def _record(
     wanted: ExportFormat,
     quantization: Quantization | None,
     agreements: Sequence[Agreement],
+    files: Mapping[str, str],
 ) -> bytes:
     facts = {
         "format": wanted.name,
@@ -218,7 +225,8 @@ def _record(
         "tfm": __version__,
         "checks": [one.as_json() for one in agreements],
     }
-    return json_content(facts)
+    # An export that is one file, a zip archive, has checksums of its own.
+    return json_content(facts | {"files": files} if files else facts)
 
 
 def _num_bytes(output: Path) -> int:

@@ -69,7 +69,7 @@ def explained_source(ids: TokenIds, text: str, start: int, tokenizer: Tokenizer)
     Args:
         start: where the sentence begins in the line.
     """
-    pieces = tokenizer.tokens(ids)
+    pieces = tokenizer.marked_tokens(ids)
     places = spans_in_line(ids, text, 0, tokenizer)
     tokens = tuple(
         SourceToken(
@@ -132,7 +132,7 @@ def _target_tokens(
 ) -> tuple[TargetToken, ...]:
     log_probs = explanation.token_log_probs.tolist()
     best = zip(explanation.best_ids, explanation.best_log_probs, strict=True)
-    rows = zip(ids, tokenizer.tokens(ids), spans, log_probs, best, strict=True)
+    rows = zip(ids, tokenizer.marked_tokens(ids), spans, log_probs, best, strict=True)
     return tuple(
         TargetToken(
             index,
@@ -151,13 +151,13 @@ def _target_tokens(
 def _alternatives(
     ids: Sequence[int], log_probs: Sequence[float], tokenizer: Tokenizer
 ) -> tuple[ProbableToken, ...]:
-    rows = zip(ids, tokenizer.tokens(ids), log_probs, strict=True)
+    rows = zip(ids, tokenizer.marked_tokens(ids), log_probs, strict=True)
     return tuple(ProbableToken(index, piece, log, float(np.exp(log))) for index, piece, log in rows)
 
 
 def decoder_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[DecoderToken, ...]:
     """What the decoder reads."""
-    return tuple(map(DecoderToken, ids, tokenizer.tokens(ids)))
+    return tuple(map(DecoderToken, ids, tokenizer.marked_tokens(ids)))
 
 
 MAX_CONTINUED = 100
@@ -229,7 +229,7 @@ class SentenceExplainer:
         return found, recorder.tree(self.options.beam_size, [one.ids for one in found])
 
     def _piece(self, index: int) -> str:
-        [piece] = self.pipeline.target_tokenizer.tokens([index])
+        [piece] = self.pipeline.target_tokenizer.marked_tokens([index])
         return piece
 
     def _continuations(self, request: Request, tree: BeamTree) -> dict[int, str]:

@@ -103,12 +103,12 @@ def _watched(sample: Watched, engine: ExplainingEngine) -> WatchedSentence:
     ]
     target_ids = pipeline.target_ids(sample.translation)[: pipeline.max_length]
     texts = sample.source, sample.target, sample.translation
-    source_pieces = tuple(pipeline.source_tokenizer.tokens(source_ids))
+    source_pieces = tuple(pipeline.source_tokenizer.marked_tokens(source_ids))
     if not (source_ids and target_ids):
         return WatchedSentence(*texts, source_pieces, (), None)
     batch_tokens = sample.translator.decoding.batch_tokens
     [explanation] = engine.explain([Request(source_ids)], [target_ids], batch_tokens=batch_tokens)
-    pieces = pipeline.target_tokenizer.tokens(target_ids)
+    pieces = pipeline.target_tokenizer.marked_tokens(target_ids)
     tokens = map(WatchedToken, pieces, explanation.token_probs.tolist())
     is_short = explanation.attention.size <= _MAX_CELLS
     weights = explanation.attention if is_short else None

@@ -1,0 +1,73 @@
+"""A translation memory: texts whose translations are known, such as corrected ones, and are reused."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformer_cli.decoding.translation import Alternative, Translation
+from transformer_cli.process.messages import on_one_line
+
+logger = logging.getLogger(__name__)
+
+MAX_SHOWN = 60
+
+
+class MemoryPair(NamedTuple):
+    """A text and its translation."""
+
+    source: str
+    target: str
+    place: str
+    """Where it was read, such as corrected.csv:12, for messages."""
+
+
+@dataclass(slots=True)
+class TranslationMemory:
+    """Finds a text as a whole; white space around and between words does not count, capital letters and marks do."""
+
+    targets: dict[str, str]
+    """Key of a source -> its translation."""
+    normalize: Callable[[str], str]
+    """What the model does to a source text first, so that two spellings of one text are found as one."""
+    name: str
+    """Of the file, for messages."""
+    num_recalled: int = 0
+    """How many texts were found so far."""
+
+    @classmethod
+    def of(
+        cls, pairs: Iterable[MemoryPair], normalize: Callable[[str], str], name: str
+    ) -> "TranslationMemory":
+        """The memory of some pairs; of several translations of one text, the last counts, and a warning names the text."""
+        memory = cls({}, normalize, name)
+        doubtful = 0
+        for source, target, place in pairs:
+            key = memory._key(source)
+            if memory.targets.get(key, target) != target:
+                doubtful += 1
+                if doubtful == 1:
+                    shown = on_one_line(source, MAX_SHOWN)
+                    logger.warning("%s: another translation of %s: the last counts", place, shown)
+            memory.targets[key] = target
+        if doubtful > 1:
+            logger.warning("%s: %d texts have several translations", name, doubtful)
+        logger.info("%s: %d translations are reused where a whole text is equal", name, len(memory.targets))  # fmt: skip
+        return memory
+
+    def _key(self, text: str) -> str:
+        return " ".join(self.normalize(text).split())
+
+    def recall(self, text: str) -> Translation | None:
+        """The translation of a text, with the white space around the text; None: the memory does not have it."""
+        found = self.targets.get(self._key(text))
+        if found is None or not text.strip():
+            return None
+        self.num_recalled += 1
+        start = len(text) - len(text.lstrip())
+        recalled = f"{text[:start]}{found}{text[len(text.rstrip()) :]}"
+        return Translation(text, recalled, 0.0, (Alternative(recalled, 0.0),), is_from_memory=True)
+
+    def report(self) -> None:
+        """Log how many texts were found."""
+        logger.info("memory: translations from %s: %d", self.name, self.num_recalled)
