@@ -331,6 +331,11 @@ class BergamotFolder(MarianFolder):
     """An `OtherEngine`: the files of a folder, computed in numpy with the rounding of int8."""
 
     def __init__(self, folder: Path) -> None:
-        found = read_model((folder / MODEL_FILE).read_bytes())
+        content, vocabularies = self._contents(folder)
+        found = read_model(content)
+        self._open(MarianModel(found.arrays, found.settings, found.alphas), vocabularies)
+
+    def _contents(self, folder: Path) -> tuple[bytes, Sequence[bytes]]:
+        """The model and its vocabularies, of source and target."""
         names = yaml.safe_load((folder / CONFIG_FILE).read_text(encoding="utf-8"))["vocabs"]
-        self._open(MarianModel(found.arrays, found.settings, found.alphas), folder, names)
+        return (folder / MODEL_FILE).read_bytes(), [(folder / name).read_bytes() for name in names]
