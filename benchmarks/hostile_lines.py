@@ -31,7 +31,27 @@ from transformer_cli.extensions.exchange.browser import (
 )
 
 SEED, NUM_LINES, CHUNK = 7, 10_000, 500
-WORDS = "the station is not big where my sister eats apples 12 %s $HOME ../../etc/passwd <b> </s> <unk> NULL &amp;".split()
+WORDS = [
+    "the",
+    "station",
+    "is",
+    "not",
+    "big",
+    "where",
+    "my",
+    "sister",
+    "eats",
+    "apples",
+    "12",
+    "%s",
+    "$HOME",
+    "../../etc/passwd",
+    "<b>",
+    "</s>",
+    "<unk>",
+    "NULL",
+    "&amp;",
+]
 FIREFOX = """
 import json, sys
 from fxtranslate import Translator
@@ -125,7 +145,7 @@ def main() -> None:
     engines: dict[str, Callable[[Sequence[str]], list[str]]] = {}
     if arguments.run:
         settings = ["runtime.precision=int8", "runtime.threads=1", "decoding.beam_size=1"]
-        translator = load_run(arguments.run, overrides=settings)
+        translator = load_run(arguments.run, settings).translator
         engines["tfm, int8"] = lambda some: [one.text for one in translator.translate(some)]
     page: Path | None = arguments.page
     if page and node():
