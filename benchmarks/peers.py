@@ -11,7 +11,7 @@ is left out, and the others are measured.
 - A whole training of the first `--pairs` pairs of Multi30k for one epoch, with whole words: the command of JoeyNMT
   and `tfm train`, each with start, vocabulary and saving, in target tokens per CPU second of the whole process. Words
   and punctuation are separated by spaces beforehand, so that both read the same tokens. d 256, 3 + 3 layers, d_ff
-  512, at most 2,048 tokens in a batch.
+  512, at most 2,048 tokens in a batch. With `--marian PYTHON`, which names a Python with pymarian (600 MB), Marian trains the same.
 - Decoding 24 tokens from 24 tokens with random weights, presets small (V 8,192) and base (V 32,768), greedy with 128
   sentences and beam 4 with 32; base with a quarter of them. One table has all rows; each is printed once it is measured.
   Its ratios are to CTranslate2 in float32, and to CTranslate2 in the precision of the row.
@@ -96,6 +96,9 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--trainings", type=int, default=2, help="rounds of whole trainings")
     parser.add_argument("--pairs", type=int, default=29_000, help="pairs of a whole training")
     parser.add_argument("--only", choices=LINES, action="append", help="measure only this")
+    parser.add_argument(
+        "--marian", metavar="PYTHON", help="a Python in which pymarian is installed"
+    )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--size", choices=SIZES, action="append", help="decode with this size only")
     parser.add_argument("--beam-size", type=int, action="append", help="decode with this only")
@@ -218,6 +221,8 @@ def _trainings(arguments: argparse.Namespace, *, has_joeynmt: bool) -> list[str]
             config.write_text(yaml.safe_dump(_joeynmt_config(folder)))
             joeynmt = [sys.executable, "-m", "joeynmt", "train", str(config), "--skip-test"]
             commands = {"joeynmt train, float32": joeynmt, **commands}
+        if arguments.marian:
+            commands["Marian, float32"] = [arguments.marian, "-c", MARIAN_TRAINING, str(folder)]
         seconds: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(arguments.trainings):
             for name in [*seconds]:
@@ -256,6 +261,23 @@ def _tfm_command(precision: str) -> list[str]:
     options = [option for setting in settings for option in ("--set", setting)]
     config = "multi30k-en-de-wordlevel.yaml"
     return [sys.executable, "-m", "transformer_cli", "train", "--from-scratch", "--config", config, *options]  # fmt: skip
+
+
+MARIAN_TRAINING = """
+import os, sys
+from pymarian import Trainer
+os.chdir(sys.argv[1])
+for name in ("en.yml", "de.yml", "marian.npz"):
+    if os.path.exists(name):
+        os.remove(name)
+Trainer(
+    type="transformer", train_sets=["multi30k/train.en", "multi30k/train.de"], vocabs=["en.yml", "de.yml"],
+    model="marian.npz", cpu_threads=1, seed=1, enc_depth=3, dec_depth=3, dim_emb=256, transformer_heads=4,
+    transformer_dim_ffn=512, transformer_dropout=0.2, tied_embeddings=True, label_smoothing=0.1, optimizer="adam",
+    mini_batch=1000, mini_batch_words=2048, maxi_batch=100, after_epochs=1, learn_rate=0.0015, lr_warmup="600", max_length=100,
+    disp_freq=50, save_freq=100000, overwrite=True, workspace=1000, clip_norm=1, quiet=True,
+).train()
+"""
 
 
 def _joeynmt_config(folder: Path) -> dict[str, Any]:

@@ -353,7 +353,8 @@ def word_sequence(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII.findall(text)
-    return [piece for piece, _ in _CUT.pre_tokenize_str(text)]
+    found = _CUT.pre_tokenize_str(without_surrogates(text))
+    return [text[start:end] for _, (start, end) in found]
 
 
 # What white space separates, for alignments of words.

@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
@@ -47,6 +48,11 @@ ITALIAN = [
     "Il cane di mia sorella mangia 3 mele ogni giorno!",
     "«Buongiorno», disse lei; (lui dormiva l'altro ieri, nell'ombra).",
 ]
+STUDENT: dict[str, Any] = {
+    "start_embedding": "zero", "positions": "sinusoidal_marian", "norm_eps": 1e-6, "norm_placement": "post",
+    "tie_embeddings": "all", "d_model": 64, "d_ff": 128, "num_heads": 4, "decoder_layer": "ssru",
+}  # fmt: skip
+"""What the programs in browsers ask of a model."""
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2}
 
 
@@ -125,3 +131,9 @@ def random_run(
     files = portable_files(config, *tokenizers)
     Checkpoints(folder).save(Snapshot(1, model.state_dict(), {}, {}, files))
     return load_trained(folder)
+
+
+def small_student(folder: Path, **changes: Any) -> TrainedModel:
+    """A run with a model that the programs in browsers can read; random weights."""
+    shared = TokenizerConfig(kind="sentencepiece", vocab_size=125, shared=True)
+    return random_run(folder, **{"tokenizer": shared, **STUDENT, **changes})

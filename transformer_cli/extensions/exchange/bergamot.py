@@ -7,6 +7,7 @@ Source: the format of github.com/browsermt/marian-dev: the functions binary::sav
 computes alphas.
 """
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,11 +40,14 @@ from transformer_cli.extensions.exchange.marian import (
 from transformer_cli.extensions.exchange.marian_format import (
     SETTINGS,
     Arrays,
+    damaged,
     has_ssru,
+    settings_in,
     settings_of,
 )
 from transformer_cli.extensions.exchange.marian_reading import MarianModel
 from transformer_cli.extensions.exchange.verification import stored_sources
+from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentencepiece_model import parsed_model
 
@@ -284,46 +288,110 @@ class BinaryModel(NamedTuple):
     """The content of a model file; matrices in int8 are multiplied out."""
 
     arrays: Arrays
+    """In float32."""
     alphas: dict[str, float]
     settings: dict[str, Any]
 
 
-def read_model(content: bytes) -> BinaryModel:
-    """The inverse of `model_content`, apart from rounding."""
-    _, num_items = struct.unpack_from("<QQ", content)
-    headers = [struct.unpack_from("<QQQQ", content, 16 + 32 * index) for index in range(num_items)]
-    place = 16 + 32 * num_items
-    names, shapes = [], []
-    for length, *_ in headers:
-        names.append(content[place : place + length - 1].decode())
-        place += length
-    for _, _, num_axes, _ in headers:
-        shapes.append(struct.unpack_from(f"<{num_axes}i", content, place))
-        place += 4 * num_axes
-    place += 8 + int(struct.unpack_from("<Q", content, place)[0])
+def read_model(content: bytes, path: Path) -> BinaryModel:
+    """The inverse of `model_content`, apart from rounding.
+
+    Args:
+        path: what messages call the file.
+
+    Raises:
+        DataError: it is no such file, is cut off, or holds something else than numbers; the message names the tensor.
+    """
     arrays: Arrays = {}
     alphas: dict[str, float] = {}
-    settings: dict[str, Any] = {}
-    for name, shape, (_, kind, _, num_bytes) in zip(names, shapes, headers, strict=True):
-        stored = content[place : place + num_bytes]
-        place += num_bytes
-        if name == SETTINGS:
-            settings = yaml.safe_load(stored.split(b"\0")[0])
-        elif kind == _INTGEMM8:
-            arrays[name] = _multiplied_out(name, stored, shape)
+    settings: dict[str, Any] | None = None
+    for item in _stored_items(content, path):
+        if item.name == SETTINGS:
+            settings = settings_in(np.frombuffer(item.content, np.int8), path)
+            continue
+        numbers = _numbers_of(item, path)
+        if item.name.endswith(_ALPHA):
+            alphas[item.name.removesuffix(_ALPHA)] = float(numbers.ravel()[0])
         else:
-            numbers = np.frombuffer(stored, "<f4", count=int(np.prod(shape))).reshape(shape)
-            if name.endswith(_ALPHA):
-                alphas[name.removesuffix(_ALPHA)] = float(numbers[0])
-            else:
-                arrays[name] = numbers
+            arrays[item.name] = numbers
+    if settings is None:
+        raise DataError(
+            f"{path}: there is no {SETTINGS} in it, which says what kind of model it is",
+            hint="give the model file of the folder, such as model.intgemm.alphas.bin; a lex.*.bin is its shortlist",
+        )
     return BinaryModel(arrays, alphas, settings)
 
 
+_MOST_ITEMS, _MOST_AXES = 100_000, 8
+
+
+def _stored_items(content: bytes, path: Path) -> list[_Item]:
+    """The items of a model file."""
+    place = 0
+
+    def values(form: str, what: str) -> tuple[int, ...]:
+        nonlocal place
+        size = struct.calcsize(form)
+        if place + size > len(content):
+            raise damaged(path, f"the file ends in {what}: cut off, or no model file of Marian")
+        found = struct.unpack_from(form, content, place)
+        place += size
+        return found
+
+    version, num_items = values("<QQ", "its first line")
+    if version != _VERSION or not 0 < num_items <= _MOST_ITEMS:
+        raise DataError(
+            f"{path}: not a binary model of Marian, or of an unknown version ({version})",
+            hint="docs/marian.md lists what can be imported",
+        )
+    headers = [values("<QQQQ", "the list of its tensors") for _ in range(num_items)]
+    names = []
+    for length, *_ in headers:
+        [raw] = values(f"<{length}s", "the names of its tensors") if length <= 10_000 else (b"",)
+        names.append(bytes(raw).rstrip(b"\0").decode("utf-8", errors="replace"))
+        if not names[-1]:
+            raise damaged(path, f"tensor {len(names)} has no name")
+    shapes = []
+    for name, (_, _, num_axes, _) in zip(names, headers, strict=True):
+        if not 0 < num_axes <= _MOST_AXES:
+            raise damaged(path, f"tensor {name} has {num_axes} axes")
+        shapes.append(values(f"<{num_axes}i", f"the shape of tensor {name}"))
+    [gap] = values("<Q", "the list of its tensors")
+    place += gap
+    items = []
+    for name, shape, (_, kind, _, num_bytes) in zip(names, shapes, headers, strict=True):
+        if place + num_bytes > len(content):
+            raise damaged(path, f"tensor {name} is cut off: the file ends {place + num_bytes - len(content):,} bytes too early")  # fmt: skip
+        items.append(_Item(name, kind, shape, content[place : place + num_bytes]))
+        place += num_bytes
+    return items
+
+
+def _numbers_of(item: _Item, path: Path) -> NDArray[np.float32]:
+    """The numbers of an item in float32."""
+    size = math.prod(item.shape)
+    if item.type not in (_FLOAT32, _INTGEMM8):
+        raise DataError(
+            f"{path}: tensor {item.name} holds numbers of the type {item.type:#06x}; only float32 ({_FLOAT32:#06x}) and int8 ({_INTGEMM8:#06x}) can be read",
+            hint="convert the model again with marian-conv and --gemm-type intgemm8, or take its model.npz",
+        )
+    needed = 4 * size if item.type == _FLOAT32 else size + 4
+    if min(item.shape) < 1 or needed > len(item.content):
+        raise damaged(path, f"tensor {item.name} of the shape {list(item.shape)} needs {needed:,} bytes, and has {len(item.content):,}")  # fmt: skip
+    if item.type == _INTGEMM8:
+        numbers = _multiplied_out(item.name, item.content, item.shape)
+    else:
+        numbers = np.frombuffer(item.content, "<f4", count=size).reshape(item.shape).copy()
+    if not np.isfinite(numbers).all():
+        raise damaged(path, f"tensor {item.name} holds NaN or infinity")
+    return numbers
+
+
 def _multiplied_out(name: str, stored: bytes, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     [scale] = struct.unpack_from("<f", stored, size)
-    numbers = np.frombuffer(stored, np.int8, count=size).astype(np.float32) / np.float32(scale)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        numbers = np.frombuffer(stored, np.int8, count=size).astype(np.float32) / np.float32(scale)
     return numbers.reshape(shape) if "Wemb" in name else numbers.reshape(shape[::-1]).T
 
 
@@ -331,6 +399,11 @@ class BergamotFolder(MarianFolder):
     """An `OtherEngine`: the files of a folder, computed in numpy with the rounding of int8."""
 
     def __init__(self, folder: Path) -> None:
-        found = read_model((folder / MODEL_FILE).read_bytes())
+        content, vocabularies = self._contents(folder)
+        found = read_model(content, folder / MODEL_FILE)
+        self._open(MarianModel(found.arrays, found.settings, found.alphas), vocabularies)
+
+    def _contents(self, folder: Path) -> tuple[bytes, Sequence[bytes]]:
+        """The model and its vocabularies, of source and target."""
         names = yaml.safe_load((folder / CONFIG_FILE).read_text(encoding="utf-8"))["vocabs"]
-        self._open(MarianModel(found.arrays, found.settings, found.alphas), folder, names)
+        return (folder / MODEL_FILE).read_bytes(), [(folder / name).read_bytes() for name in names]

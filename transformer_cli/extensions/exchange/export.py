@@ -13,6 +13,12 @@ from transformer_cli.decoding import Translator
 from transformer_cli.decoding.translator import build_translator
 from transformer_cli.extensions.exchange.argos import ArgosFormat
 from transformer_cli.extensions.exchange.bergamot import BergamotFormat
+from transformer_cli.extensions.exchange.browser import (
+    BrowserFormat,
+    node,
+    read_engine,
+    translated_in_node,
+)
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.export_format import (
     ExportFormat,
@@ -49,6 +55,7 @@ FORMATS: tuple[ExportFormat, ...] = (
     ArgosFormat(),
     MarianFormat(),
     BergamotFormat(),
+    BrowserFormat(),
 )
 
 
@@ -114,11 +121,13 @@ def export_run(
         DataError: the exported model translates in another way; nothing is left behind.
     """
     require_open(trained.config, wanted)
-    if wanted.name == BergamotFormat().name:
+    if isinstance(wanted, BergamotFormat):
         quantization = "int8"  # its programs have no other weights
     _check_quantization(quantization, wanted)
     require_extra("export", wanted.modules, purpose=f"tfm export --to {wanted.name}")
     _check_output(output, wanted)
+    if isinstance(wanted, BrowserFormat):
+        read_engine(wanted.engine)
     translator = float32_translator(trained, 1)
     checked = checked_texts(trained, translator.pipeline, lines)
     model = trained.config.model
@@ -140,6 +149,8 @@ def export_run(
             _add_way_back(trained, wanted, path)
         check = reference.require_equal if quantization is None else reference.require_similar
         agreements.append(check(wanted.open(path)))
+        if isinstance(wanted, BrowserFormat):
+            agreements += _of_the_engine_itself(path, reference)
         logger.info("measuring the scores of the model card")
         usage = wanted.usage(trained, output.name)
         notes = [line for one in agreements for line in one.notes()]
@@ -162,6 +173,16 @@ def export_run(
     if is_replaced:
         logger.info("%s: replaced what was exported there before", output)
     return Exported(output, _num_bytes(output), tuple(agreements))
+
+
+def _of_the_engine_itself(path: Path, reference: Reference) -> list[Agreement]:
+    """How well the engine in a folder for browsers agrees, in Node; nothing if Node is not here."""
+    if node() is None:
+        logger.info("node is not in PATH: the engine itself was not run, only its files were read")
+        return []
+    logger.info("translating the same texts with the engine of the page, in Node")
+    texts = translated_in_node(path, [text.text for text in reference.checked.texts])
+    return [reference.require_similar_texts("the engine of the page", texts)]
 
 
 def _add_way_back(trained: TrainedModel, wanted: ExportFormat, path: Path) -> None:

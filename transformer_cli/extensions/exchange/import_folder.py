@@ -17,6 +17,7 @@ from torch import Tensor
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, MOST, RUNS
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.extensions.exchange.argos import ArgosFormat, unpack_own_files
+from transformer_cli.extensions.exchange.bergamot import BergamotFormat
 from transformer_cli.extensions.exchange.export import FORMATS
 from transformer_cli.extensions.exchange.export_format import ExportFormat
 from transformer_cli.extensions.exchange.hugging_face import (
@@ -90,7 +91,7 @@ def import_folder(
             hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
         )
     require_new(name, runs_folder)
-    if path.suffix == ".npz":
+    if path.suffix in (".npz", ".bin"):
         if not path.is_file():
             raise MissingInputError(f"{path}: no such file")
         imported = import_marian(path, name, named)
@@ -114,7 +115,7 @@ def _opened(path: Path) -> Iterator[ModelFolder]:
 def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> ImportedModel:
     if is_exported(folder):
         return import_exported(folder, name, named, origin=path)
-    if folder.has(RECORD):
+    if folder.has(RECORD) and folder.json(RECORD).get("format") != BergamotFormat().name:
         record = folder.json(RECORD)
         kind = str(record.get("format"))[:50]
         is_rounded = record.get("quantization") is not None
@@ -135,7 +136,7 @@ def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> 
             hint=f"use it as it is: tfm translate --run {path}",
         )
     raise DataError(
-        f"{path}: not a model folder that can be imported: there is no config.json, no model.npz and no tmodel_XX.pt",
+        f"{path}: not a model folder that can be imported: there is no config.json, no model.npz, no model*.bin with an .spm file, and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",
     )
 

@@ -226,14 +226,15 @@ class MarianFolder:
     def __init__(self, folder: Path) -> None:
         found = read_npz(folder / MODEL_FILE)
         names = yaml.safe_load((folder / DECODER_FILE).read_text(encoding="utf-8"))["vocabs"]
-        self._open(MarianModel(found.arrays, found.settings), folder, names)
+        vocabularies = [(folder / name).read_bytes() for name in names]
+        self._open(MarianModel(found.arrays, found.settings), vocabularies)
 
-    def _open(self, model: MarianModel, folder: Path, names: Sequence[str]) -> None:
+    def _open(self, model: MarianModel, vocabularies: Sequence[bytes]) -> None:
         from sentencepiece import SentencePieceProcessor
 
         self._model = model
         self._source, self._target = (
-            SentencePieceProcessor(model_file=str(folder / name)) for name in names
+            SentencePieceProcessor(model_proto=content) for content in vocabularies
         )
         self._banned = [
             index

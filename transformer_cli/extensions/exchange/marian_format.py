@@ -401,14 +401,14 @@ def read_npz(path: Path) -> NpzModel:
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
                 if entry.file_size > 100 * (path.stat().st_size + 1024):
-                    raise _damaged(path, f"{name} would be unpacked to {entry.file_size:,} bytes")
+                    raise damaged(path, f"{name} would be unpacked to {entry.file_size:,} bytes")
                 arrays[name] = _array(archive.read(entry), path, name)
     except FileNotFoundError:
         raise MissingInputError(f"{path}: no such file") from None
     except zipfile.BadZipFile as error:
-        raise _damaged(path, f"not a zip archive, or cut off ({error})") from error
+        raise damaged(path, f"not a zip archive, or cut off ({error})") from error
     except (NotImplementedError, RuntimeError, EOFError) as error:
-        raise _damaged(path, str(error)) from error
+        raise damaged(path, str(error)) from error
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
     settings = arrays.pop(SETTINGS, None)
@@ -417,7 +417,7 @@ def read_npz(path: Path) -> NpzModel:
             f"{path}: there is no {SETTINGS} in it, which says what kind of model it is",
             hint="save it with Marian (its files since version 1.0 have it), or give model.npz, not its optimizer or average of an older version",
         )
-    return NpzModel(arrays, _settings_in(settings, path))
+    return NpzModel(arrays, settings_in(settings, path))
 
 
 def _array(content: bytes, path: Path, name: str) -> NDArray[Any]:
@@ -425,13 +425,13 @@ def _array(content: bytes, path: Path, name: str) -> NDArray[Any]:
         found = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError, SyntaxError, TypeError) as error:
         problem = str(error).split("\n")[0]
-        raise _damaged(path, f"{name} is not an array of numbers: {problem}") from error
+        raise damaged(path, f"{name} is not an array of numbers: {problem}") from error
     if name == SETTINGS:
         return found
     if found.dtype.kind != "f":
         raise DataError(
             f"{path}: {name} holds numbers of the type {found.dtype}, not float32",
-            hint="models that are quantised for Bergamot or packed for FBGEMM cannot be imported: take the model.npz that they were made from",
+            hint="models that are packed for FBGEMM cannot be imported: take the model.npz that they were made from",
         )
     found = found.astype(np.float32)
     if not np.isfinite(found).all():
@@ -439,23 +439,25 @@ def _array(content: bytes, path: Path, name: str) -> NDArray[Any]:
     return found
 
 
-def _settings_in(array: NDArray[Any], path: Path) -> dict[str, Any]:
+def settings_in(array: NDArray[Any], path: Path) -> dict[str, Any]:
+    """The settings of a model, of the array `special:model.yml`; DataError if it holds something else."""
     from transformer_cli.config.loading import parse_yaml
 
     origin = f"{path}, {SETTINGS}"
     if array.dtype.itemsize != 1 or array.ndim != 1:
-        raise _damaged(path, f"{SETTINGS} is not a text")
+        raise damaged(path, f"{SETTINGS} is not a text")
     try:
         text = array.tobytes().split(b"\0")[0].decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _damaged(path, f"{SETTINGS} is not UTF-8 text") from error
+        raise damaged(path, f"{SETTINGS} is not UTF-8 text") from error
     found = parse_yaml(text, origin)
     if not isinstance(found, dict):
         raise DataError(f"{origin}: not a mapping of settings")
     return found
 
 
-def _damaged(path: Path, problem: str) -> DataError:
+def damaged(path: Path, problem: str) -> DataError:
+    """The error about a file that was not copied as a whole."""
     return DataError(f"{path}: {problem}", hint="copy the file again")
 
 

@@ -1,4 +1,4 @@
-"""From the files of Marian to a model with its tokenizers: `model.npz`, vocabularies (`.spm`, or YAML beside `.spm`), and `decoder.yml`."""
+"""From the files of Marian to a model with its tokenizers: `model.npz` or a binary model in int8, vocabularies (`.spm`, or YAML beside `.spm`), and `decoder.yml`."""
 
 import copy
 import functools
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from transformer_cli.config.loading import parse_yaml
+from transformer_cli.extensions.exchange.bergamot import CONFIG_FILE, read_model
 from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
 from transformer_cli.extensions.exchange.marian_format import (
     EOS,
@@ -42,7 +43,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
     read_sentencepiece,
 )
 from transformer_cli.model import Transformer
-from transformer_cli.process.errors import DataError
+from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentencepiece_model import (
     SPECIAL_PIECES,
@@ -80,9 +81,12 @@ class MarianTokenizers(NamedTuple):
 
 
 def model_file(folder: Path) -> Path | None:
-    """The `.npz` of a model in a folder; None if there is none, or none that is the only one."""
+    """The `.npz` of a model in a folder, or else its binary model; None if there is none, or none that is the only one."""
     found = [path for path in sorted(folder.glob("*.npz")) if not _is_of_training(path.name)]
     best = [path for path in found if path.name == "model.npz"]
+    binary = [*folder.glob("model*.bin")] if any(folder.glob("*.spm")) else []
+    if not found and len(binary) == 1:
+        return binary[0]
     return next(iter(best or (found if len(found) == 1 else [])), None)
 
 
@@ -91,7 +95,7 @@ def _is_of_training(name: str) -> bool:
 
 
 def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel:
-    """The model in a `.npz` file.
+    """The model in a `.npz` file, or in a binary one of Bergamot and Firefox, whose matrices in int8 are multiplied out.
 
     Args:
         path: of the file. Its vocabularies and its decoder.yml lie beside it.
@@ -104,7 +108,7 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         UsageError: the languages are not known, or the package sentencepiece is missing.
     """
     folder = ModelFolder(path.parent)
-    found = read_npz(path)
+    found = read_npz(path) if path.suffix == ".npz" else _read_binary(path)
     config = model_config(found.settings, f"{path}, special:model.yml")
     search = decoder_settings(folder, path)
     vocabularies = vocabulary_files(folder, search, path)
@@ -127,21 +131,34 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         decoding=search_of(search),
     )
     return ImportedModel(
-        origin="a Transformer of Marian",
+        origin=f"a {'Transformer' if path.suffix == '.npz' else 'binary model'} of Marian",
         config=run,
         state=state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=functools.partial(compare_with_files, found, tokenizers),
-        notes=tuple(_notes(search, config)),
+        notes=(*([_ROUNDED] if path.suffix != ".npz" else []), *_notes(search, config)),
     )
+
+
+_ROUNDED = "matrices of this file are rounded to int8: the run has these numbers in float32, and rounds nothing else"
+
+
+def _read_binary(path: Path) -> NpzModel:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
+    found = read_model(content, path)
+    return NpzModel(found.arrays, found.settings)
 
 
 # Files beside the model.
 
 
 def decoder_settings(folder: ModelFolder, path: Path) -> dict[str, Any]:
-    """The settings of the search: of MODEL.npz.decoder.yml, or else decoder.yml; empty if there is none."""
-    for name in (f"{path.name}.decoder.yml", "decoder.yml", f"{path.stem}.decoder.yml"):
+    """The settings of the search: of MODEL.npz.decoder.yml, decoder.yml, or the config of a folder for browsers; empty if there is none."""
+    names = (f"{path.name}.decoder.yml", "decoder.yml", f"{path.stem}.decoder.yml", CONFIG_FILE)
+    for name in names:
         if folder.has(name):
             origin = str(folder.path / name)
             found = parse_yaml(folder.text(name, max_bytes=MAX_TEXT_BYTES), origin)
@@ -172,7 +189,8 @@ def vocabulary_files(folder: ModelFolder, search: Mapping[str, Any], path: Path)
     spm = sorted(one.name for one in folder.path.glob("*.spm"))
     if len(spm) == 1:
         return spm[0], spm[0]
-    for ends in (("src", "trg"), ("source", "target"), ("src", "tgt")):
+    pairs = (("src", "trg"), ("source", "target"), ("src", "tgt"), ("srcvocab", "trgvocab"))
+    for ends in pairs:
         sides = [[one for one in spm if end in one.split(".")] for end in ends]
         if all(len(one) == 1 for one in sides):
             return sides[0][0], sides[1][0]

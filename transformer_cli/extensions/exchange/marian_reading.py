@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,26 @@ class _State:
     position: int = 0
 
 
+class _LargePairs(NamedTuple):
+    """The neighbouring weights of a matrix, in int8, whose products may not fit into 16 bits together."""
+
+    places: NDArray[np.intp]
+    """Of the first weight in its column; the second one is behind it."""
+    columns: NDArray[np.intp]
+    first: Array
+    second: Array
+    scale: float
+    """The matrix was multiplied with it before it was rounded."""
+
+    @classmethod
+    def of(cls, weight: NDArray[Any]) -> "_LargePairs":
+        scale = 127.0 / max(float(np.abs(weight).max()), 1e-9)
+        numbers = np.rint(weight * scale)
+        first, second = numbers[0::2], numbers[1::2]
+        pairs, columns = np.nonzero((first * second > 0) & (254.0 * np.abs(first + second) > 32767))
+        return cls(2 * pairs, columns, first[pairs, columns], second[pairs, columns], scale)
+
+
 class MarianModel:
     """A model with its tensors.
 
@@ -53,6 +73,7 @@ class MarianModel:
         self._scales = scales or {}
         self.largest: defaultdict[str, list[float]] = defaultdict(list)
         """For each matrix, the largest absolute value of each left factor that it was multiplied with."""
+        self._large: dict[str, _LargePairs] = {}
         self._heads = int(settings["transformer-heads"])
         self._width = int(settings["dim-emb"])
         self._dtype = next(iter(arrays.values())).dtype
@@ -256,12 +277,37 @@ class MarianModel:
 
     def _product(self, x: Array, matrix: str, *, is_table: bool = False) -> Array:
         self.largest[matrix].append(float(np.abs(x).max()))
-        scale = self._scales.get(matrix)
-        if scale is not None:
-            x = (np.clip(np.rint(x * scale), -127, 127) / scale).astype(self._dtype)
         weight = self._arrays[matrix]
-        found: Array = x @ (weight.T if is_table else weight)
-        return found
+        if is_table:
+            weight = weight.T
+        scale = self._scales.get(matrix)
+        if scale is None:
+            exact: Array = x @ weight
+            return exact
+        numbers = np.clip(np.rint(x * scale), -127, 127)
+        product = (numbers / scale).astype(self._dtype) @ weight
+        return self._lost_in_sums(numbers, product, scale, matrix, weight)
+
+    def _lost_in_sums(
+        self, numbers: Array, product: Array, scale: float, matrix: str, weight: NDArray[Any]
+    ) -> Array:
+        """The product without what these programs lose.
+
+        They add 127 to the numbers, so that all are at least 0, and add two neighbouring products in 16 bits: a sum above 32,767 becomes
+        32,767, and one below -32,768 becomes that. Only two large weights of the same sign beside each other can make such a sum.
+        """
+        if matrix not in self._large:
+            self._large[matrix] = _LargePairs.of(weight)
+        large = self._large[matrix]
+        rows = numbers.reshape(-1, numbers.shape[-1]) + 127.0
+        sums = rows[:, large.places] * large.first + rows[:, large.places + 1] * large.second
+        lost = np.clip(sums, -32768, 32767) - sums
+        if not lost.any():
+            return product
+        flat = product.reshape(len(rows), -1)
+        for index in np.flatnonzero(lost.any(axis=0)):
+            flat[:, large.columns[index]] += (lost[:, index] / (scale * large.scale)).astype(self._dtype)  # fmt: skip
+        return product
 
     def _heads_of(self, x: Array) -> Array:
         num_rows, length, _ = x.shape

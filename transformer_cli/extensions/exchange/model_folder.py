@@ -185,7 +185,7 @@ def folder_languages(
     Raises:
         UsageError: nothing says what the languages are, or the model does not have one that the user names.
     """
-    found = _pair_in_files(folder) or _pair_in_name(folder)
+    found = _pair_in_files(folder) or _pair_in_name(folder) or _pair_in_model_name(folder)
     source = named.source or (found and found[0])
     usable = [code for code in codes if _LANGUAGE.fullmatch(code)]
     if len(usable) > 1:
@@ -241,7 +241,23 @@ def _pair_in_files(folder: ModelFolder) -> tuple[str, str] | None:
     source, target = (text_setting(settings, f"{side}_lang") for side in ("source", "target"))
     if source and target and _LANGUAGE.fullmatch(source) and _LANGUAGE.fullmatch(target):
         return source, target
+    settings = folder.json_or_empty("model_info.json")  # of TranslateLocally
+    source, target = text_setting(settings, "src"), text_setting(settings, "trg")
+    if source and target and all(_is_code(language) for language in (source, target)):
+        return source, target
     return None
+
+
+def _is_code(language: str) -> bool:
+    """Whether a text is the code of a language, and not its name."""
+    is_short = len(primary_language(language)) <= _LONGEST_CODE
+    return is_short and _LANGUAGE.fullmatch(language) is not None
+
+
+def _pair_in_model_name(folder: ModelFolder) -> tuple[str, str] | None:
+    """Of the name of a file as in Firefox, such as model.enit.intgemm.alphas.bin."""
+    found = [re.match(r"model\.([a-z]{2})([a-z]{2})\.", one.name) for one in folder.path.glob("model.*.bin")]  # fmt: skip
+    return (found[0][1], found[0][2]) if len(found) == 1 and found[0] else None
 
 
 def _pair_in_name(folder: ModelFolder) -> tuple[str, str] | None:

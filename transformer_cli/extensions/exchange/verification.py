@@ -255,7 +255,7 @@ class Reference:
             if wrong is not None:
                 problem = f"token {wrong + 1} of its translation is another one"
                 raise _mismatch(text, problem, self._text(ids), self._text(expected))
-        return self._agreement(engine, found)
+        return self._agreement(engine.describe(), found)
 
     def require_similar(self, engine: OtherEngine) -> Agreement:
         """Check that a quantised model translates nearly as ours does.
@@ -264,8 +264,27 @@ class Reference:
             DataError: its translations are too far from ours.
         """
         decoded = self.decoded_by(engine)
+        scores = self._similar([one.text for one in decoded])
+        return self._agreement(engine.describe(), [one.target_ids for one in decoded], scores)
+
+    def require_similar_texts(self, engine: str, texts: Sequence[str]) -> Agreement:
+        """Check the texts of a quantised model whose tokens are not to be had, as `require_similar` does.
+
+        Args:
+            engine: the name of the program that wrote them.
+            texts: its translation of each of the texts.
+
+        Raises:
+            DataError: they are too far from ours.
+        """
+        scores, ours = self._similar(texts), [self._text(ids) for ids in self.ids]
+        num_equal = sum(a.strip() == b.strip() for a, b in zip(texts, ours, strict=True))
+        of_program = self._agreement(engine, self.ids, scores)
+        return replace(of_program, num_equal=num_equal)
+
+    def _similar(self, texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
         scores = score_corpus(
-            [one.text for one in decoded],
+            texts,
             [self._text(ids) for ids in self.ids],
             ["bleu", "chrf"],
             target_language=self.translator.pipeline.data.directions[0].target,
@@ -277,7 +296,7 @@ class Reference:
                 f"between both, at least {MIN_CHRF:.0f} is expected",
                 hint="export without --quantize",
             )
-        return self._agreement(engine, [one.target_ids for one in decoded], tuple(found.items()))
+        return tuple(found.items())
 
     @property
     def _target(self) -> Tokenizer:
@@ -294,12 +313,12 @@ class Reference:
 
     def _agreement(
         self,
-        engine: OtherEngine,
+        engine: str,
         found: Sequence[TokenIds],
         scores: tuple[tuple[str, float], ...] = (),
     ) -> Agreement:
         return Agreement(
-            engine=engine.describe(),
+            engine=engine,
             origin=self.checked.origin,
             num_texts=len(found),
             num_equal=sum(theirs == ours for theirs, ours in zip(found, self.ids, strict=True)),

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 def export_command(
     to: Annotated[
-        Literal["ctranslate2", "hf", "onnx", "argos", "marian", "bergamot"],
+        Literal["ctranslate2", "hf", "onnx", "argos", "marian", "bergamot", "browser"],
         typer.Option("--to", help="The format."),
     ],
     output: Annotated[
@@ -37,6 +37,13 @@ def export_command(
             help="Sentences for the check, one per line. Default: the validation split of the run.",
         ),
     ] = None,
+    engine: Annotated[
+        Path | None,
+        typer.Option(
+            "--engine",
+            help="For browser: the folder of the npm package @browsermt/bergamot-translator. Default: in node_modules here or above.",
+        ),
+    ] = None,
     license_: LicenseOption = None,
     datasets: DatasetsOption = None,
     base_model: BaseModelOption = None,
@@ -47,11 +54,17 @@ def export_command(
     from transformer_cli.commands.output import show
     from transformer_cli.commands.score import lines_of
     from transformer_cli.commands.sentence_progress import sentence_progress
+    from transformer_cli.extensions.exchange.browser import BrowserFormat
     from transformer_cli.extensions.exchange.export import FORMATS, export_run
     from transformer_cli.extensions.exchange.model_card import CardOptions
+    from transformer_cli.process.errors import UsageError
     from transformer_cli.storage.filesystem import size_in_words
 
     [wanted] = [one for one in FORMATS if one.name == to]
+    if isinstance(wanted, BrowserFormat):
+        wanted = BrowserFormat(engine=engine)
+    elif engine is not None:
+        raise UsageError(f"--engine is for --to browser, not for --to {to}")
     lines = None if input_file is None else lines_of(input_file, "--input")
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
