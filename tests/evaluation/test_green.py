@@ -53,6 +53,11 @@ def drawn(number: int, seed: int, noise: float = 0.1) -> tuple[list[Translation]
     return translations, scores
 
 
+def is_green(quality: Quality, translation: Translation) -> bool:
+    estimate = quality.estimate(translation)
+    return estimate is not None and estimate.is_green
+
+
 def test_the_weights_are_those_of_the_data_and_never_negative() -> None:
     torch.manual_seed(0)
     features = torch.randn(1000, 3, dtype=torch.float64)
@@ -80,7 +85,9 @@ def test_the_promise_is_broken_as_seldom_as_promised() -> None:
         found = calibrated(*drawn(400, seed), PROMISE, conditions={}, seed=seed)
         assert found is not None
         green = [
-            score for each, score in zip(truth, scores, strict=True) if found.quality.is_green(each)
+            score
+            for each, score in zip(truth, scores, strict=True)
+            if is_green(found.quality, each)
         ]
         has_green += bool(green)
         broken += sum(score < PROMISE.below for score in green) > PROMISE.share * len(green)
@@ -114,14 +121,15 @@ def test_a_doubtful_or_untranslated_text_is_never_green() -> None:
     found = calibrated(*drawn(400, 1, noise=0.0), PROMISE, conditions={})
     assert found is not None
     best = translation_of(-0.001)
-    assert found.quality.is_green(best)
+    assert is_green(found.quality, best)
     for worse in (
         replace(best, doubts=("repeats itself",)),
         replace(best, is_untranslated=True),
         replace(best, is_partly_copied=True),
+        replace(best, is_in_pieces=True),
         replace(best, details=None),
     ):
-        assert not found.quality.is_green(worse)
+        assert not is_green(found.quality, worse)
 
 
 def test_too_few_translations_make_no_calibration() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -102,9 +103,10 @@ def calibrate_command(
             "the validation split has chosen the checkpoint, so its translations are a little better than others"
         )
     with sentence_progress():
-        translations = list(
-            translator.translate([pair.source for pair in pairs], with_details=True)
-        )
+        # An earlier calibration of the run has no part in this one.
+        pipeline = replace(translator.pipeline, qualities={})
+        of_pairs = replace(translator, pipeline=pipeline, estimates=True)
+        translations = list(of_pairs.translate([pair.source for pair in pairs]))
     texts, references = [each.text for each in translations], [pair.target for pair in pairs]
     languages = translator.pipeline.languages
     [measured] = measure_corpus(texts, references, [metric], target_language=languages.target)

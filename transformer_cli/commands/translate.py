@@ -146,14 +146,15 @@ MarkOption = Annotated[
     typer.Option(
         "--mark",
         help="Print, after a tab, green if the translation can be trusted as tfm calibrate has found, else -, and after "
-        "another tab the estimated probability that it is good.",
+        "another tab the estimated probability that it is good. In a document: mark what is not green (fuzzy, needs-review).",
     ),
 ]
 OnlyGreenOption = Annotated[
     bool,
     typer.Option(
         "--only-green",
-        help="Leave the line of a translation empty that cannot be trusted, as tfm calibrate has found.",
+        help="Leave out each translation that cannot be trusted, as tfm calibrate has found: its line is empty; in a "
+        "document, its source stays.",
     ),
 ]
 ResumeOption = Annotated[

@@ -82,7 +82,7 @@ class TranslateOptions:
     mark: bool = False
     """Whether each translation is marked as green or not."""
     only_green: bool = False
-    """Whether only green translations are printed."""
+    """Whether only green translations are written."""
     protects_spans: bool = False
     """See `Translator.protects_spans`."""
     is_strict: bool = False
@@ -100,7 +100,7 @@ class TranslateOptions:
     @property
     def any_details(self) -> bool:
         """Whether the translations need their details."""
-        return self.alignment or self.details or self.attention or self.needs_quality
+        return self.alignment or self.details or self.attention
 
     @property
     def needs_quality(self) -> bool:
@@ -211,6 +211,7 @@ def open_translator(
         translator = _with_replacement(translator, options.dictionary)
     if options.needs_quality:
         _require_quality(translator, loaded)
+        translator = replace(translator, estimates=True, only_green=options.only_green)
     return loaded, translator
 
 
@@ -332,8 +333,8 @@ def output_lines(
     """
     if options.as_json:
         return [_as_json(translation, pipeline, options)]
-    if options.needs_quality:
-        return [_marked(translation, pipeline, options)]
+    if options.mark:
+        return [_marked(translation)]
     if options.num_best is None:
         details = translation.details
         if not options.alignment:
@@ -347,17 +348,12 @@ def output_lines(
     ]
 
 
-def _marked(translation: Translation, pipeline: TextPipeline, options: TranslateOptions) -> str:
-    """The translation as `--mark` and `--only-green` print it; a blank line stays blank."""
-    quality = pipeline.quality
-    assert quality is not None  # `_require_quality`
-    is_green = quality.is_green(translation)
-    text = translation.text if is_green or not options.only_green else ""
-    if not options.mark:
-        return text
-    probability = quality.probability(translation)
-    shown = "" if probability is None else f"{probability:.3f}"
-    return f"{_without_tabs(text)}\t{'green' if is_green else '-'}\t{shown}"
+def _marked(translation: Translation) -> str:
+    """The translation as `--mark` prints it; a blank line stays blank."""
+    estimate = translation.estimate
+    is_green = estimate is not None and estimate.is_green
+    shown = "" if estimate is None else f"{estimate.probability:.3f}"
+    return f"{_without_tabs(translation.text)}\t{'green' if is_green else '-'}\t{shown}"
 
 
 def _without_tabs(text: str) -> str:
@@ -381,12 +377,12 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
             {"source": term.source, "target": term.target, "applied": term.is_applied}
             for term in translation.terms
         ]
-    if options.needs_quality and pipeline.quality is not None:
-        facts["green"] = pipeline.quality.is_green(translation)
-        facts["quality"] = pipeline.quality.probability(translation)
-        if options.only_green and not facts["green"]:
-            facts |= {"translation": "", "alternatives": []}
-    if translation.details is not None:
+    if options.needs_quality:
+        estimate = translation.estimate
+        facts["green"] = estimate is not None and estimate.is_green
+        facts["quality"] = None if estimate is None else estimate.probability
+        facts["confidence"] = _rounded_or_none(translation.confidence)
+    if options.any_details and translation.details is not None:
         facts |= _details(translation.details, pipeline, options)
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
 
@@ -394,10 +390,9 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
 def _details(
     details: LineDetails, pipeline: TextPipeline, options: TranslateOptions
 ) -> dict[str, Any]:
-    confidence = details.confidence
     facts: dict[str, Any] = {
         "alignment": pharaoh(details.links),
-        "confidence": None if confidence is None else _rounded(confidence),
+        "confidence": _rounded_or_none(details.confidence),
     }
     if options.details or options.attention:
         parts = [_part(part, pipeline) for part in details.parts]
@@ -419,9 +414,8 @@ def _part(part: PartDetails, pipeline: TextPipeline) -> dict[str, Any]:
         explanation.best_probs.tolist(),
         strict=True,
     )
-    confidence = LineDetails((part,), ()).confidence
     return {
-        "confidence": None if confidence is None else _rounded(confidence),
+        "confidence": _rounded_or_none(LineDetails((part,), ()).confidence),
         "source_tokens": pipeline.source_tokenizer.tokens(part.source_ids),
         "target_tokens": [
             {
@@ -436,6 +430,10 @@ def _part(part: PartDetails, pipeline: TextPipeline) -> dict[str, Any]:
             for token, probability, source_token, best_ids, best_probs in rows
         ],
     }
+
+
+def _rounded_or_none(value: float | None) -> float | None:
+    return None if value is None else _rounded(value)
 
 
 def _rounded(value: float) -> float:
@@ -548,7 +546,7 @@ def _check_options(options: TranslateOptions) -> None:
         )
     if options.any_details and options.protects_spans:
         raise UsageError(
-            "--protect cannot be used with --alignment, --details, --attention, --mark and --only-green",
+            "--protect cannot be used with --alignment, --details and --attention",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
         )
     if options.dictionary is not None and not options.replace_unknown:

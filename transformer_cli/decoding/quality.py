@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translation import Estimate, Translation
 from transformer_cli.process.errors import DataError
 
 CALIBRATION_FILE = "calibration.json"
@@ -70,13 +70,23 @@ class Quality:
         terms = (self.weights[name] * (features[name] - self.means[name]) for name in FEATURES)
         return 1 / (1 + math.exp(-max(-500.0, self.bias + math.fsum(terms))))
 
-    def is_green(self, translation: Translation) -> bool:
-        """Whether the promise counts for a translation; a text without a translation of its own is never green."""
+    def estimate(self, translation: Translation) -> Estimate | None:
+        """The probability, and whether the promise counts; None if no model has translated the text."""
         probability = self.probability(translation)
-        if self.threshold is None or probability is None:
-            return False
-        is_whole = not (translation.is_untranslated or translation.is_partly_copied)
-        return is_whole and not translation.doubts and probability >= self.threshold
+        if probability is None:
+            return None
+        is_likely = self.threshold is not None and probability >= self.threshold
+        return Estimate(probability, is_likely and can_be_green(translation))
+
+
+def can_be_green(translation: Translation) -> bool:
+    """Whether nothing else speaks against a translation: a doubt, a text that stays as it is, or pieces around spans."""
+    return not (
+        translation.doubts
+        or translation.is_untranslated
+        or translation.is_partly_copied
+        or translation.is_in_pieces
+    )
 
 
 def features_of(translation: Translation, length_ratio: float) -> dict[str, float] | None:

@@ -40,6 +40,15 @@ class Link(NamedTuple):
     target: int
 
 
+class Estimate(NamedTuple):
+    """What a calibration says about one translation; see `quality.Quality`."""
+
+    probability: float
+    """That the translation is good, 0 to 1."""
+    is_green: bool
+    """Whether the promise of the calibration counts for it."""
+
+
 class PartDetails(NamedTuple):
     """The details of one part of a line: of a sentence, or of a piece of a long one."""
 
@@ -92,7 +101,10 @@ class Translation:
     terms: tuple[AppliedTerm, ...] = ()
     """The terms of the glossary that stand in the line, in order, and whether the translation contains their target terms."""
     details: LineDetails | None = None
-    """Tokens, probabilities, attention and word alignment of the best translation; None unless they were asked for."""
+    """Tokens, probabilities, attention and word alignment of the best translation; None unless they were asked for. For an
+    estimate of the quality, they are without alignment."""
+    estimate: Estimate | None = None
+    """How far it can be trusted; None unless it was asked for, without a calibration, and for what no model has translated."""
     is_cut: bool = False
     """Whether a sentence had more tokens than the model can read, and was translated in parts."""
     is_partly_copied: bool = False
@@ -221,7 +233,16 @@ def joined(
         doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
         is_repaired=any(part.is_repaired for part in parts),
         confidences=tuple(confidence for part in parts for confidence in part.confidences),
+        details=_joined_details(parts),
     )
+
+
+def _joined_details(parts: Sequence[Translation]) -> LineDetails | None:
+    """The details of all parts, without links: their words have other numbers in the whole."""
+    found = [part.details for part in parts if part.details is not None]
+    if not found:
+        return None
+    return LineDetails(tuple(each for of_part in found for each in of_part.parts), ())
 
 
 def copied(source: str, text: str | None = None) -> Translation:

@@ -13,6 +13,7 @@ from transformer_cli.decoding import repair
 from transformer_cli.decoding.details import (
     details_of,
     explained_hypotheses,
+    parts_of,
     with_explained_unknown,
 )
 from transformer_cli.decoding.engine import (
@@ -27,7 +28,7 @@ from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import Repair, confidences_of, loses_spans
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
-from transformer_cli.decoding.translation import Chunk, PreparedLine, Translation
+from transformer_cli.decoding.translation import Chunk, LineDetails, PreparedLine, Translation
 from transformer_cli.process.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # a translation with another library does not wait for numpy
@@ -62,6 +63,11 @@ class Translator:
     """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
+    estimates: bool = False
+    """Whether each translation gets the details that an estimate of its quality reads, and its `estimate` if the direction has
+    a calibration (`tfm calibrate`); this takes a second pass over each source and its translation."""
+    only_green: bool = False
+    """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
 
     def translate(
         self,
@@ -82,7 +88,7 @@ class Translator:
                 follows the indentation and the list mark of the line.
             num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
                 other samples for each line of an input, and messages name lines by their numbers.
-            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
+            with_details: whether each translation gets its `details` with a word alignment; this takes a second pass of the model over each
                 source and its best translation. The model then reads whole lines: no layout is kept, no span protected.
 
         Raises:
@@ -193,8 +199,12 @@ class Translator:
             ]
         if self.repairs and explainer is None and not self.protects_spans:
             translations = self._with_lost_spans(lines, translations)
+        if self.estimates and (quality := self.pipeline.quality) is not None:
+            translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines:
             self._report(translations, lines[0].line + 1)
+        if self.only_green:
+            translations = list(map(_only_green, translations))
         return translations
 
     def _with_lost_spans(
@@ -208,7 +218,7 @@ class Translator:
         ]
         if not lost:
             return translations
-        protecting = replace(self, protects_spans=True, reports_lines=False)
+        protecting = replace(self, protects_spans=True, reports_lines=False, only_green=False)
         found = protecting._translated([lines[place] for place in lost], None)
         better = {
             place: replace(translation, is_repaired=True)
@@ -285,11 +295,18 @@ class Translator:
             )
             for text, of_parts in zip(prepared_texts, found, strict=True)
         ]
-        if explainer is None:
+        if explainer is None and not self.estimates:
             return translations
         used = {part for text in prepared_texts for part in text.parts}
         best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
-        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
+        batch_tokens = self.decoding.batch_tokens
+        if explainer is None:
+            explained = explained_hypotheses(self._explainer(), best, batch_tokens, num_best=0)
+            return [
+                replace(translation, details=LineDetails(parts_of(prepared, explained), ()))
+                for prepared, translation in zip(prepared_texts, translations, strict=True)
+            ]
+        explained = explained_hypotheses(explainer, best, batch_tokens)
         return [
             replace(translation, details=details_of(self.pipeline, prepared, explained))
             for prepared, translation in zip(prepared_texts, translations, strict=True)
@@ -390,6 +407,8 @@ class Translator:
                 _lines(cut),
                 limit,
             )
+        if self.only_green:
+            numbered = _without_left_out(numbered)
         if longer := [number for number, each in numbered if each.is_divided]:
             logger.warning(
                 "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
@@ -412,6 +431,27 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
                 _lines(copies),
             )
+
+
+def _only_green(translation: Translation) -> Translation:
+    if not _is_left_out(translation):
+        return translation
+    return replace(translation, text="", alternatives=())
+
+
+def _is_left_out(translation: Translation) -> bool:
+    """Whether `only_green` leaves a translation out; what needs no translation, such as a number, stays."""
+    if translation.estimate is None:
+        return translation.is_untranslated or translation.is_partly_copied
+    return not translation.estimate.is_green
+
+
+def _without_left_out(numbered: Sequence[tuple[int, Translation]]) -> list[tuple[int, Translation]]:
+    """The translations that are written; a message names the lines of the others, which need no further one."""
+    left_out = [number for number, each in numbered if _is_left_out(each)]
+    if left_out:
+        logger.warning("%s: the translation is not green, so it was left out", _lines(left_out))
+    return [each for each in numbered if not _is_left_out(each[1])]
 
 
 def _lines(numbers: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ from transformer_cli.decoding.quality import (
     FEATURES,
     Quality,
     QualityPromise,
+    can_be_green,
     features_of,
     pieces_per_word,
 )
@@ -95,7 +96,7 @@ def calibrated(
         conditions=conditions,
     )
     # What is never green for another reason takes no part in the choice.
-    able = [row for row in held_out if _can_be_green(row[1])]
+    able = [row for row in held_out if can_be_green(row[1])]
     estimates = [quality.probability(row[1]) or 0.0 for row in able]
     is_bad = [row[2] < promise.below for row in able]
     threshold = chosen_threshold(estimates, is_bad, promise)
@@ -111,10 +112,6 @@ def calibrated(
 
 def _quantile(numbers: Sequence[float], share: float) -> float:
     return float(torch.tensor(numbers, dtype=torch.float64).quantile(share)) if numbers else 0.0
-
-
-def _can_be_green(translation: Translation) -> bool:
-    return not (translation.doubts or translation.is_untranslated or translation.is_partly_copied)
 
 
 def _length_ratio(translations: Sequence[Translation]) -> float:
