@@ -49,6 +49,14 @@ class Estimate(NamedTuple):
     """Whether the promise of the calibration counts for it."""
 
 
+def least_of(estimates: Iterable[Estimate]) -> Estimate | None:
+    """The estimate of a text from those of its parts: the smallest probability, green if all are; None for no part."""
+    found = list(estimates)
+    if not found:
+        return None
+    return Estimate(min(each.probability for each in found), all(each.is_green for each in found))
+
+
 class PartDetails(NamedTuple):
     """The details of one part of a line: of a sentence, or of a piece of a long one."""
 

@@ -8,6 +8,7 @@ from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
+from transformer_cli.decoding.translation import Estimate
 from transformer_cli.text.sentences import Sentence, find_spans, span_texts, split_sentences_around
 
 Extent = tuple[int, int]
@@ -48,6 +49,8 @@ class AnsweredText(NamedTuple):
     """Whether a sentence or clause stands here as in the source, because its translation loses text."""
     doubts: tuple[str, ...] = ()
     """What the text of the translation shows to be wrong, in words; see `decoding.doubts`."""
+    estimate: Estimate | None = None
+    """How far it can be trusted; None if the translator does not estimate it, or no model has translated the text."""
     spans_of_terms: frozenset[str] = frozenset()
     """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
 
@@ -101,6 +104,7 @@ class ModelTranslator:
                 protects_spans=True,
                 reports_lines=False,
                 is_strict=False,
+                only_green=False,
             )
         )
 
@@ -135,6 +139,7 @@ class ModelTranslator:
                 is_divided=translation.is_divided,
                 is_untranslated=translation.is_untranslated,
                 doubts=translation.doubts,
+                estimate=translation.estimate,
                 spans_of_terms=frozenset(
                     span
                     for term in translation.terms
