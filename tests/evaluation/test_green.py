@@ -69,6 +69,15 @@ def test_the_weights_are_those_of_the_data_and_never_negative() -> None:
     assert 0.0 <= weights[2] < 0.05  # it should fall, and may only rise
 
 
+def test_a_feature_that_never_changes_has_hardly_any_weight() -> None:
+    torch.manual_seed(0)
+    features = torch.randn(400, 2, dtype=torch.float64)
+    features[:, 1] = 0.0
+    _, weights, _ = fit_monotone(features, (features[:, 0] > 0).double())
+    assert weights[0] > 1.0
+    assert weights[1] < 0.05
+
+
 def test_better_features_never_make_the_estimate_worse() -> None:
     found = calibrated(*drawn(400, 1), PROMISE, conditions={})
     assert found is not None
@@ -130,6 +139,14 @@ def test_a_doubtful_or_untranslated_text_is_never_green() -> None:
         replace(best, details=None),
     ):
         assert not is_green(found.quality, worse)
+
+
+def test_a_text_that_stays_as_it_is_is_not_good_and_a_number_needs_no_estimate() -> None:
+    found = calibrated(*drawn(400, 1), PROMISE, conditions={})
+    assert found is not None
+    number = Translation("42", "42", 0.0, ())
+    assert found.quality.estimate(number) is None
+    assert found.quality.estimate(replace(number, is_untranslated=True)) == (0.0, False)
 
 
 def test_too_few_translations_make_no_calibration() -> None:

@@ -235,13 +235,8 @@ def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
             f"{folder}: no threshold keeps the promise of its calibration: {quality.promise}",
             hint="calibrate with a lower --below, a larger --share, or more text",
         )
-    beam_size = quality.conditions.get("beam_size")
-    if beam_size != translator.decoding.beam_size:
-        logger.warning(
-            "the calibration was made with decoding.beam_size %s, but this translates with %d: the promise may not hold",
-            beam_size,
-            translator.decoding.beam_size,
-        )
+    if warning := quality.warning_about(translator.decoding.beam_size):
+        logger.warning("%s", warning)
     logger.info("%s", quality.promise)
 
 

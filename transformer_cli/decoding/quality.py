@@ -70,11 +70,25 @@ class Quality:
         terms = (self.weights[name] * (features[name] - self.means[name]) for name in FEATURES)
         return 1 / (1 + math.exp(-max(-500.0, self.bias + math.fsum(terms))))
 
+    def warning_about(self, beam_size: int) -> str:
+        """Why the promise may not count for a search; empty if nothing speaks against it."""
+        measured = self.conditions.get("beam_size")
+        if measured == beam_size:
+            return ""
+        return (
+            f"the calibration was made with decoding.beam_size {measured}, but this translates with {beam_size}: the promise "
+            "may not hold"
+        )
+
     def estimate(self, translation: Translation) -> Estimate | None:
-        """The probability, and whether the promise counts; None if no model has translated the text."""
+        """The probability, and whether the promise counts; None for what needs no translation, such as a blank line or a number.
+
+        A text that stays as it is, because the model cannot translate it, has the probability 0.
+        """
         probability = self.probability(translation)
         if probability is None:
-            return None
+            is_left = translation.is_untranslated or translation.is_partly_copied
+            return Estimate(0.0, is_green=False) if is_left else None
         is_likely = self.threshold is not None and probability >= self.threshold
         return Estimate(probability, is_likely and can_be_green(translation))
 

@@ -441,9 +441,7 @@ def _only_green(translation: Translation) -> Translation:
 
 def _is_left_out(translation: Translation) -> bool:
     """Whether `only_green` leaves a translation out; what needs no translation, such as a number, stays."""
-    if translation.estimate is None:
-        return translation.is_untranslated or translation.is_partly_copied
-    return not translation.estimate.is_green
+    return translation.estimate is not None and not translation.estimate.is_green
 
 
 def _without_left_out(numbered: Sequence[tuple[int, Translation]]) -> list[tuple[int, Translation]]:

@@ -30,6 +30,7 @@ _STEP = 0.02
 FEWEST_SENTENCES = 100
 _LEAST_CONFIDENT = 0.01
 _DECAY = 1e-3
+_LEAST_DEVIATION = 1e-6
 
 
 class Calibrated(NamedTuple):
@@ -136,7 +137,9 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
         (F,) the mean of each feature; (F,) the weights of the features less their means; the bias.
     """
     features, is_good = features.double(), is_good.double()
-    means, deviations = features.mean(0), features.std(0).clamp(min=1e-6)
+    means, deviations = features.mean(0), features.std(0)
+    # Nothing is learned about a feature that is always the same.
+    deviations[deviations < _LEAST_DEVIATION] = 1.0
     scaled = (features - means) / deviations
     raw = torch.zeros(features.size(1), dtype=torch.float64, requires_grad=True)
     bias = torch.zeros((), dtype=torch.float64, requires_grad=True)

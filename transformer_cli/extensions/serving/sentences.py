@@ -25,7 +25,8 @@ from transformer_cli.decoding.details import (
     words_at,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translation import Link
+from transformer_cli.decoding.translation import Estimate, Link
+from transformer_cli.extensions.serving.texts import fields_of
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.normalization import with_plain_spaces
 from transformer_cli.text.sentences import (
@@ -147,6 +148,8 @@ class DetailedSentence(NamedTuple):
     """Whether the sentence, or a clause of it, stays as it is, because the model loses text of it."""
     doubts: tuple[str, ...] = ()
     """What its text shows to be wrong; see `decoding.doubts`."""
+    estimate: Estimate | None = None
+    """How far it can be trusted, if the run has a calibration."""
 
     def as_json(self, start: int, target_start: int) -> dict[str, Any]:
         """Plain values; `start` and `target_start` are the places of the sentence in both texts."""
@@ -165,6 +168,7 @@ class DetailedSentence(NamedTuple):
             "links": self.links,
             **({"untranslated": True} if self.is_untranslated else {}),
             **({"doubts": list(self.doubts)} if self.doubts else {}),
+            **fields_of(self.estimate),
         }
 
     @property
@@ -184,7 +188,9 @@ def detailed_sentences(translator: Translator, texts: Sequence[str]) -> list[Det
     explained = translator.translate(texts, with_details=True)
     return [
         detailed_sentence(translator.pipeline, text, translation.text, of_words)._replace(
-            is_untranslated=translation.is_untranslated, doubts=translation.doubts
+            is_untranslated=translation.is_untranslated,
+            doubts=translation.doubts,
+            estimate=translation.estimate,
         )
         for text, translation, of_words in zip(texts, translations, explained, strict=True)
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding import Translator
+from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.extensions.serving.batcher import (
     Batcher,
@@ -180,11 +180,22 @@ def served_runs(translators: Sequence[NamedTranslator], *, cache_bytes: int) -> 
                     directions[languages].run,
                 )
                 continue
-            of_direction = translator.in_direction(number)
+            of_direction = _estimating(name, translator.in_direction(number))
             directions[languages] = ServedDirection(name, languages, of_direction, shared)
         if name not in {one.run for one in directions.values()}:
             raise UsageError(f"--run: {name} has no language pair that the other runs do not have")
     return ServedRuns(directions, cache)
+
+
+def _estimating(name: str, translator: Translator) -> Translator:
+    """A translator of one direction that says how far its translations can be trusted, if it has a calibration that promises something."""
+    quality = translator.pipeline.quality
+    if quality is None or quality.threshold is None or not isinstance(translator.engine, ExplainingEngine):  # fmt: skip
+        return translator
+    logger.info("%s: %s", name, quality.promise)
+    if warning := quality.warning_about(translator.decoding.beam_size):
+        logger.warning("%s: %s", name, warning)
+    return replace(translator, estimates=True)
 
 
 def _digest(loaded: LoadedRun) -> str:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal
 
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.glossary import RequiredTerms
+from transformer_cli.decoding.translation import Estimate, least_of
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.formats import (
     FORMATS,
@@ -178,6 +179,15 @@ class TranslatedText:
     """Other translations, best first, all different."""
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because the model loses text of it."""
+    estimate: Estimate | None = None
+    """How far it can be trusted; None if the run has no calibration, or no model has translated the text."""
+
+
+def fields_of(estimate: Estimate | None) -> dict[str, Any]:
+    """The fields of an answer that say how far a translation can be trusted; none if nothing is known."""
+    if estimate is None:
+        return {}
+    return {"quality": round(estimate.probability, 4), "green": estimate.is_green}
 
 
 def with_options(translator: Translator, options: TextOptions) -> Translator:
@@ -227,7 +237,11 @@ def translate_texts(
 
 def _of_document(translated: TranslatedDocument) -> TranslatedText:
     is_untranslated = any(doubt.reason == UNTRANSLATED for doubt in translated.doubts)
-    return TranslatedText(translated.data.decode(), is_untranslated=is_untranslated)
+    return TranslatedText(
+        translated.data.decode(),
+        is_untranslated=is_untranslated,
+        estimate=least_of(translated.estimates),
+    )
 
 
 def _lines(text: str, line_breaks: LineBreaks) -> list[str]:
@@ -266,9 +280,9 @@ def _joined(
         for rank in range(1, num_alternatives + 1)
     ]
     others = [text for text in dict.fromkeys(alternatives) if text != best]
-    return TranslatedText(
-        best, tuple(others), is_untranslated=any(each.is_untranslated for each in translations)
-    )
+    is_untranslated = any(each.is_untranslated for each in translations)
+    estimate = least_of(each.estimate for each in translations if each.estimate is not None)
+    return TranslatedText(best, tuple(others), is_untranslated, estimate)
 
 
 def _ranked(translation: Translation, rank: int) -> str:
