@@ -74,7 +74,15 @@ def talk(translator: Translator, options: TranslateOptions, output: Path | None)
 
     Args:
         output: a file that gets the translations, too; None: standard output.
+
+    Raises:
+        UsageError: two models translate in a row.
     """
+    if translator.before is not None:
+        raise UsageError(
+            "the prompt works with one model, not with two in a row (--via)",
+            hint="give sentences, or a file with --input",
+        )
     prompt, unknown_words, glossary_use = Prompt(translator, options), UnknownWords(), GlossaryUse()
     conversation = prompt.conversation
     with opened_output_of_typing(output) as write:

@@ -182,6 +182,15 @@ SentencesArgument = Annotated[
     list[str] | None,
     typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
 ]
+ViaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--via",
+        metavar="LANGUAGE",
+        help="Translate through this language, the pivot: --run names the model into it, a second --run the one that goes on; "
+        "or one model that does both.",
+    ),
+]
 SettingsOption = Annotated[
     Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
 ]
@@ -190,6 +199,7 @@ SettingsOption = Annotated[
 def translate_command(
     sentences: SentencesArgument = None,
     run: RunsOption = None,
+    via: ViaOption = None,
     input_file: InputOption = None,
     output_file: OutputOption = None,
     document_format: FormatOption = None,
@@ -229,6 +239,7 @@ def translate_command(
 
     options = TranslateOptions(
         run=run,
+        via=via,
         overrides=settings,
         to=to,
         from_=from_,

@@ -60,6 +60,8 @@ class TranslateOptions:
 
     run: str | Sequence[str] | None = None
     """As of `load_run`."""
+    via: str | None = None
+    """The pivot language; None: one model, or an ensemble, translates."""
     overrides: Sequence[str] = ()
     to: str | None = None
     """The target language; None: the only possible one."""
@@ -194,6 +196,8 @@ def open_translator(
         UsageError: an option does not fit the run.
         DataError: the glossary or the dictionary cannot be read.
     """
+    if options.via is not None:
+        return open_pivot_translator(options, options.via)
     glossary = None if options.glossary is None else read_glossary(options.glossary)
     loaded = load_run(options.run, options.overrides, or_demonstration=or_demonstration)
     translator = replace(
@@ -213,6 +217,53 @@ def open_translator(
         _require_quality(translator, loaded)
         translator = replace(translator, estimates=True, only_green=options.only_green)
     return loaded, translator
+
+
+def open_pivot_translator(options: TranslateOptions, pivot: str) -> tuple[LoadedRun, Translator]:
+    """Two runs, and the translator that uses one after the other; as of `open_translator`."""
+    _check_one_model(options)
+    runs = [options.run] if isinstance(options.run, str) else list(options.run or [])
+    if not 1 <= len(runs) <= 2:
+        raise UsageError(
+            f"--via {pivot} needs two runs, but --run is given {len(runs) or 'no'} times",
+            hint=f"such as: --run de-{pivot} --via {pivot} --run {pivot}-it; or once, for a run that does both",
+        )
+    loaded = [load_run(run, options.overrides) for run in runs]
+    first, second = loaded[0].translator, loaded[-1].translator
+    translator = replace(
+        second.towards(options.to, pivot),
+        protects_spans=options.protects_spans,
+        is_strict=options.is_strict,
+    )
+    if options.num_best is not None:
+        translator = _with_num_best(translator, options.num_best, loaded[-1])
+    translator = translator.after(first.towards(pivot, options.from_))
+    both = replace(loaded[0], others=tuple(one.trained for one in loaded[1:]))
+    return both, translator
+
+
+def _check_one_model(options: TranslateOptions) -> None:
+    """Refuse options that describe what one model does, before two are loaded.
+
+    Raises:
+        UsageError: there is such an option.
+    """
+    reasons = {
+        "--glossary": (options.glossary, "its terms are of the source language, which the second model does not read"),
+        "--alignment": (options.alignment, "it links the words of one model"),
+        "--details": (options.details, "its tokens are those of one model"),
+        "--attention": (options.attention, "its weights are those of one model"),
+        "--mark": (options.mark, "a calibration promises nothing about two models in a row"),
+        "--only-green": (options.only_green, "a calibration promises nothing about two models in a row"),
+        "--replace-unknown": (options.replace_unknown, "the second model does not read the words of the source"),
+        "--comet": (options.comet, "it compares translations with the source of one model"),
+    }  # fmt: skip
+    for option, (is_given, reason) in reasons.items():
+        if is_given:
+            raise UsageError(
+                f"{option} does not work with --via: {reason}",
+                hint=f"leave out {option}, or translate in two commands, one for each step",
+            )
 
 
 def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
@@ -367,6 +418,8 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         "doubts": translation.doubts,
         "repaired": translation.is_repaired,
     }
+    if translation.pivot is not None:
+        facts["pivot"] = _pivot(translation.pivot, options)
     if options.glossary is not None:
         facts["terms"] = [
             {"source": term.source, "target": term.target, "applied": term.is_applied}
@@ -380,6 +433,20 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
     if options.any_details and translation.details is not None:
         facts |= _details(translation.details, pipeline, options)
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
+
+
+def _pivot(first: Translation, options: TranslateOptions) -> dict[str, Any]:
+    """The first of two steps."""
+    return {
+        "language": options.via,
+        "translation": first.text,
+        "score": first.score,
+        "unknown_words": first.unknown_words,
+        "divided": first.is_divided,
+        "untranslated": first.is_untranslated,
+        "doubts": first.doubts,
+        "repaired": first.is_repaired,
+    }
 
 
 def _details(

@@ -113,6 +113,8 @@ class Translation:
     estimate of the quality, they are without alignment."""
     estimate: Estimate | None = None
     """How far it can be trusted; None unless it was asked for, without a calibration, and for what no model has translated."""
+    pivot: "Translation | None" = None
+    """The translation into a third language that a second model has read; None for a line of one model."""
     is_cut: bool = False
     """Whether a sentence had more tokens than the model can read, and was translated in parts."""
     is_partly_copied: bool = False

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
-from transformer_cli.config import DecodingConfig, SequencesData
+from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding import repair
 from transformer_cli.decoding.details import (
     details_of,
@@ -16,6 +16,7 @@ from transformer_cli.decoding.details import (
     parts_of,
     with_explained_unknown,
 )
+from transformer_cli.decoding.doubts import doubts_about
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -28,8 +29,15 @@ from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import Repair, confidences_of, loses_spans
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
-from transformer_cli.decoding.translation import Chunk, LineDetails, PreparedLine, Translation
+from transformer_cli.decoding.translation import (
+    Chunk,
+    LineDetails,
+    PreparedLine,
+    Translation,
+    with_alternatives,
+)
 from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.text.languages import primary_language
 
 if TYPE_CHECKING:  # a translation with another library does not wait for numpy
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
@@ -68,6 +76,8 @@ class Translator:
     a calibration (`tfm calibrate`); this takes a second pass over each source and its translation."""
     only_green: bool = False
     """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
+    before: "Translator | None" = None
+    """The translator into the language that this one reads, the pivot: lines go through it first. See `after`."""
 
     def translate(
         self,
@@ -94,6 +104,7 @@ class Translator:
         Raises:
             UsageError: no direction of the model has these languages, or several have them; or the engine cannot
                 explain its translations; or the settings do not keep the terms of a glossary.
+            UsageError: as of `after`.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
                 is too long for the model, and the translator is strict.
         """
@@ -103,6 +114,8 @@ class Translator:
         of_lines = None if prefixes is None else iter(prefixes)
         if self.pipeline.glossary is not None:
             self._check_keeps_terms()
+        if self.before is not None:
+            self._check_two_models(with_details=with_details)
         explainer = self._explainer() if with_details else None
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
@@ -128,6 +141,47 @@ class Translator:
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
         return replace(self, pipeline=self.pipeline.towards(to, from_))
+
+    @property
+    def languages(self) -> Direction:
+        """From the language of the lines into that of their translations."""
+        source = self.pipeline if self.before is None else self.before.pipeline
+        return Direction(source.languages.source, self.pipeline.languages.target)
+
+    def after(self, first: "Translator") -> "Translator":
+        """The translator of two models in a row: what `first` writes, in the pivot language, is what this one reads.
+
+        Lines stay aligned. Alternatives are those of this model for the best translation of `first`. A line that `first`
+        cannot translate stays as it is. There are no details, no estimates and no glossary: each describes one model.
+
+        Args:
+            first: of one direction; its target language is the source language of this translator.
+
+        Raises:
+            UsageError: the languages do not fit, or this translator has a glossary.
+        """
+        written, read = first.pipeline.languages, self.pipeline.languages
+        if primary_language(written.target) != primary_language(read.source):
+            raise UsageError(
+                f"the first model translates {written}, and the second one {read}: the second must read what the first writes"
+            )
+        decoding = first.decoding.model_copy(update={"num_best": 1})
+        found = replace(self, before=replace(first, decoding=decoding), estimates=False)
+        found._check_two_models(with_details=False)
+        return found
+
+    def _check_two_models(self, *, with_details: bool) -> None:
+        """Refuse what describes one model only."""
+        if with_details:
+            raise UsageError(
+                "tokens, probabilities and word alignment describe one model, not two in a row",
+                hint="ask each of the two models for its step",
+            )
+        if self.pipeline.glossary is not None:
+            raise UsageError(
+                "a glossary has terms of the source language, but the second of two models reads the pivot language",
+                hint="leave out the glossary, or translate in two commands, with a glossary for each step",
+            )
 
     def with_glossary(self, glossary: Glossary) -> "Translator":
         """The translator whose translations contain the terms of a glossary.
@@ -179,6 +233,8 @@ class Translator:
     def _translated(
         self, lines: Sequence[Chunk], explainer: ExplainingEngine | None
     ) -> list[Translation]:
+        if self.before is not None:
+            return self._through_pivot(self.before, lines)
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
@@ -206,6 +262,23 @@ class Translator:
         if self.only_green:
             translations = list(map(_only_green, translations))
         return translations
+
+    def _through_pivot(self, before: "Translator", lines: Sequence[Chunk]) -> list[Translation]:
+        """The translations of lines by two models in a row."""
+        as_here = replace(
+            before,
+            protects_spans=self.protects_spans,
+            is_strict=self.is_strict,
+            reports_lines=self.reports_lines,
+        )
+        first = as_here._translated([line._replace(prefix="") for line in lines], None)
+        second = replace(self, before=None)._translated(
+            [line._replace(text=each.text) for line, each in zip(lines, first, strict=True)], None
+        )
+        return [
+            through_pivot(one, other, self.languages)
+            for one, other in zip(first, second, strict=True)
+        ]
 
     def _with_lost_spans(
         self, lines: Sequence[Chunk], translations: list[Translation]
@@ -431,6 +504,37 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
                 _lines(copies),
             )
+
+
+def through_pivot(first: Translation, second: Translation, languages: Direction) -> Translation:
+    """The translation of a text by two models.
+
+    Args:
+        first: into the pivot language.
+        second: of the text of `first`. If `first` has left the whole text as it is, nothing of `second` is used.
+        languages: of the source of `first` and the text of `second`.
+    """
+    if first.is_untranslated and first.text == first.source:
+        second = with_alternatives(second, [(first.text, 0.0)])
+        doubts: tuple[str, ...] = ()
+    else:
+        doubts = doubts_about(first.source, second.text, languages)
+    either = (first, second)
+    return replace(
+        second,
+        source=first.source,
+        unknown_words=first.unknown_words,
+        num_words=first.num_words,
+        is_cut=any(each.is_cut for each in either),
+        is_partly_copied=any(each.is_partly_copied for each in either),
+        is_in_pieces=any(each.is_in_pieces for each in either),
+        is_divided=any(each.is_divided for each in either),
+        is_untranslated=any(each.is_untranslated for each in either),
+        doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
+        is_repaired=any(each.is_repaired for each in either),
+        confidences=tuple(each for of_step in either for each in of_step.confidences),
+        pivot=first,
+    )
 
 
 def _only_green(translation: Translation) -> Translation:

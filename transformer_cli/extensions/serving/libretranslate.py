@@ -88,6 +88,8 @@ class LibreTranslateApi:
         if any(estimates):
             for name in ("quality", "green"):
                 answer[name] = [each.get(name) for each in estimates]
+        if any(one.pivot is not None for one in translated):
+            answer["pivot"] = [one.pivot for one in translated]
         if isinstance(given, str):
             answer = {name: value[0] for name, value in answer.items()}
         return JSONResponse(answer)

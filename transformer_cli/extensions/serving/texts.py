@@ -181,6 +181,8 @@ class TranslatedText:
     """Whether a sentence or clause stands here as in the source, because the model loses text of it."""
     estimate: Estimate | None = None
     """How far it can be trusted; None if the run has no calibration, or no model has translated the text."""
+    pivot: str | None = None
+    """The translation into a third language that a second model has read; None for one model, and for markup."""
 
 
 def fields_of(estimate: Estimate | None) -> dict[str, Any]:
@@ -194,11 +196,18 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
     """The translator of a request.
 
     Raises:
-        RefusedRequest: the run cannot give alternatives with its settings.
+        RefusedRequest: the run cannot give alternatives with its settings, or two models cannot keep the terms of a glossary.
     """
     pipeline, decoding = translator.pipeline, translator.decoding
     if not options.splits_sentences:
         pipeline = replace(pipeline, splits_sentences=False)
+    before = translator.before
+    if before is not None and options.terms is not None:
+        raise bad_request(
+            "Invalid request: a glossary is not possible here, because two models translate in a row"
+        )
+    if before is not None and not options.splits_sentences:
+        before = replace(before, pipeline=replace(before.pipeline, splits_sentences=False))
     if options.terms is not None:
         pipeline = replace(pipeline, glossary=options.terms)
     if options.num_alternatives:
@@ -207,7 +216,7 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
             raise bad_request("alternatives are not possible with the settings of this server")
         beam_size = max(decoding.beam_size, num_best)
         decoding = decoding.model_copy(update={"num_best": num_best, "beam_size": beam_size})
-    return replace(translator, pipeline=pipeline, decoding=decoding)
+    return replace(translator, pipeline=pipeline, decoding=decoding, before=before)
 
 
 def translate_texts(
@@ -282,7 +291,9 @@ def _joined(
     others = [text for text in dict.fromkeys(alternatives) if text != best]
     is_untranslated = any(each.is_untranslated for each in translations)
     estimate = least_of(each.estimate for each in translations if each.estimate is not None)
-    return TranslatedText(best, tuple(others), is_untranslated, estimate)
+    pivots = [each.pivot.text for each in translations if each.pivot is not None]
+    pivot = joined(pivots) if len(pivots) == len(translations) else None
+    return TranslatedText(best, tuple(others), is_untranslated, estimate, pivot)
 
 
 def _ranked(translation: Translation, rank: int) -> str:
