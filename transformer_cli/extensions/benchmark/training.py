@@ -276,7 +276,7 @@ def _measured(trainee: Trainee, pacing: TrainingPacing) -> TrainingFigures:
     logger.info("measuring the phases of an update")
     phases = trainee.train(pacing.phases_seconds, at_least=at_least, at_most=at_most, phases=True)
     flop_of = flop_counter(trainee.session.experiment.model, trains=True)
-    num_predictions = 1 if trainee.config.training.r_drop is None else 2  # of each pair
+    num_predictions = trainee.config.training.num_predictions
     flops = [num_predictions * flop_of(update.work) for update in speed]
     flop_speed, peak = flop_per_second(flops, speed, device), peak_of(products)
     of_data_sheet = (
