@@ -96,6 +96,25 @@ def test_a_marked_translation_is_that_without_a_mark(
         assert [line.split("\t")[2] != "" for line in found[1]] == [True, True, True, False]
 
 
+def test_a_text_of_another_kind_is_named(
+    calibrated_run: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = TranslateOptions(run=str(calibrated_run), mark=True)
+    translate_lines(LINES[:60], None, options)
+    assert not [message for message in caplog.messages if "not like that" in message]
+    longer = [f"{first[:-1]} and {second.lower()}" for first, second in zip(LINES, LINES[7:47], strict=False)]  # fmt: skip
+    translate_lines(longer, None, options)
+    [told] = [message for message in caplog.messages if "not like that" in message]
+    assert "source tokens in a line" in told
+    assert "nothing is promised about it" in told
+    caplog.clear()
+    (calibrated_run.parent / "longer.en").write_text("\n".join(longer * 3) + "\n")
+    before = (calibrated_run / CALIBRATION_FILE).read_bytes()
+    calibrate(calibrated_run, source=calibrated_run.parent / "longer.en", reference=calibrated_run.parent / "longer.en")  # fmt: skip
+    assert [message for message in caplog.messages if "not like that of the calibration that is there" in message]  # fmt: skip
+    (calibrated_run / CALIBRATION_FILE).write_bytes(before)
+
+
 def test_a_number_needs_no_estimate(
     calibrated_run: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,9 +13,11 @@ from transformer_cli.decoding.engine import Explanation
 from transformer_cli.decoding.quality import (
     CALIBRATION_FILE,
     FEATURES,
+    Drift,
     Quality,
     QualityPromise,
     features_of,
+    largest_distance,
     quality_json,
     read_quality,
 )
@@ -181,6 +183,58 @@ def test_the_features_are_those_of_the_worst_part() -> None:
     assert set(features) == set(FEATURES)
     assert features["mean_log_prob"] == pytest.approx(-2.0)
     assert features["brevity"] == pytest.approx(-np.log(10))
+
+
+def lines_of(number: int, seed: int, *, length: int = 5) -> list[Translation]:
+    dice = random.Random(seed)
+    return [
+        translation_of(-dice.random(), length=dice.randint(2, 2 + length)) for _ in range(number)
+    ]
+
+
+def quality_of(lines: list[Translation]) -> Quality:
+    scores = [90.0 if number % 3 else 10.0 for number in range(len(lines))]
+    found = calibrated(lines, scores, PROMISE, conditions={"sentences": len(lines)})
+    assert found is not None
+    return found.quality
+
+
+def differences(quality: Quality, lines: list[Translation]) -> set[str]:
+    drift = Drift(quality)
+    drift.add(lines)
+    return set(drift.differences())
+
+
+def test_a_text_of_the_same_kind_is_seldom_called_another_one() -> None:
+    quality = quality_of(lines_of(300, 1))
+    found = [differences(quality, lines_of(100, seed)) for seed in range(2, 102)]
+    assert sum(map(bool, found)) <= 1
+
+
+def test_longer_sentences_and_less_probable_ones_are_another_kind_of_text() -> None:
+    quality = quality_of(lines_of(300, 1))
+    assert "length" in differences(quality, lines_of(100, 2, length=12))
+    unsure = [translation_of(-1.0 - number % 3) for number in range(100)]
+    assert "mean_log_prob" in differences(quality, unsure)
+    assert differences(quality, unsure[:29]) == set(), "too few lines say nothing"
+
+
+def test_a_calibration_without_statistics_finds_no_drift() -> None:
+    older = replace(quality_of(lines_of(300, 1)), statistics={})
+    assert differences(older, lines_of(100, 2, length=12)) == set()
+
+
+def test_the_distance_of_two_texts_is_that_of_kolmogorov_and_smirnov() -> None:
+    dice = random.Random(1)
+    for _ in range(20):
+        one = [float(dice.randint(0, 9)) for _ in range(dice.randint(30, 80))]
+        other = [float(dice.randint(0, 12)) for _ in range(dice.randint(30, 80))]
+        shares = (
+            [sum(x <= place for x in each) / len(each) for place in range(13)]
+            for each in (one, other)
+        )
+        expected = max(abs(a - b) for a, b in zip(*shares, strict=True))
+        assert largest_distance(one, sorted(other)) == pytest.approx(expected)
 
 
 def test_a_blank_line_has_no_estimate() -> None:

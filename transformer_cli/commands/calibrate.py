@@ -76,6 +76,8 @@ def calibrate_command(
     from transformer_cli.decoding.loading import load_run
     from transformer_cli.decoding.quality import (
         CALIBRATION_FILE,
+        STATISTICS,
+        Drift,
         QualityPromise,
         quality_json,
         read_quality,
@@ -128,6 +130,15 @@ def calibrate_command(
             hint="give more text: --source FILE --reference FILE",
         )
     path, before = folder.path / CALIBRATION_FILE, read_quality(folder.path)
+    if (earlier := before.get(str(languages))) is not None:
+        drift = Drift(earlier)
+        drift.add(translations)
+        if differing := [STATISTICS[each] for each in drift.differences()]:
+            logger.warning(
+                "this text is not like that of the calibration that is there; it differs in: %s. Of one kind of text, nothing is "
+                "promised about the other",
+                ", ".join(differing),
+            )
     # A calibration that keeps its promise is not given up for one that keeps none.
     is_kept = found.quality.threshold is None and str(languages) in before
     if not is_kept:

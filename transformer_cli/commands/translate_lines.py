@@ -41,6 +41,7 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
+from transformer_cli.decoding.quality import Drift
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
@@ -146,8 +147,7 @@ def translate_lines(
 
         talk(translator, options, output)
         return
-    unknown_words = UnknownWords()
-    glossary_use = GlossaryUse() if options.glossary is not None else None
+    counts = _Counts(translator, options)
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
         windows = input_lines(opened.enter_context(_opened_windows(given)), options)
@@ -172,15 +172,40 @@ def translate_lines(
             with ended_after():
                 write(data)
             advance(len(window))
-            for translation in translations:
-                if translation.num_words:  # of a model of subwords, none
-                    unknown_words.add(translation)
-                if glossary_use is not None:
-                    glossary_use.add(translation)
-    if unknown_words.num_unknown:
-        unknown_words.report()
-    if glossary_use is not None:
-        glossary_use.report()
+            counts.add(translations)
+    counts.report()
+
+
+class _Counts:
+    """What is counted over all lines, and told at their end."""
+
+    def __init__(self, translator: Translator, options: TranslateOptions) -> None:
+        self._unknown_words = UnknownWords()
+        self._glossary_use = GlossaryUse() if options.glossary is not None else None
+        self._drift = drift_of(translator) if options.needs_quality else None
+
+    def add(self, translations: Sequence[Translation]) -> None:
+        if self._drift is not None:
+            self._drift.add(translations)
+        for translation in translations:
+            if translation.num_words:  # of a model of subwords, none
+                self._unknown_words.add(translation)
+            if self._glossary_use is not None:
+                self._glossary_use.add(translation)
+
+    def report(self) -> None:
+        if self._unknown_words.num_unknown:
+            self._unknown_words.report()
+        for each in (self._glossary_use, self._drift):
+            if each is not None:
+                each.report()
+
+
+def drift_of(translator: Translator) -> Drift:
+    """What compares a text with that of the calibration; `_require_quality` has found one."""
+    quality = translator.pipeline.quality
+    assert quality is not None
+    return Drift(quality)
 
 
 def open_translator(

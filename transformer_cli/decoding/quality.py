@@ -4,14 +4,18 @@ A run without a calibration says nothing about the quality of its translations.
 """
 
 import json
+import logging
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.decoding.translation import Estimate, Translation
 from transformer_cli.process.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 CALIBRATION_FILE = "calibration.json"
 """In a run folder."""
@@ -61,6 +65,8 @@ class Quality:
     promise: QualityPromise
     conditions: Mapping[str, Any]
     """The checkpoint, the decoding settings and the text of the calibration."""
+    statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; empty in older files: no drift is found."""
 
     def probability(self, translation: Translation) -> float | None:
         """The estimated probability that a translation is good, 0 to 1; None without details, and for a blank line."""
@@ -176,9 +182,114 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         threshold=None if threshold is None else float(threshold),
         promise=QualityPromise(**facts["promise"]),
         conditions=dict(facts["conditions"]),
+        statistics={
+            name: tuple(map(float, of_text))
+            for name, of_text in facts.get("statistics", {}).items()
+        },
     )
 
 
 def pieces_per_word(text: str, ids: Sequence[int]) -> float:
     """How many tokens a model reads for each word of a text: more than usual if it does not know the words."""
     return len(ids) / max(1, len(text.split()))
+
+
+# Drift: whether a text is like that of a calibration, of which alone something is promised.
+
+
+STATISTICS = {
+    "length": "source tokens in a line",
+    "pieces_per_word": "source tokens for each word",
+    "mean_log_prob": "mean log-probability of the tokens of a translation",
+}
+"""What is compared, with words for messages."""
+FEWEST_LINES = 30
+"""With fewer lines, nothing is said."""
+_LEAST_DISTANCE = 0.15
+_LOG_OF_ERROR = math.log(2 * len(STATISTICS) / 0.001)
+
+
+def statistics_of(translation: Translation) -> dict[str, float] | None:
+    """The `STATISTICS` of a line whose translation has details; None if no model has translated it."""
+    details = translation.details
+    parts = [part for part in details.parts if len(part.target_ids)] if details is not None else []
+    if not parts:
+        return None
+    num_source = sum(len(part.source_ids) for part in parts)
+    log_probs = [float(each) for part in parts for each in part.explanation.token_log_probs]
+    return {
+        "length": float(num_source),
+        "pieces_per_word": num_source / max(1, len(translation.source.split())),
+        "mean_log_prob": math.fsum(log_probs) / len(log_probs),
+    }
+
+
+def percentiles(values: Sequence[float]) -> tuple[float, ...]:
+    """The 101 percentiles of values, from the smallest to the largest one."""
+    ordered, last = sorted(values), len(values) - 1
+    return tuple(round(ordered[round(last * percent / 100)], 4) for percent in range(101))
+
+
+def largest_distance(text: Sequence[float], known: Sequence[float]) -> float:
+    """The largest difference of two cumulative distributions, 0 to 1: the statistic of Kolmogorov and Smirnov.
+
+    Args:
+        text: values, in any order.
+        known: values or percentiles of the other text, in rising order.
+    """
+    ordered = sorted(text)
+
+    def distance(find: Callable[[Sequence[float], float], int], value: float) -> float:
+        return abs(find(ordered, value) / len(ordered) - find(known, value) / len(known))
+
+    places = {*ordered, *known}
+    return max(max(distance(bisect_right, one), distance(bisect_left, one)) for one in places)
+
+
+class Drift:
+    """Looks at the lines of a text, and says at its end whether they are like those of a calibration.
+
+    For each of the `STATISTICS` the test of Kolmogorov and Smirnov compares both texts; the chance that a text like that of the
+    calibration is called different is at most 0.1 %. Distances below 0.15 do not count, however long the text is.
+    """
+
+    def __init__(self, quality: Quality) -> None:
+        self._quality = quality
+        self._values: dict[str, list[float]] = {name: [] for name in STATISTICS}
+
+    def add(self, translations: Iterable[Translation]) -> None:
+        """Look at the next lines; their translations have details."""
+        for translation in translations:
+            for name, value in (statistics_of(translation) or {}).items():
+                self._values[name].append(value)
+
+    def differences(self) -> dict[str, float]:
+        """The statistics in which the text is another one, each with the largest distance."""
+        num_known = int(self._quality.conditions.get("sentences", 0))
+        num_lines = len(self._values["length"])
+        if num_lines < FEWEST_LINES or not num_known:
+            return {}
+        # Asymptotic form for two samples; each statistic has its part of the allowed error.
+        least = math.sqrt(_LOG_OF_ERROR / 2 * (num_lines + num_known) / (num_lines * num_known))
+        found = {
+            name: largest_distance(values, self._quality.statistics[name])
+            for name, values in self._values.items()
+            if self._quality.statistics.get(name)
+        }
+        return {name: one for name, one in found.items() if one > max(least, _LEAST_DISTANCE)}
+
+    def report(self) -> None:
+        """Warn if the text is not like that of the calibration."""
+        found = self.differences()
+        if not found:
+            return
+        details = "; ".join(
+            f"{STATISTICS[name]}: {percentiles(self._values[name])[50]:.2f} in the middle, in the calibration "
+            f"{self._quality.statistics[name][50]:.2f}"
+            for name in found
+        )
+        logger.warning(
+            "this text is not like that of the calibration (%s), so nothing is promised about it; calibrate with text of its kind: "
+            "tfm calibrate --source FILE --reference FILE",
+            details,
+        )

@@ -17,11 +17,14 @@ from torch.nn import functional as F
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding.quality import (
     FEATURES,
+    STATISTICS,
     Quality,
     QualityPromise,
     can_be_green,
     features_of,
+    percentiles,
     pieces_per_word,
+    statistics_of,
 )
 
 STARTS = (0.1, 0.25, 0.5, 0.75)
@@ -95,6 +98,7 @@ def calibrated(
         threshold=None,
         promise=promise,
         conditions=conditions,
+        statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.
     able = [row for row in held_out if can_be_green(row[1])]
@@ -109,6 +113,11 @@ def calibrated(
         num_bad=sum(green),
         share_bad=sum(row[2] < promise.below for row in held_out) / len(held_out),
     )
+
+
+def _statistics(translations: Sequence[Translation]) -> dict[str, tuple[float, ...]]:
+    found = [each for each in map(statistics_of, translations) if each is not None]
+    return {name: percentiles([each[name] for each in found]) for name in STATISTICS}
 
 
 def _quantile(numbers: Sequence[float], share: float) -> float:

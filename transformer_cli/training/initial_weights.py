@@ -267,8 +267,8 @@ def _hint_for_directions(was: Config, old: SequenceFormat) -> str:
             "translate into one language, as the run does, or train a new model without init_from"
         )
     return (
-        "translate into two or more languages of the run, such as with data.both_directions: true or with corpora that "
-        f"name their target_language; the run translates {_directions(was)}"
+        "translate into languages of the run: into one with data.target_tag: true, into several with data.both_directions: true or "
+        f"with corpora that name their target_language; the run translates {_directions(was)}"
     )
 
 

@@ -11,7 +11,11 @@ from pathlib import Path
 
 from transformer_cli.commands.input_lines import input_status
 from transformer_cli.commands.output import STANDARD, check_output, opened_output, output_status
-from transformer_cli.commands.translate_lines import TranslateOptions, open_translator
+from transformer_cli.commands.translate_lines import (
+    TranslateOptions,
+    drift_of,
+    open_translator,
+)
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
@@ -25,7 +29,7 @@ from transformer_cli.extensions.documents.formats import (
     format_named,
     format_of,
 )
-from transformer_cli.extensions.documents.translation import CUT, NotGreen
+from transformer_cli.extensions.documents.translation import CUT, NotGreen, TranslatedDocument
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import ended_after
@@ -203,6 +207,7 @@ def translate_document_file(
     not_green = NotGreen.WRITTEN
     if options.needs_quality:
         not_green = NotGreen.LEFT_OUT if options.only_green else NotGreen.MARKED
+        of_model = replace(of_model, drift=drift_of(translator))
     found = translate_document(document, of_model, not_green=not_green)
     cut = next((doubt for doubt in found.doubts if doubt.reason == CUT), None)
     if options.is_strict and cut is not None:
@@ -212,6 +217,13 @@ def translate_document_file(
         )
     with opened_output(output) as write, ended_after():
         write(found.data)
+    _report(found, given, options)
+    if of_model.drift is not None:
+        of_model.drift.report()
+
+
+def _report(found: TranslatedDocument, given: ChosenDocument, options: TranslateOptions) -> None:
+    """Tell what a person should look at, and how much was translated."""
     if not found.num_segments:
         logger.warning("%s", _NOTHING.get(given.format.name, _NO_TEXT))
     # Where the format has no state for a segment, the messages are the only place that names those that are not green.

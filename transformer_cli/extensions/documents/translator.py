@@ -8,6 +8,7 @@ from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
+from transformer_cli.decoding.quality import Drift
 from transformer_cli.decoding.translation import Estimate, Translation
 from transformer_cli.text.sentences import Sentence, find_spans, span_texts, split_sentences_around
 
@@ -85,6 +86,8 @@ class ModelTranslator:
     """A `TextTranslator` of a `Translator` for one direction."""
 
     translator: Translator
+    drift: Drift | None = None
+    """What looks at all texts, and compares them with those of the calibration."""
 
     @classmethod
     def of(
@@ -122,6 +125,8 @@ class ModelTranslator:
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""
         translations = list(self.translator.translate([asked.text for asked in texts]))
+        if self.drift is not None:
+            self.drift.add(translations)
         linked = [
             translation
             for asked, translation in zip(texts, translations, strict=True)
