@@ -184,7 +184,7 @@ def _facts(found: Calibrated) -> dict[str, Any]:
         "promise": quality.promise._asdict(),
         "threshold": quality.threshold,
         "least_confidence": quality.least_confidence,
-        "sentences_of_second_half": found.num_sentences,
+        "sentences_of_threshold": found.num_sentences,
         "green": found.num_green,
         "bad_among_green": found.num_bad,
         "share_of_bad": found.share_bad,
@@ -197,10 +197,13 @@ def _lines(found: Calibrated) -> list[str]:
     promise = found.quality.promise
     bad = f"below {promise.metric} {promise.below:g}"
     if found.quality.threshold is None:
+        from transformer_cli.evaluation.green import fewest_sentences
+
         return [
             f"no threshold keeps the promise: {promise}",
-            f"of the sentences of the second half, {found.share_bad:.1%} are {bad}; with a lower --below, a larger --share, or "
-            "more text there may be one",
+            f"of the {found.num_sentences} sentences on which it was looked for, {found.share_bad:.1%} are {bad}; among the "
+            f"{fewest_sentences(promise)} or more with the best estimates there must be hardly any",
+            "with a lower --below, a larger --share, or more text there may be one",
         ]
     return [
         f"promise: {promise}",
