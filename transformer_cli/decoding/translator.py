@@ -117,6 +117,8 @@ class Translator:
         if self.before is not None:
             self._check_two_models(with_details=with_details)
         explainer = self._explainer() if with_details else None
+        if self.estimates:
+            self._explainer()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(towards._translated(window, explainer) for window in windows)

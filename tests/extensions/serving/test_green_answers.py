@@ -81,10 +81,13 @@ def test_a_file_is_counted_and_marked_if_it_is_wished() -> None:
     of = load_translator(DOCS_RUN)
     quality = of.pipeline.quality
     assert quality is not None
-    # Nothing but its estimate speaks against the second message.
-    stricter = {"en-it": replace(quality, threshold=0.98)}
-    of = replace(of, pipeline=replace(of.pipeline, qualities=stricter))
     second = "Where is the ticket of the black cat?"
+    estimates = [each.estimate for each in replace(of, estimates=True).translate([GOOD, second])]
+    best, other = (each.probability for each in estimates if each is not None and each.is_green)
+    assert best > other
+    # Now nothing but its estimate speaks against the second message.
+    stricter = {"en-it": replace(quality, threshold=(best + other) / 2)}
+    of = replace(of, pipeline=replace(of.pipeline, qualities=stricter))
     po = f'msgid "{GOOD}"\nmsgstr ""\n\nmsgid "{second}"\nmsgstr ""\n'.encode()
     with served(small_runs(of)) as (client, _):
         for mark in ("false", "true"):
