@@ -105,15 +105,16 @@ def two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {"de-en": to_hotels(), "en-it": to_capitals()}
 
     def load(name: str, *_: object, **__: object) -> SimpleNamespace:
-        return Loaded(runs[name])
+        return Loaded(runs[name], name)
 
     monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", load)
     monkeypatch.setattr("transformer_cli.commands.translate_lines.replace", replace_loaded)
 
 
 class Loaded(SimpleNamespace):
-    def __init__(self, translator: Translator) -> None:
-        super().__init__(translator=translator, trained=None, overridden=frozenset())
+    def __init__(self, translator: Translator, name: str) -> None:
+        trained = SimpleNamespace(folder=name)
+        super().__init__(translator=translator, trained=trained, overridden=frozenset())
 
 
 def replace_loaded(value: object, **changes: object) -> object:
@@ -140,7 +141,8 @@ def test_the_command_shows_both_steps(capfd: pytest.CaptureFixture[str]) -> None
     [
         ({"run": None}, "--via en needs two runs, but --run is given no times"),
         ({"run": ["a", "b", "c"]}, "is given 3 times"),
-        ({"run": ["en-it", "de-en"]}, "en"),
+        ({"run": ["en-it", "de-en"]}, "--via: en-it cannot make the first step, into en"),
+        ({"run": ["de-en", "de-en"]}, "--via: de-en cannot make the second step, from en"),
         ({"glossary": Path("terms")}, "--glossary does not work with --via"),
         ({"mark": True}, "a calibration promises nothing about two models"),
         ({"alignment": True}, "--alignment does not work with --via"),

@@ -251,20 +251,37 @@ def open_pivot_translator(options: TranslateOptions, pivot: str) -> tuple[Loaded
     if not 1 <= len(runs) <= 2:
         raise UsageError(
             f"--via {pivot} needs two runs, but --run is given {len(runs) or 'no'} times",
-            hint=f"such as: --run de-{pivot} --via {pivot} --run {pivot}-it; or once, for a run that does both",
+            hint=f"--run INTO_{pivot} --run FROM_{pivot}, in this order; or one run that does both",
         )
     loaded = [load_run(run, options.overrides) for run in runs]
-    first, second = loaded[0].translator, loaded[-1].translator
+    first = _step(loaded[0], pivot, f"the first step, into {pivot}", options.from_)
+    second = _step(loaded[-1], options.to, f"the second step, from {pivot}", pivot)
     translator = replace(
-        second.towards(options.to, pivot),
+        second,
         protects_spans=options.protects_spans,
         is_strict=options.is_strict,
     )
     if options.num_best is not None:
         translator = _with_num_best(translator, options.num_best, loaded[-1])
-    translator = translator.after(first.towards(pivot, options.from_))
+    translator = translator.after(first)
     both = replace(loaded[0], others=tuple(one.trained for one in loaded[1:]))
     return both, translator
+
+
+def _step(loaded: LoadedRun, to: str | None, name: str, from_: str | None) -> Translator:
+    """The translator of one of two steps.
+
+    Raises:
+        UsageError: the run has no such direction, or several.
+    """
+    try:
+        return loaded.translator.towards(to, from_)
+    except UsageError as error:
+        raise UsageError(
+            f"--via: {loaded.trained.folder} cannot make {name}: {error.message}",
+            hint="--run names the model into the pivot language, and a second --run the one that goes on; --from and --to name the "
+            "languages of the input and the output",
+        ) from error
 
 
 def _check_one_model(options: TranslateOptions) -> None:
