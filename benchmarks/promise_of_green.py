@@ -181,18 +181,22 @@ def read_again(
         sources.append(Request(details.parts[0].source_ids))
         targets.append(pipeline.target_ids(pipeline.normalize_target(error.text)))
     explanations = engine.explain(sources, targets, batch_tokens=translator.decoding.batch_tokens)
+    agreements: Sequence[float | None] = [None] * len(errors)
+    if translator.num_samples:
+        texts = [error.text for error in errors]
+        agreements = translator.agreements(sources, texts, translator.num_samples)
     return [
         replace(
             rows[error.line].translation,
             text=error.text,
-            details=LineDetails((PartDetails(request.ids, target, explanation),), ()),
+            details=LineDetails((PartDetails(request.ids, target, explanation, agreement),), ()),
             doubts=doubts_about(
                 rows[error.line].translation.source, error.text, pipeline.languages
             ),
             estimate=None,
         )
-        for error, request, target, explanation in zip(
-            errors, sources, targets, explanations, strict=True
+        for error, request, target, explanation, agreement in zip(
+            errors, sources, targets, explanations, agreements, strict=True
         )
     ]
 
@@ -236,13 +240,14 @@ def translated(translator: Translator, source: Path, reference: Path, metric: st
 
 
 def calibrate(
-    rows: Sequence[Scored], promise: QualityPromise, beam_size: int, seed: int
+    rows: Sequence[Scored], promise: QualityPromise, beam_size: int, num_samples: int, seed: int
 ) -> Quality | None:
     found = calibrated(
         [row.translation for row in rows],
         [row.score for row in rows],
         promise,
         conditions={"beam_size": beam_size, "sentences": len(rows)},
+        num_samples=num_samples,
         seed=seed,
     )
     return None if found is None else found.quality
@@ -278,14 +283,24 @@ def main() -> None:
     parser.add_argument("--metric", default="chrf")
     parser.add_argument("--below", type=float, nargs="+", default=[60.0])
     parser.add_argument("--share", type=float, nargs="+", default=[0.05])
+    parser.add_argument("--samples", type=int, default=6)
     parser.add_argument("--certainty", type=float, default=0.95)
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
     translator = load_run(options.run, options.set).translator
     pipeline = replace(translator.pipeline, qualities={})
-    translator = replace(translator, pipeline=pipeline, estimates=True, reports_lines=False)
+    translator = replace(
+        translator,
+        pipeline=pipeline,
+        estimates=True,
+        num_samples=options.samples,
+        reports_lines=False,
+    )
     rows = translated(translator, options.source, options.reference, options.metric)
-    others = [(path[0], translated(translator, *path, options.metric)) for path in options.other]
+    others = [
+        (path[0], translated(translator, path[0], path[1], options.metric))
+        for path in options.other
+    ]
     for below, share in zip(options.below, options.share, strict=True):
         promise = QualityPromise(options.metric, below, share, options.certainty)
         report(translator, rows, others, promise, options.splits)
@@ -299,6 +314,7 @@ def report(
     num_splits: int,
 ) -> None:
     below, beam_size = promise.below, translator.decoding.beam_size
+    num_samples = translator.num_samples or 0
     say(
         f"\n{promise}; {len(rows)} sentences, of which {sum(row.score < below for row in rows) / len(rows):.1%} are bad"
     )
@@ -314,7 +330,7 @@ def report(
         random.Random(1000 + seed).shuffle(order)
         first, second = order[: len(rows) // 2], order[len(rows) // 2 :]
         one, two = [rows[line] for line in first], [rows[line] for line in second]
-        quality = calibrate(one, promise, beam_size, seed)
+        quality = calibrate(one, promise, beam_size, num_samples, seed)
         if quality is None:
             sys.exit("too few sentences")
         ours.append(counted(two, [is_green(quality, row.translation) for row in two], below))
@@ -341,7 +357,7 @@ def report(
             f"  {kind or 'all'}: green {after / max(1, num):.1%} (without the error {before / max(1, num):.1%}; of those that were "
             f"green {after / max(1, before):.1%} still are); a doubt about {by_doubt / max(1, num):.1%}"
         )
-    quality = calibrate(rows, promise, beam_size, 1)
+    quality = calibrate(rows, promise, beam_size, num_samples, 1)
     assert quality is not None
     for path, of_path in (*others, (Path("the text itself"), rows)):
         drift = Drift(quality)

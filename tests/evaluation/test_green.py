@@ -165,12 +165,18 @@ def test_a_calibration_comes_back_from_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b'{"format": 9}', b'{"format": 1, "directions": {"en-it": {}}}', b"\xff"],
+    [b"", b"[]", b'{"format": 9}', b'{"format": 2, "directions": {"en-it": {}}}', b"\xff"],
 )
 def test_a_damaged_calibration_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / CALIBRATION_FILE).write_bytes(content)
     with pytest.raises(DataError, match=CALIBRATION_FILE):
         read_quality(tmp_path)
+
+
+def test_an_older_calibration_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / CALIBRATION_FILE).write_bytes(b'{"format": 1, "directions": {"en-it": {}}}')
+    assert read_quality(tmp_path) == {}
+    assert "make it again: tfm calibrate" in caplog.text
 
 
 def test_the_features_are_those_of_the_worst_part() -> None:

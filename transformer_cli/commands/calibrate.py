@@ -60,6 +60,16 @@ def calibrate_command(
     certainty: Annotated[
         float, typer.Option("--certainty", help="How sure the promise is: 0 to 1.")
     ] = 0.95,
+    samples: Annotated[
+        int,
+        typer.Option(
+            "--samples",
+            min=0,
+            max=64,
+            help="Compare each translation with so many samples of the model, here and whenever the calibration is used. 0: faster, "
+            "and fewer translations are green.",
+        ),
+    ] = 6,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
@@ -107,7 +117,7 @@ def calibrate_command(
     with sentence_progress():
         # An earlier calibration of the run has no part in this one.
         pipeline = replace(translator.pipeline, qualities={})
-        of_pairs = replace(translator, pipeline=pipeline, estimates=True)
+        of_pairs = replace(translator, pipeline=pipeline, estimates=True, num_samples=samples)
         translations = list(of_pairs.translate([pair.source for pair in pairs]))
     texts, references = [each.text for each in translations], [pair.target for pair in pairs]
     languages = translator.pipeline.languages
@@ -123,7 +133,7 @@ def calibrate_command(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     promise = QualityPromise(metric, below, share, certainty)
-    found = calibrated(translations, scores, promise, conditions=conditions)
+    found = calibrated(translations, scores, promise, conditions=conditions, num_samples=samples)
     if found is None:
         raise DataError(
             f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
@@ -188,6 +198,7 @@ def _facts(found: Calibrated) -> dict[str, Any]:
         "green": found.num_green,
         "bad_among_green": found.num_bad,
         "share_of_bad": found.share_bad,
+        "samples": quality.num_samples,
         **quality.conditions,
     }
 

@@ -111,22 +111,30 @@ def explained_hypotheses(
     }
 
 
+_NONE: Mapping[Request, float] = {}
+
+
 def parts_of(
-    prepared: PreparedLine, explained: Mapping[Request, Hypothesis]
+    prepared: PreparedLine,
+    explained: Mapping[Request, Hypothesis],
+    agreements: Mapping[Request, float] = _NONE,
 ) -> tuple[PartDetails, ...]:
     """The details of each part of a line; nothing if one has no translation or is kept, or if the line is blank."""
     if prepared.kept or not all(request in explained for request in prepared.parts):
         return ()
     best = [explained[request] for request in prepared.parts]
     return tuple(
-        PartDetails(request.ids, hypothesis.ids, hypothesis.explanation)
+        PartDetails(request.ids, hypothesis.ids, hypothesis.explanation, agreements.get(request))
         for request, hypothesis in zip(prepared.parts, best, strict=True)
         if hypothesis.explanation is not None
     )
 
 
 def details_of(
-    pipeline: TextPipeline, prepared: PreparedLine, explained: Mapping[Request, Hypothesis]
+    pipeline: TextPipeline,
+    prepared: PreparedLine,
+    explained: Mapping[Request, Hypothesis],
+    agreements: Mapping[Request, float] = _NONE,
 ) -> LineDetails:
     """The details of a line; without parts if one of its parts has no translation or is kept, or if the line is blank.
 
@@ -134,8 +142,9 @@ def details_of(
         pipeline: the one that prepared the line.
         prepared: the line.
         explained: the best hypothesis of each request, with its explanation.
+        agreements: as in `PartDetails`, of each request that has one.
     """
-    parts = parts_of(prepared, explained)
+    parts = parts_of(prepared, explained, agreements)
     if not parts:
         return LineDetails((), ())
     best = [explained[request] for request in prepared.parts]

@@ -19,8 +19,17 @@ logger = logging.getLogger(__name__)
 
 CALIBRATION_FILE = "calibration.json"
 """In a run folder."""
-FORMAT = 1
-FEATURES = ("mean_log_prob", "least_log_prob", "coverage", "brevity", "likeness", "soundness")
+FORMAT = 2
+_OLDER_FORMATS = (1,)
+FEATURES = (
+    "mean_log_prob",
+    "agreement",
+    "least_log_prob",
+    "coverage",
+    "brevity",
+    "likeness",
+    "soundness",
+)
 """Each is larger for a translation that is more likely to be good."""
 _LEAST_LOG_PROB = -10.0  # nats
 _HINT = "make it again: tfm calibrate"
@@ -65,6 +74,8 @@ class Quality:
     promise: QualityPromise
     conditions: Mapping[str, Any]
     """The checkpoint, the decoding settings and the text of the calibration."""
+    num_samples: int = 0
+    """With how many samples each translation is compared."""
     statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; empty in older files: no drift is found."""
 
@@ -113,6 +124,8 @@ def features_of(translation: Translation, length_ratio: float) -> dict[str, floa
     """The features of a translation with details, by their names in `FEATURES`; None if it has no tokens.
 
     - mean_log_prob: the mean log-probability of the tokens of its worst part, in nats (Fomicheva et al. 2020, section 3.1);
+    - agreement: the mean chrF against samples of the model, 0 to 1, of its worst part; 0 without samples (Fomicheva et al. 2020,
+      section 3.2, compare samples of dropout);
     - least_log_prob: the log-probability of its least probable token;
     - coverage: the share of the source that was read, min(1, attention) averaged over the source tokens (Wu et al. 2016, section 7);
     - brevity: -log of the number of its tokens;
@@ -129,6 +142,7 @@ def features_of(translation: Translation, length_ratio: float) -> dict[str, floa
     ratio = math.log(num_target / max(1, num_source))
     return {
         "mean_log_prob": min(float(each.mean()) for each in log_probs),
+        "agreement": min(part.agreement or 0.0 for part in parts),
         "least_log_prob": max(_LEAST_LOG_PROB, min(float(each.min()) for each in log_probs)),
         "coverage": min(
             float(part.explanation.attention.sum(0).clip(max=1.0).mean()) for part in parts
@@ -150,6 +164,9 @@ def read_quality(run: Path) -> dict[str, Quality]:
         return {}
     try:
         facts = json.loads(path.read_bytes())
+        if facts["format"] in _OLDER_FORMATS:
+            logger.warning("%s: an older calibration, which is not used; %s", path, _HINT)
+            return {}
         if facts["format"] != FORMAT:
             raise DataError(f"{path}: format {facts['format']} is not known here", hint=_HINT)
         return {name: _quality(each) for name, each in facts["directions"].items()}
@@ -182,6 +199,7 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         threshold=None if threshold is None else float(threshold),
         promise=QualityPromise(**facts["promise"]),
         conditions=dict(facts["conditions"]),
+        num_samples=int(facts["num_samples"]),
         statistics={
             name: tuple(map(float, of_text))
             for name, of_text in facts.get("statistics", {}).items()

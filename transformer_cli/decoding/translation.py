@@ -66,6 +66,8 @@ class PartDetails(NamedTuple):
     """T target tokens, with [EOS] if the search reached it."""
     explanation: Explanation
     """Probabilities and attention of these tokens."""
+    agreement: float | None = None
+    """The mean chrF against samples of the model for this source, 0 to 1; only for an estimate that reads it."""
 
 
 @dataclass(frozen=True, slots=True)

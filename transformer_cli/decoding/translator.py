@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
-from transformer_cli.config import DecodingConfig, Direction, SequencesData
+from transformer_cli.config import DecodingConfig, Direction, SamplingConfig, SequencesData
 from transformer_cli.decoding import repair
 from transformer_cli.decoding.details import (
     details_of,
@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
 MAX_SHOWN_LINES = 5
+_SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ class Translator:
     estimates: bool = False
     """Whether each translation gets the details that an estimate of its quality reads, and its `estimate` if the direction has
     a calibration (`tfm calibrate`); this takes a second pass over each source and its translation."""
+    num_samples: int | None = None
+    """With `estimates`: the number of samples with which each translation is compared; None: as many as in the calibration."""
     only_green: bool = False
     """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
     before: "Translator | None" = None
@@ -375,15 +378,18 @@ class Translator:
         used = {part for text in prepared_texts for part in text.parts}
         best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
         batch_tokens = self.decoding.batch_tokens
+        agreements = self._agreements_of(best) if self.estimates else {}
         if explainer is None:
             explained = explained_hypotheses(self._explainer(), best, batch_tokens, num_best=0)
             return [
-                replace(translation, details=LineDetails(parts_of(prepared, explained), ()))
+                replace(
+                    translation, details=LineDetails(parts_of(prepared, explained, agreements), ())
+                )
                 for prepared, translation in zip(prepared_texts, translations, strict=True)
             ]
         explained = explained_hypotheses(explainer, best, batch_tokens)
         return [
-            replace(translation, details=details_of(self.pipeline, prepared, explained))
+            replace(translation, details=details_of(self.pipeline, prepared, explained, agreements))
             for prepared, translation in zip(prepared_texts, translations, strict=True)
         ]
 
@@ -460,6 +466,54 @@ class Translator:
         if isinstance(engine, LimitedEngine):
             engine = engine.with_all_settings()
         return engine.translate(parts, options)
+
+    def _agreements_of(self, best: Mapping[Request, Hypothesis]) -> dict[Request, float]:
+        """How far each translation agrees with samples, as the calibration does it; nothing if it uses no samples."""
+        num_samples, quality = self.num_samples, self.pipeline.quality
+        if num_samples is None:
+            num_samples = 0 if quality is None else quality.num_samples
+        if not num_samples or not best:
+            return {}
+        decode = self.pipeline.target_tokenizer.decode
+        texts = [decode(hypothesis.ids) for hypothesis in best.values()]
+        return dict(zip(best, self.agreements([*best], texts, num_samples), strict=True))
+
+    def agreements(
+        self, parts: Sequence[Request], texts: Sequence[str], num_samples: int
+    ) -> list[float]:
+        """The mean chrF of a text for each part against samples of the model for the same part, 0 to 1.
+
+        The samples of a part are always the same.
+
+        Args:
+            parts: what is translated.
+            texts: one translation of each part.
+            num_samples: how many samples are drawn for each part.
+
+        Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.2, where dropout
+            makes the samples differ.
+        """
+        from transformer_cli.decoding.minimum_bayes_risk import chrf_matrix  # needs numpy
+
+        options = self.decoding.model_copy(
+            update={
+                "num_best": num_samples,
+                "sampling": _SAMPLES_TO_AGREE_WITH,
+                "coverage_penalty": 0.0,
+                "diversity": None,
+                "mbr": None,
+            }
+        )
+        # Samples keep no terms of a glossary.
+        plain = [part._replace(terms=(), seed=0) for part in parts]
+        decode = self.pipeline.target_tokenizer.decode
+        found = self._search_again(plain, options)
+        return [
+            float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100
+            if samples
+            else 0.0
+            for text, samples in zip(texts, found, strict=True)
+        ]
 
     def _pairwise(self, part: Request) -> "Pairwise | None":
         """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""

@@ -34,9 +34,10 @@ _STEPS = 50
 FEWEST_SENTENCES = 100
 _FITTED = 5  # one sentence of so many fits the estimate: the threshold needs the others more
 _LEAST_CONFIDENT = 0.01
-# As of a normal distribution of the weights, of features with a deviation of 1. All but the first feature, the mean
-# log-probability, have to show that they help.
+# As of a normal distribution of the weights, of features with a deviation of 1. All but the first two features, the mean
+# log-probability and the agreement with samples, have to show that they help.
 _DECAY_OF_FIRST, _DECAY = 0.1, 5.0
+_NUM_FIRST = 2
 _LEAST_DEVIATION = 1e-6
 
 
@@ -58,6 +59,7 @@ def calibrated(
     promise: QualityPromise,
     *,
     conditions: Mapping[str, Any],
+    num_samples: int = 0,
     seed: int = 1,
 ) -> Calibrated | None:
     """Fit the estimate on a fifth of the translations, and choose the threshold on the others.
@@ -67,6 +69,7 @@ def calibrated(
         scores: the score of each against its reference, 0 to 100.
         promise: what the green ones must keep.
         conditions: as of `Quality`.
+        num_samples: as of `Quality`; the details of the translations have agreements with so many samples.
         seed: of the two parts.
 
     Returns:
@@ -103,6 +106,7 @@ def calibrated(
         threshold=None,
         promise=promise,
         conditions=conditions,
+        num_samples=num_samples,
         statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.
@@ -144,7 +148,7 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
     """Logistic regression whose weights are not negative and rather small, by L-BFGS.
 
     Args:
-        features: (N, F); the first one is known to help.
+        features: (N, F); the first two are known to help.
         is_good: (N,) 0 or 1.
 
     Returns:
@@ -158,7 +162,7 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
     raw = torch.zeros(features.size(1), dtype=torch.float64, requires_grad=True)
     bias = torch.zeros((), dtype=torch.float64, requires_grad=True)
     decay = torch.full_like(means, _DECAY / len(features))
-    decay[0] = _DECAY_OF_FIRST / len(features)
+    decay[:_NUM_FIRST] = _DECAY_OF_FIRST / len(features)
     optimizer = torch.optim.LBFGS([raw, bias], max_iter=200, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
