@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from transformer_cli.commands.translate import TranslateOptions
-from transformer_cli.commands.translate_lines import translate_lines
+from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Glossary, Translator
 from transformer_cli.decoding.doubts import NUMBERS

@@ -76,6 +76,8 @@ class Quality:
     """The checkpoint, the decoding settings and the text of the calibration."""
     num_samples: int = 0
     """With how many samples each translation is compared."""
+    least_log_prob: float = -math.inf
+    """A translation with a less probable token is not green: one wrong name or number changes nothing else."""
     statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; empty in older files: no drift is found."""
 
@@ -107,7 +109,13 @@ class Quality:
             is_left = translation.is_untranslated or translation.is_partly_copied
             return Estimate(0.0, is_green=False) if is_left else None
         is_likely = self.threshold is not None and probability >= self.threshold
-        return Estimate(probability, is_likely and can_be_green(translation))
+        return Estimate(probability, is_likely and self.can_be_green(translation))
+
+    def can_be_green(self, translation: Translation) -> bool:
+        """Whether nothing but its estimate can speak against a translation: see `can_be_green`, and `least_log_prob`."""
+        features = features_of(translation, self.length_ratio)
+        has_sure_tokens = features is not None and features["least_log_prob"] >= self.least_log_prob
+        return has_sure_tokens and can_be_green(translation)
 
 
 def can_be_green(translation: Translation) -> bool:
@@ -200,6 +208,7 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         promise=QualityPromise(**facts["promise"]),
         conditions=dict(facts["conditions"]),
         num_samples=int(facts["num_samples"]),
+        least_log_prob=float(facts["least_log_prob"]),
         statistics={
             name: tuple(map(float, of_text))
             for name, of_text in facts.get("statistics", {}).items()

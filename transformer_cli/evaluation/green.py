@@ -20,7 +20,6 @@ from transformer_cli.decoding.quality import (
     STATISTICS,
     Quality,
     QualityPromise,
-    can_be_green,
     features_of,
     percentiles,
     pieces_per_word,
@@ -34,6 +33,7 @@ _STEPS = 50
 FEWEST_SENTENCES = 100
 _FITTED = 5  # one sentence of so many fits the estimate: the threshold needs the others more
 _LEAST_CONFIDENT = 0.01
+_LEAST_TOKENS = 0.1
 # As of a normal distribution of the weights, of features with a deviation of 1. All but the first two features, the mean
 # log-probability and the agreement with samples, have to show that they help.
 _DECAY_OF_FIRST, _DECAY = 0.1, 5.0
@@ -107,10 +107,11 @@ def calibrated(
         promise=promise,
         conditions=conditions,
         num_samples=num_samples,
+        least_log_prob=_quantile([row[0]["least_log_prob"] for row in fitted], _LEAST_TOKENS),
         statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.
-    able = [row for row in held_out if can_be_green(row[1])]
+    able = [row for row in held_out if quality.can_be_green(row[1])]
     estimates = [quality.probability(row[1]) or 0.0 for row in able]
     is_bad = [row[2] < promise.below for row in able]
     threshold = chosen_threshold(estimates, is_bad, promise)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.decoding.translation import Estimate
 from transformer_cli.extensions.documents.formats import format_named, read_document
 from transformer_cli.extensions.documents.translate_command import (
