@@ -27,7 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from transformer_cli.acceleration import accelerate, losses, masks
+from transformer_cli.acceleration import accelerate, cast_weights, losses, masks
 from transformer_cli.acceleration.accelerate import FusedAttention, TransformerOnGpu
 from transformer_cli.acceleration.optimizers import BatchedMuon
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, Work
@@ -35,6 +35,7 @@ from transformer_cli.config import DecodingConfig, ModelConfig, TrainingConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.decoding.engine import Request, SpecialIds
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.search import beam
 from transformer_cli.model import Transformer
 from transformer_cli.model import layers as embeddings
 from transformer_cli.model.layers import MultiHeadAttention
@@ -111,6 +112,7 @@ class Kernel:
 
 WITHOUT_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "lift_fresh", "alias"}  # fmt: skip
 WRITES_ONLY = {"copy_", "fill_", "zero_", "_foreach_copy_", "_foreach_zero_"}
+FLOP = {**flop_registry, torch.ops.aten._addmm_activation: flop_registry[torch.ops.aten.addmm]}
 READS_ROWS = {"embedding", "gather", "index", "index_select"}
 """They read as much of their first tensor as they write."""
 
@@ -165,7 +167,7 @@ class Trace(TorchDispatchMode):
             read = [one for one in read if all(one is not other for other in changed)]
         if name in READS_ROWS:
             read = [*read[1:], *results]
-        count = flop_registry.get(func.overloadpacket)
+        count = FLOP.get(func.overloadpacket)
         flop = count(*args, **kwargs, out_val=found) if count else 0
         reads, writes = dict[int, int](), dict[int, int]()
         for tensors, sizes in ((read, reads), (written, writes)):
@@ -260,6 +262,11 @@ def dropout_of_a_gpu(
     return torch.native_dropout(x, p, train=True)[0] if training and p else x
 
 
+def divides_gradients(optimizer: torch.optim.Optimizer, _: Any) -> bool:
+    """As PyTorch's optimizers for CUDA do."""
+    return isinstance(optimizer, torch.optim.Adam)
+
+
 @contextmanager
 def imagined_gpu() -> Iterator[None]:
     """In the block, code on the meta device takes the branches of a GPU, and calls its kernels."""
@@ -272,6 +279,7 @@ def imagined_gpu() -> Iterator[None]:
         (Machine, "autocast", lambda machine: autocast.set_to(machine.precision)),
         (embeddings, "sines_and_cosines", tables),
         (optimizers, "_heeds_found_inf", lambda *_: True),
+        (optimizers, "_divides_gradients", lambda *given: divides_gradients(*given)),
         (sys.modules["torch.nn.utils.clip_grad"], "_has_foreach_support", lambda *_: True),
         (
             sys.modules["torch.optim.optimizer"],
@@ -299,6 +307,7 @@ LOSS, LAYERS, UPDATE = "loss", "layers", "update"
 ALONE = (
     "mm",
     "addmm",
+    "_addmm",
     "bmm",
     "baddbmm",
     "_scaled_dot",
@@ -397,15 +406,15 @@ def _places_marked(trace: Trace) -> Iterator[None]:
 
         return call
 
-    clip = nn.utils.clip_grad_norm_
+    norm = nn.utils.get_total_norm
 
-    def clipped(*arguments: Any) -> Any:  # the first operation behind the backward pass
+    def norm_of(*arguments: Any) -> Any:  # the first operation behind the backward pass
         trace.now_in(UPDATE)
-        return clip(*arguments)
+        return norm(*arguments)
 
     with (
         patch.object(losses, "compiled", compiled_loss),
-        patch.object(nn.utils, "clip_grad_norm_", clipped),
+        patch.object(nn.utils, "get_total_norm", norm_of),
     ):
         yield
 
@@ -481,7 +490,9 @@ class Stage(NamedTuple):
 
     def costs_of_update(self, load: Load) -> Costs:
         """Forward pass, loss, backward pass, and optimizer."""
-        with self.without():
+        # torch.compile takes the plain form of the feed-forward network.
+        plain = patch.object(cast_weights, "JOINS_RELU", ())
+        with self.without(), plain if self.are_layers_compiled else nullcontext():
             kernels = trace_of_update(load, is_loss_compiled=self.is_loss_compiled)
         places = (LOSS, LAYERS) if self.are_layers_compiled else (LOSS,)
         return Costs.of(compiled(kernels, places))
@@ -506,10 +517,24 @@ class AttentionBefore(FusedAttention):
 
 
 @contextmanager
+def with_kernels_of_their_own() -> Iterator[None]:
+    """In the block, ReLU, clipping and each operation of the choice of the best k are kernels of their own."""
+    with (
+        patch.object(cast_weights, "JOINS_RELU", ()),
+        patch.object(sys.modules[__name__], "divides_gradients", lambda *_: False),
+        patch.object(beam, "MOST_SORTED", 0),
+    ):
+        yield
+
+
+@contextmanager
 def with_twins_of_before() -> Iterator[None]:
     """In the block, autocast casts each weight by itself, and widens each norm."""
     twins = {Transformer: TransformerBefore, MultiHeadAttention: AttentionBefore}
-    with patch.object(sys.modules[accelerate.__module__], "TWINS_ON_GPU", twins):
+    with (
+        with_kernels_of_their_own(),
+        patch.object(sys.modules[accelerate.__module__], "TWINS_ON_GPU", twins),
+    ):
         yield
 
 
@@ -530,7 +555,8 @@ STAGES = (
     Stage("weights of a search cast once", is_loss_compiled=False, without=with_masks_of_before),
     Stage("loss compiled", without=with_masks_of_before),
     Stage("masks aligned, without zeros", without=with_twins_of_before),
-    Stage("casts at once, joined projections, narrow activations"),
+    Stage("casts at once, joined projections, narrow activations", without=with_kernels_of_their_own),
+    Stage("ReLU, clipping and the choice of the best joined"),
     Stage("layers compiled too", are_layers_compiled=True),
 )  # fmt: skip
 """The last but one is what `tfm` does; the layers are compiled in long runs."""

@@ -290,10 +290,13 @@ def private_parts_used() -> set[tuple[str, str]]:
 
 @pytest.mark.long
 def test_the_record_names_each_private_part_that_the_package_uses_and_no_other() -> None:
-    rows = re.findall(r"^\| `([\w.]+)` \|([^|]*)\|", RECORD.read_text(encoding="utf-8"), re.M)
-    recorded = {
-        (file, part.rpartition(".")[2])
-        for part, places in rows
-        for file in re.findall(r"`([^`]+\.py)`", places)
-    }
-    assert recorded == private_parts_used()
+    rows = re.findall(r"^\| (`[^|]*) \| (`[^|]*) \|", RECORD.read_text(encoding="utf-8"), re.M)
+    used = private_parts_used()
+    recorded: set[str] = set()
+    for parts, places in rows:
+        names = {part.rpartition(".")[2] for part in re.findall(r"`([^`]+)`", parts)}
+        assert {file for file, name in used if name in names} == set(
+            re.findall(r"`([^`]+)`", places)
+        ), parts
+        recorded |= names
+    assert recorded == {name for _, name in used}

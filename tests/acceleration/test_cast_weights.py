@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import attend_fused, with_cast_layers
-from transformer_cli.acceleration.cast_weights import LinearOnGpu
+from transformer_cli.acceleration.cast_weights import FeedForwardOnGpu, LinearOnGpu
 from transformer_cli.acceleration.masks import (
     fused_mask,
     is_known_to_have_tokens,
@@ -111,8 +111,39 @@ def test_in_bfloat16_a_layer_has_one_cast_and_its_activations_stay_narrow() -> N
     assert names.counts["_foreach_copy_"] == num_layers
     # Two embeddings, and the weight and bias of two final norms.
     assert names.counts["_to_copy"] <= 2 + 4
-    # Encoder layer: 1 for queries, keys and values, the output, 2 of the network; a decoder layer 3 more.
-    assert names.counts["addmm"] == 2 * 4 + 2 * 7
+    # Encoder layer: 1 for queries, keys and values, the output, 1 of the network; a decoder layer 3 more.
+    assert names.counts["addmm"] == 2 * 3 + 2 * 6
+    assert names.counts["_addmm_activation"] == num_layers
+    assert "relu" not in names.counts
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"activation": "gelu"}, {"activation": "reglu"}, {"feed_forward_bias": False}],
+    ids=str,
+)
+def test_only_a_relu_with_a_bias_is_written_by_its_product(
+    settings: dict[str, Any],
+) -> None:
+    model, batch = accelerate(small_model(torch.float32, **settings), GPU).train(), sample()
+    with Names() as names, torch.autocast("cpu", dtype=torch.bfloat16):
+        model.decoder_output(*batch[:3])
+    assert "_addmm_activation" not in names.counts
+
+
+def test_a_product_with_its_relu_has_the_gradients_of_both() -> None:
+    torch.manual_seed(1)
+    plain = small_model().encoder.layers[0].feed_forward.train()
+    twin = copy.deepcopy(plain)
+    twin.__class__ = FeedForwardOnGpu
+    x = torch.randn(3, 5, plain.up.in_features, dtype=torch.float64, requires_grad=True)
+    gradients = []
+    for one in (plain, twin):
+        y = one(x)
+        parameters = list(one.parameters())
+        gradients.append([y, *torch.autograd.grad(y.sin().sum(), [x, *parameters])])
+    for found, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_a_model_for_translation_has_cast_norms_and_joined_weights_in_one_memory() -> None:

@@ -90,6 +90,24 @@ def test_new_shapes_are_not_compiled_again_and_give_the_numbers_of_plain_layers(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of PyTorch itself
+def test_no_length_of_a_source_compiles_the_twins_for_gpus_again() -> None:
+    """The rows of a mask begin at multiples of 8; for sources of 8, 16 and 24 tokens, nothing lies between them."""
+    torch.compiler.reset()
+    counters().clear()
+    model, numbers = accelerate(model_of(2), torch.device("meta")), list[int]()
+    compile_layers(model, backend="eager")
+    shapes = [*SHAPES, (4, 8, 9), (3, 16, 5), (7, 24, 16), (5, 31, 30)]
+    for shape, is_padded in itertools.product(shapes, (False, True)):
+        one = batch(*shape, is_padded=is_padded, device="cpu")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            model.decoder_output(one.source_ids, one.padding_mask, one.decoder_input_ids)
+        numbers.append(counters()["stats"]["unique_graphs"])
+    # Each kind of layer without a mask, with one, and once more when the length of its rows changes for the first time.
+    assert numbers[3] == numbers[-1] <= 6
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of PyTorch itself
 def test_every_case_of_a_frozen_and_validated_model_is_compiled() -> None:
     """PyTorch's limit of eight cases for each kind of layer is too low for them."""
     torch.compiler.reset()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.acceleration import prepared_transformer
+from transformer_cli.acceleration import biased_attention, prepared_transformer
 from transformer_cli.acceleration.native_kernels import SWITCH, find_kernels
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer, prepare_quantised
 from transformer_cli.config import ModelConfig
@@ -74,8 +74,9 @@ def scores_of(model: Any, orders: list[list[int]], *, has_padding: bool = True) 
 def test_scores_are_those_of_the_modules(
     changes: dict[str, Any], orders: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in ("_ROOM_IN_CACHE", "_ROOM_IN_LISTS"):
-        monkeypatch.setattr(prepared_transformer, room, 3)  # so that caches grow
+    # So that caches grow.
+    monkeypatch.setattr(biased_attention, "_ROOM_IN_CACHE", 3)
+    monkeypatch.setattr(prepared_transformer, "_ROOM_IN_LISTS", 3)
     model = model_of({**changes, "max_length": 100})
     prepared = PreparedTransformer(model, torch.float32)
     for has_padding in (True, False):

@@ -18,7 +18,7 @@ from ..decoding.small_translators import tokenizer_of_words, translator
 def _run_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     loaded = SimpleNamespace(translator=translator(tokenizer_of_words()))
-    monkeypatch.setattr("transformer_cli.decoding.loading.load_run", lambda *_, **__: loaded)
+    monkeypatch.setattr("transformer_cli.decoding.translator.load_run", lambda *_, **__: loaded)
     Path("a.en").write_text("uno due\n\ntre\n")
     Path("a.it").write_text("tre\nuno\nquattro cinque\n")
 
@@ -70,3 +70,10 @@ def test_a_file_that_is_not_there_is_named_with_its_option() -> None:
     with pytest.raises(MissingInputError, match=r"b\.it: no such file") as refusal:
         likelihood_command(Path("a.en"), Path("b.it"))
     assert str(refusal.value.hint).startswith("--target takes a text file")
+
+
+def test_empty_files_are_an_error_that_says_so() -> None:
+    Path("a.en").write_text("")
+    Path("a.it").write_text("")
+    with pytest.raises(DataError, match=r"a\.en is empty, so there is no pair"):
+        likelihood_command(Path("a.en"), Path("a.it"))

@@ -21,7 +21,7 @@ def small(**changes: object) -> Translator:
 
 def samples_of(of: Translator, line: str, number: int) -> list[str]:
     """Those of the engine itself."""
-    [part] = of.pipeline.prepare(line).parts
+    [part] = of.pipeline.prepare(line).requests
     options = of.decoding.model_copy(
         update={"num_best": number, "sampling": SamplingConfig(top_p=0.95)}
     )

@@ -15,8 +15,8 @@ from transformer_cli.decoding.ensemble import (
     SourceReading,
     combine_translators,
 )
-from transformer_cli.decoding.loading import build_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.translator import build_translator
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -150,7 +150,7 @@ def test_a_sentence_is_cut_where_any_model_can_read_no_more() -> None:
     together = combined(few, many)
     prepared = together.pipeline.prepare(long)
     assert prepared.is_cut
-    for part in prepared.texts:
+    for part in [one.text for one in prepared.parts]:
         assert len(many.pipeline.source_ids(part)) <= 30
     [translation] = together.translate([long])
     assert translation.is_cut

@@ -378,7 +378,7 @@ def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
             Translation(
                 text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3
             )
-            for text, *_ in chunks
+            for text in (chunk.text for chunk in chunks)
         ]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50)
@@ -398,11 +398,15 @@ def test_the_first_text_of_a_line_gets_its_prefix() -> None:
 
     def translate(chunks: Sequence[Chunk]) -> list[Translation]:
         seen.extend(chunks)
-        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text, *_ in chunks]
+        return [
+            Translation(text, text, -1.0, (Alternative(text, -1.0),))
+            for text in (chunk.text for chunk in chunks)
+        ]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
     translator = translator_of(translate, pipeline, protects=True)
     lines = ["- one <b>two</b>. cat.", "12"]
     list(translator.translate(lines, prefixes=["prefix", "other"], num_before=7))
-    assert [text[:3] for text in seen] == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
-    assert len({text.part for text in seen}) == 3
+    found = [(chunk.text, chunk.prefix, chunk.line) for chunk in seen]
+    assert found == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
+    assert len({chunk.first_part for chunk in seen}) == 3

@@ -71,7 +71,7 @@ def test_a_translator_chooses_among_all_candidates(sampling: dict[str, int] | No
     for all_of_line, chosen in zip(
         by_score.translate(lines), by_risk.translate(lines), strict=True
     ):
-        parts = by_score.pipeline.prepare(chosen.source).parts
+        parts = by_score.pipeline.prepare(chosen.source).requests
         assert len(parts) == 1
         if sampling is None:
             texts = [one.text for one in all_of_line.alternatives]

@@ -53,7 +53,7 @@ def test_the_choice_is_that_of_a_double_loop_over_the_hypotheses_with_terms() ->
     metric, num_changed = CHRF(), 0
     lines = [f"{one} {other}" for one in ("uno", "otto") for other in WORDS]
     for line, chosen in zip(lines, by_risk.translate(lines), strict=True):
-        [request] = by_score.pipeline.prepare(line).parts
+        [request] = by_score.pipeline.prepare(line).requests
         assert request.terms
         [candidates] = by_score.engine.translate([request], by_score.decoding)
         texts = [tokenizer.decode(one.ids) for one in candidates]
@@ -73,7 +73,7 @@ def test_sentences_without_terms_are_chosen_as_without_a_glossary() -> None:
     of_lines = [one.text for one in plain.translate(lines)]
     with_terms = plain.with_glossary(Glossary.of({"nove": "uno"}))
     assert [one.text for one in with_terms.translate(lines)] == of_lines
-    assert all(isinstance(one, Request) and not one.terms for one in with_terms.pipeline.prepare(lines[0]).parts)  # fmt: skip
+    assert all(isinstance(one, Request) and not one.terms for one in with_terms.pipeline.prepare(lines[0]).requests)  # fmt: skip
 
 
 @pytest.mark.parametrize(

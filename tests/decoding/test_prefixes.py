@@ -89,7 +89,7 @@ def test_only_the_first_sentence_of_a_line_takes_the_prefix_and_a_blank_line_non
     free = list(of_words.translate(lines))
     forced = list(of_words.translate(lines, prefixes=["sei", "sei", ""]))
     prepared = of_words.pipeline.prepare(lines[0], "sei")
-    assert [bool(part.prefix) for part in prepared.parts] == [True, False]
+    assert [bool(part.prefix) for part in prepared.requests] == [True, False]
     assert forced[0].text.startswith("sei")
     assert forced[1].text == " "
     assert forced[2] == free[2]
@@ -128,7 +128,7 @@ def test_forced_scores_are_log_probabilities_of_the_whole_translation() -> None:
     of_words = of_tokenizer(tokenizer_of_words(), beam_size=3, length_penalty=0.0)
     [translation] = of_words.translate(["uno due"], prefixes=["sei sette"])
     pipeline = of_words.pipeline
-    [part] = pipeline.prepare("uno due", "sei sette").parts
+    [part] = pipeline.prepare("uno due", "sei sette").requests
     [[hypothesis]] = of_words.engine.translate([part], of_words.decoding)
     expected = of_words.engine.negative_log_likelihood(
         [part.ids], [hypothesis.ids], batch_tokens=100

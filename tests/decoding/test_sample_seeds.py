@@ -42,7 +42,7 @@ def test_equal_lines_and_equal_sentences_get_other_samples() -> None:
     same = texts([LINES[5]] * 30)
     assert len(set(same)) > 10
     of = translator(TOKENIZER, sampling={"temperature": 20.0})
-    seeds = {part.seed for part in seeded(of.pipeline.prepare(TWO_SENTENCES), 1, 0).parts}
+    seeds = {one.seed for one in seeded(of.pipeline.prepare(TWO_SENTENCES), 1).requests}
     assert len(seeds) == 2
 
 

@@ -38,13 +38,13 @@ def hypothesis(text: str, score: float) -> Hypothesis:
 
 def test_a_line_becomes_one_part_that_ends_with_the_end_symbol() -> None:
     prepared = pipeline().prepare("uno due\r\n")
-    assert prepared.line == "uno due\r\n"
-    assert prepared.parts == (Request((*SOURCE.encode("uno due"), SOURCE.eos_id)),)
+    assert prepared.text == "uno due\r\n"
+    assert prepared.requests == [Request((*SOURCE.encode("uno due"), SOURCE.eos_id))]
 
 
 def test_without_an_end_symbol_there_is_none() -> None:
     of_task = pipeline(WITHOUT_END)
-    assert of_task.prepare("uno due").parts == (Request(tuple(SOURCE.encode("uno due"))),)
+    assert of_task.prepare("uno due").requests == [Request(tuple(SOURCE.encode("uno due")))]
     assert of_task.target_ids("one two") == tuple(TARGET.encode("one two"))
 
 
@@ -60,7 +60,7 @@ def test_a_blank_line_has_no_parts_and_comes_back_empty(line: str) -> None:
     max_length=st.integers(2, 12),
 )
 def test_parts_are_short_and_together_hold_all_words(words: list[str], max_length: int) -> None:
-    parts = pipeline(max_length=max_length).prepare(" ".join(words)).parts
+    parts = pipeline(max_length=max_length).prepare(" ".join(words)).requests
     assert all(1 < len(part.ids) <= max_length for part in parts)
     assert all(part.ids[-1] == SOURCE.eos_id for part in parts)
     known = [index for part in parts for index in part.ids[:-1] if index != SOURCE.unk_id]
@@ -80,7 +80,7 @@ def test_parts_are_joined_by_spaces_and_their_scores_added() -> None:
     )
     best = Alternative("one three", -1.5)
     assert found == Translation(
-        prepared.line, *best, (best, Alternative("two", -2.75)), num_words=4, is_cut=True
+        prepared.text, *best, (best, Alternative("two", -2.75)), num_words=4, is_cut=True
     )
 
 
@@ -113,11 +113,11 @@ def restored(of: TextPipeline, line: str, *texts: str) -> str:
 
 def test_each_sentence_is_a_part_and_not_cut() -> None:
     prepared = sentences_of().prepare("uno due. Tre? ")
-    assert [SOURCE.decode(part.ids[:-1]) for part in prepared.parts] == [
+    assert [SOURCE.decode(one.ids[:-1]) for one in prepared.requests] == [
         "uno due [UNK]",
         "[UNK] [UNK] [UNK]",
     ]
-    assert prepared.gaps == ("", " ")
+    assert [part.gap for part in prepared.parts] == ["", " "]
     assert not prepared.is_cut
 
 
@@ -138,7 +138,6 @@ def test_a_long_sentence_is_cut_beside_a_short_one() -> None:
     prepared = sentences_of(max_length=4).prepare("Uno. Due tre quattro cinque.")
     assert prepared.is_cut
     assert len(prepared.parts) > 2
-    assert len(prepared.gaps) == len(prepared.parts)
 
 
 def test_a_line_knows_its_unknown_words_and_the_number_of_its_words() -> None:

@@ -343,7 +343,7 @@ def test_each_sentence_of_a_line_is_translated_as_if_it_stood_alone(tokenizer: T
 
 def test_the_sequences_of_a_synthetic_task_are_never_split(tokenizer: Tokenizer) -> None:
     of_task = translator(tokenizer, data=SequencesData(source="sequences"))
-    assert len(of_task.pipeline.prepare("uno due. Tre sei!").parts) == 1
+    assert len(of_task.pipeline.prepare("uno due. Tre sei!").requests) == 1
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

@@ -22,7 +22,7 @@ def test_the_confidence_is_the_geometric_mean_of_the_probabilities_of_the_tokens
         prepared = of.pipeline.prepare(line)
         product, num_tokens = 1.0, 0
         for request, [best, *_] in zip(
-            prepared.parts, of.engine.translate(prepared.parts, of.decoding), strict=True
+            prepared.requests, of.engine.translate(prepared.requests, of.decoding), strict=True
         ):
             for place, token in enumerate(best.ids):
                 probabilities = of.engine.next_token_probabilities(request.ids, best.ids[:place])

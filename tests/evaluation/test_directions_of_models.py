@@ -118,6 +118,6 @@ def test_the_gap_between_sentences_is_that_of_the_target_language(tokenizer: Tok
     data = FilesData(source="files", corpora=(corpus,), target_language="ja", both_directions=True)
     japanese = train_tokenizer(TEXTS, TokenizerConfig(), tags=("<2ja>", "<2en>"))
     of = translator(japanese, data=data, beam_size=1)
-    line = "One two three. Two one two."
-    assert of.towards("ja").pipeline.prepare(line).gaps == ("", "")
-    assert of.towards("en").pipeline.prepare(line).gaps == ("", " ")
+    for target, gap in (("ja", ""), ("en", " ")):
+        chunk = of.towards(target).pipeline.prepare("One two three. Two one two.")
+        assert [part.gap for part in chunk.parts] == ["", gap]

@@ -60,6 +60,13 @@ def waiting_is_an_error(device: torch.device) -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
 
 
+def test_what_pytorch_says_in_the_first_backward_pass_on_a_gpu_fails_no_test() -> None:
+    warnings.warn(
+        "Attempting to run cuBLAS, but there was no current CUDA context! Attempting to set the primary context...",
+        stacklevel=1,
+    )
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -9,6 +9,7 @@ from torch import nn
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import DataError
+from transformer_cli.training import optimizers
 from transformer_cli.training.optimizers import Optimizer
 
 
@@ -251,3 +252,29 @@ def test_the_state_in_memory_is_that_of_the_optimizer() -> None:
         optimizer.step_if(GOOD)
         assert sum(tensor.nbytes for tensor in optimizer.state().values()) == sizes[kind]
     assert sizes["adafactor"] < sizes["muon"] < sizes["adam"]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("kind", ["adam", "adamw"])
+@pytest.mark.parametrize("max_norm", [None, 1e-3, 1e3])
+def test_clipping_within_the_update_is_clipping_before_it(
+    device: str, kind: str, max_norm: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on CUDA, whose kernel divides the gradients; that of a CPU can do it too."""
+    found = []
+    for is_within in (False, True):
+        monkeypatch.setattr(optimizers, "_divides_gradients", lambda *_, is_one=is_within: is_one)
+        torch.manual_seed(1)
+        model = nn.Linear(5, 3).to(device)
+        settings = {"max_steps": 3, "batch_sentences": 1, "optimizer": kind}
+        optimizer = Optimizer(model, TrainingConfig.model_validate(settings))
+        optimizer.learning_rate = 0.1
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(7, 5).to(device)).square().sum().backward()
+            norm = optimizer.clip(max_norm)
+            optimizer.step_if(torch.isfinite(norm))
+        gradients = [one.grad for one in model.parameters()]
+        found.append([norm, *model.parameters(), *gradients, *optimizer.state().values()])
+    for before, within in zip(*found, strict=True):
+        torch.testing.assert_close(within, before)

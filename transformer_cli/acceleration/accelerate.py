@@ -18,6 +18,7 @@ from transformer_cli.acceleration.cast_weights import (
     Cast,
     DecoderLayerOnGpu,
     EncoderLayerOnGpu,
+    FeedForwardOnGpu,
     LayerNormOnGpu,
     LinearOnGpu,
     cast_in_place,
@@ -54,6 +55,7 @@ from transformer_cli.model.layers import (
     DecoderLayer,
     Embedding,
     EncoderLayer,
+    FeedForward,
     MultiHeadAttention,
     Rotation,
 )
@@ -182,6 +184,7 @@ TWINS_ON_GPU: Twins = {
     EncoderLayer: EncoderLayerOnGpu,
     DecoderLayer: DecoderLayerOnGpu,
     MultiHeadAttention: FusedAttention,
+    FeedForward: FeedForwardOnGpu,
     nn.Linear: LinearOnGpu,
     nn.LayerNorm: LayerNormOnGpu,
 }

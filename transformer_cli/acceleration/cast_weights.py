@@ -16,7 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.acceleration.masks import product_dtype, without_autocast
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
+from transformer_cli.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    MultiHeadAttention,
+)
 
 NARROW = (torch.bfloat16, torch.float16)
 ALIGNMENT = 8
@@ -57,6 +62,52 @@ class LayerNormOnGpu(nn.LayerNorm):
         weight, bias = self.cast or (self.weight.to(x.dtype), self.bias.to(x.dtype))
         with without_autocast(x):
             return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+
+
+JOINS_RELU = ("cuda", "cpu", "meta")
+"""The devices on which PyTorch has `_addmm_activation`."""
+
+
+class FeedForwardOnGpu(FeedForward):
+    """The first product writes its ReLU itself, so that no kernel reads and writes all inner numbers again.
+
+    PyTorch has it as a part of a product (an "epilogue" of cuBLASLt) for ReLU with a bias; every other form is the plain one.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to the same shape."""
+        if self.gate is None and self.activation is F.relu and not torch.compiler.is_compiling():
+            weight, bias = getattr(self.up, "cast", None) or (self.up.weight, self.up.bias)
+            is_joined = bias is not None and len(weight) == self.up.out_features
+            if is_joined and weight.dtype == x.dtype and x.device.type in JOINS_RELU:
+                with without_autocast(x):
+                    inner: Any = _LinearRelu.apply
+                    found = inner(x, weight, bias)
+                return self.down(self.dropout(found))
+        return super().forward(x)
+
+
+class _LinearRelu(torch.autograd.Function):
+    """max(x W^T + b, 0) in one kernel; in the backward pass, those of a product and of a ReLU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        rows = x.flatten(0, -2)
+        found = torch._addmm_activation(bias, rows, weight.T)
+        ctx.save_for_backward(rows, weight, found)
+        ctx.shape = x.shape
+        return found.view(*x.shape[:-1], len(weight))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        rows, weight, found = ctx.saved_tensors
+        of_rows = torch.ops.aten.threshold_backward(gradient.flatten(0, -2), found, 0)
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
+        return (
+            (of_rows @ weight).view(ctx.shape) if needs_x else None,
+            of_rows.T @ rows if needs_weight else None,
+            of_rows.sum(0) if needs_bias else None,
+        )
 
 
 class EncoderLayerOnGpu(EncoderLayer):

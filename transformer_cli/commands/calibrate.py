@@ -83,7 +83,6 @@ def calibrate_command(
     from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.commands.output import show
     from transformer_cli.commands.sentence_progress import sentence_progress
-    from transformer_cli.decoding.loading import load_run
     from transformer_cli.decoding.quality import (
         CALIBRATION_FILE,
         STATISTICS,
@@ -92,6 +91,7 @@ def calibrate_command(
         quality_json,
         read_quality,
     )
+    from transformer_cli.decoding.translator import load_run
     from transformer_cli.evaluation.green import FEWEST_SENTENCES, calibrated
     from transformer_cli.evaluation.metrics import measure_corpus
     from transformer_cli.evaluation.validation import conditions_of

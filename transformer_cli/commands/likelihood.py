@@ -37,8 +37,7 @@ def likelihood_command(
     """Print how probable given translations are. For each line: log-probability, tab, number of tokens."""
     from transformer_cli.commands.input_lines import check_input
     from transformer_cli.decoding.given_pairs import pair_likelihoods
-    from transformer_cli.decoding.loading import load_run
-    from transformer_cli.decoding.translator import WINDOW_LINES
+    from transformer_cli.decoding.translator import WINDOW_LINES, load_run
 
     if source == target == STANDARD:
         raise UsageError("--source - and --target - name the same input")
@@ -65,12 +64,13 @@ def _pairs(files: tuple[Path, Path], opened: ExitStack) -> Iterator[tuple[str, s
     """Line N of the source with line N of the target.
 
     Raises:
-        DataError: the files have different numbers of lines.
+        DataError: the files have different numbers of lines, or none.
     """
     from transformer_cli.commands.input_lines import opened_lines
 
     paths = (None if path == STANDARD else path for path in files)
     sides = [chain.from_iterable(opened.enter_context(opened_lines(path))) for path in paths]
+    number = 0
     for number, (source, target) in enumerate(zip_longest(*sides), start=1):
         if source is None or target is None:
             shorter, longer = files if source is None else reversed(files)
@@ -79,3 +79,5 @@ def _pairs(files: tuple[Path, Path], opened: ExitStack) -> Iterator[tuple[str, s
                 hint="line N of one must translate line N of the other; empty lines count",
             )
         yield source, target
+    if number == 0:
+        raise DataError(f"{files[0]} is empty, so there is no pair to score")

@@ -18,12 +18,10 @@ from tqdm.utils import disp_len
 from transformer_cli.commands.input_lines import LineDecoder
 from transformer_cli.commands.output import is_new_or_regular, opened_output_of_typing
 from transformer_cli.commands.translate_lines import (
-    InputLine,
     TranslateOptions,
     input_lines,
     output_bytes,
     output_lines,
-    translate_window,
 )
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding import (
@@ -34,7 +32,7 @@ from transformer_cli.decoding import (
     Translator,
     UnknownWords,
 )
-from transformer_cli.decoding.translation import GlossaryUse
+from transformer_cli.decoding.translation import GlossaryUse, Line
 from transformer_cli.process.errors import TfmError, UsageError
 from transformer_cli.process.messages import (
     escaped,
@@ -88,7 +86,8 @@ def talk(translator: Translator, options: TranslateOptions, output: Path | None)
     with opened_output_of_typing(output) as write:
         for window in input_lines(([line] for line in prompt.texts()), options):
             pipeline = prompt.translator.pipeline
-            translations = translate_window(window, prompt.translator, options)
+            translator, details = prompt.translator, options.any_details
+            translations = translator.translate_window(window, with_details=details)
             prompt.last, prompt.last_translation = window[0], translations[0]
             data = output_bytes(window, translations, pipeline, options, output)
             if output is None:
@@ -115,7 +114,7 @@ class Prompt:
         can_tell = has_promise and isinstance(translator.engine, ExplainingEngine)
         self.translator = replace(translator, estimates=True) if can_tell else translator
         self.options = options
-        self.last: InputLine | None = None
+        self.last: Line | None = None
         self.last_translation: Translation | None = None
         self.conversation = Conversation(translator.pipeline)
         self._commands: dict[str, Callable[[str], None]] = {
@@ -183,7 +182,7 @@ class Prompt:
         decoding = translator.decoding.model_copy(update={"num_best": num_best})
         several = replace(translator, decoding=decoding, only_green=False, reports_lines=False)
         self.conversation.tell(trust_lines(self.last_translation, translator.pipeline))
-        for translation in translate_window([self.last], several, self.options, with_details=True):
+        for translation in several.translate_window([self.last], with_details=True):
             # Where only green translations are shown, the last one may have been left out.
             if self.last_translation.text not in ("", translation.text):
                 self.conversation.tell(

@@ -152,7 +152,7 @@ def _distilled(config: "Config", folder: Path) -> "Config":
 
 def _measured(role: str, run: str, pairs: "Sequence[SentencePair]") -> dict[str, Any]:
     """Scores, size and speed of a run on a CPU, on the first validation pairs."""
-    from transformer_cli.decoding.loading import load_run
+    from transformer_cli.decoding.translator import load_run
     from transformer_cli.evaluation import validate
 
     loaded = load_run(run, ["runtime.device=cpu", "decoding.engine=torch"])

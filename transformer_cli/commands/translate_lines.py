@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tqdm import tqdm
 
@@ -40,10 +40,10 @@ from transformer_cli.decoding import (
     read_glossary,
 )
 from transformer_cli.decoding.details import pharaoh
-from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.quality import Drift
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
-from transformer_cli.decoding.translation import Alternative, GlossaryUse
+from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
+from transformer_cli.decoding.translator import WINDOW_LINES, LoadedRun, load_run
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
@@ -111,18 +111,6 @@ class TranslateOptions:
         return self.mark or self.only_green
 
 
-class InputLine(NamedTuple):
-    """A line of the input, and what holds for it alone."""
-
-    number: int
-    """From 0."""
-    text: str
-    prefix: str
-    """The text with which its translation begins."""
-    end: str = "\n"
-    """Its line feed, after a carriage return if it has one."""
-
-
 def translate_lines(
     sentences: Sequence[str] | Path | None, output_file: Path | None, options: TranslateOptions
 ) -> None:
@@ -167,7 +155,7 @@ def translate_lines(
             write = opened.enter_context(opened_output(output))
         advance = opened.enter_context(_progress(given, output, num_done))
         for window in windows:
-            translations = translate_window(window, translator, options)
+            translations = translator.translate_window(window, with_details=options.any_details)
             data = output_bytes(window, translations, translator.pipeline, options, output)
             with ended_after():
                 write(data)
@@ -333,9 +321,7 @@ def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
     logger.info("%s", quality.promise)
 
 
-def input_lines(
-    windows: Iterable[list[str]], options: TranslateOptions
-) -> Iterator[list[InputLine]]:
+def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iterator[list[Line]]:
     """Each line of each window with its number and its prefix.
 
     Raises:
@@ -360,7 +346,7 @@ def input_lines(
         lines = []
         for number, line, prefix in zip(numbers, window, of_window, strict=False):
             text = line.removesuffix("\r")
-            lines.append(InputLine(number, text, prefix, end=f"{line[len(text) :]}\n"))
+            lines.append(Line(text, prefix, number, end=f"{line[len(text) :]}\n"))
         yield lines
     if prefixes is not None and num_before < len(prefixes):
         raise DataError(
@@ -368,30 +354,8 @@ def input_lines(
         )
 
 
-def translate_window(
-    window: Sequence[InputLine],
-    translator: Translator,
-    options: TranslateOptions,
-    *,
-    with_details: bool = False,
-) -> list[Translation]:
-    """The translations of the lines of a window, in order.
-
-    Args:
-        window: lines that follow each other in the input.
-        with_details: whether they have details, even if no option asks for them.
-    """
-    translations = translator.translate(
-        [line.text for line in window],
-        prefixes=[line.prefix for line in window],
-        num_before=window[0].number if window else 0,
-        with_details=with_details or options.any_details,
-    )
-    return list(translations)
-
-
 def output_bytes(
-    window: Sequence[InputLine],
+    window: Sequence[Line],
     translations: Iterable[Translation],
     pipeline: TextPipeline,
     options: TranslateOptions,
@@ -718,7 +682,8 @@ def _opened_windows(given: Sequence[str] | Path | None) -> Iterator[Iterable[lis
     """The input in batches of lines; the caller translates a batch before it asks for the next one."""
     if given is not None and not isinstance(given, Path):
         # Lone surrogates, which Python makes of bytes that are not UTF-8, become U+FFFD.
-        yield [[os.fsencode(each).decode("utf-8", errors="replace") for each in given]]
+        texts = [os.fsencode(each).decode("utf-8", errors="replace") for each in given]
+        yield [texts[at : at + WINDOW_LINES] for at in range(0, len(texts), WINDOW_LINES)]
     else:
         with opened_lines(given) as batches:
             yield batches

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from transformer_cli import __version__
 from transformer_cli.commands.output import opened_output
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.loading import LoadedRun
+from transformer_cli.decoding.translation import Line
+from transformer_cli.decoding.translator import LoadedRun
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import MANIFEST_NAME
 from transformer_cli.storage.growing_files import GrowingFile
@@ -26,9 +27,6 @@ SUFFIX = ".unfinished"
 _COPIED_BYTES = 1 << 20
 _DIGESTS = re.compile(r"[0-9a-f]{64}( [0-9a-f]{64})*")
 _FORGET = "to begin again from the first line, delete {path}"
-
-Line = TypeVar("Line", bound=Sequence[str | int])
-"""A line of the input, and what was given for this line alone."""
 
 # The folder of the run may move; the settings of decoding say what became of overrides.
 _NOT_CONDITIONS = ("run", "overrides", "resume", "as_json")
@@ -94,10 +92,11 @@ class UnfinishedOutput:
         note = {"num_lines": self._num_done, "sha256": self._digest.hexdigest()}
         self._file.add(data, note)
 
-    def _read(self, lines: Sequence[Sequence[str | int]]) -> None:
+    def _read(self, lines: Sequence[Line]) -> None:
         self._num_read += len(lines)
         for line in lines:
-            self._digest.update(json.dumps(line).encode() + b"\n")
+            what = [line.number, line.given, line.prefix, line.end]
+            self._digest.update(json.dumps(what).encode() + b"\n")
 
     def _check_input(self) -> None:
         if self._digest.hexdigest() != self._done_digest:

@@ -395,14 +395,10 @@ class TrainingConfig(Section):
         return DEFAULT_PLATEAU_PATIENCE if self.plateau_patience is None else self.plateau_patience
 
     @model_validator(mode="after")
-    def _fine_tuning_has_a_start(self) -> Self:
+    def _settings_have_an_effect(self) -> Self:
         for name in ("frozen", "add_words"):
             if getattr(self, name) is not None and self.init_from is None:
                 raise ValueError(f"{name} is for fine-tuning; give init_from, or leave {name} out")
-        return self
-
-    @model_validator(mode="after")
-    def _settings_have_an_effect(self) -> Self:
         if self.smoothed_over == "others" and self.label_smoothing == 0.0:
             raise ValueError("smoothed_over: others has no effect with label_smoothing 0")
         if self.average_of == "best" and self.average_last is None:

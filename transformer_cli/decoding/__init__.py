@@ -14,9 +14,11 @@ from transformer_cli.decoding.glossary import Glossary as Glossary
 from transformer_cli.decoding.glossary import read_glossary as read_glossary
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline
 from transformer_cli.decoding.translation import Alternative as Alternative
+from transformer_cli.decoding.translation import Chunk as Chunk
+from transformer_cli.decoding.translation import Line as Line
 from transformer_cli.decoding.translation import LineDetails as LineDetails
 from transformer_cli.decoding.translation import PartDetails as PartDetails
-from transformer_cli.decoding.translation import PreparedLine as PreparedLine
+from transformer_cli.decoding.translation import TextPart as TextPart
 from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.decoding.translation import UnknownWords as UnknownWords
 from transformer_cli.decoding.translator import Translator as Translator

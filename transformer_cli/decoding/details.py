@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translation import LineDetails, Link, PartDetails, PreparedLine
+from transformer_cli.decoding.translation import Chunk, LineDetails, Link, PartDetails
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import Span as Span
 from transformer_cli.text.normalization import with_plain_spaces
@@ -115,24 +115,24 @@ _NONE: Mapping[Request, float] = {}
 
 
 def parts_of(
-    prepared: PreparedLine,
+    chunk: Chunk,
     explained: Mapping[Request, Hypothesis],
     agreements: Mapping[Request, float] = _NONE,
 ) -> tuple[PartDetails, ...]:
     """The details of each part of a line; nothing if one has no translation or is kept, or if the line is blank."""
-    if prepared.kept or not all(request in explained for request in prepared.parts):
+    if any(part.is_kept or part.request not in explained for part in chunk.parts):
         return ()
-    best = [explained[request] for request in prepared.parts]
+    best = [explained[request] for request in chunk.requests]
     return tuple(
         PartDetails(request.ids, hypothesis.ids, hypothesis.explanation, agreements.get(request))
-        for request, hypothesis in zip(prepared.parts, best, strict=True)
+        for request, hypothesis in zip(chunk.requests, best, strict=True)
         if hypothesis.explanation is not None
     )
 
 
 def details_of(
     pipeline: TextPipeline,
-    prepared: PreparedLine,
+    chunk: Chunk,
     explained: Mapping[Request, Hypothesis],
     agreements: Mapping[Request, float] = _NONE,
 ) -> LineDetails:
@@ -140,18 +140,18 @@ def details_of(
 
     Args:
         pipeline: the one that prepared the line.
-        prepared: the line.
+        chunk: the whole line with its parts.
         explained: the best hypothesis of each request, with its explanation.
         agreements: as in `PartDetails`, of each request that has one.
     """
-    parts = parts_of(prepared, explained, agreements)
+    parts = parts_of(chunk, explained, agreements)
     if not parts:
         return LineDetails((), ())
-    best = [explained[request] for request in prepared.parts]
+    best = [explained[request] for request in chunk.requests]
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
-    of_source = _words_of_source(pipeline, prepared, prepared.read)
-    of_target = _words_of_target(pipeline, prepared, best)
-    of_line = kept_words(pipeline.normalize_source, prepared.line)
+    of_source = _words_of_source(pipeline, chunk)
+    of_target = _words_of_target(pipeline, chunk, best)
+    of_line = kept_words(pipeline.normalize_source, chunk.text)
     links = [
         Link(of_line[link.source], link.target)
         for part, source_words, target_words in zip(parts, of_source, of_target, strict=True)
@@ -165,16 +165,19 @@ def kept_words(normalize: Callable[[str], str], line: str) -> list[int]:
     return [number for number, word in enumerate(line.split()) if normalize(word)]
 
 
-def _words_of_source(
-    pipeline: TextPipeline, prepared: PreparedLine, line: str
-) -> list[list[range]]:
-    """For each part and each of its tokens, the indices of its words in the normalised line."""
-    words = word_spans(line)
-    parts = zip(prepared.parts, prepared.texts, places_of(prepared.texts, line), strict=True)
+def _words_of_source(pipeline: TextPipeline, chunk: Chunk) -> list[list[range]]:
+    """For each part and each of its tokens, the indices of its words in the line as it is read."""
+    words = word_spans(chunk.read)
+    tokenizer = pipeline.source_tokenizer
     return [
-        words_at(spans_in_line(request.ids, text, place, pipeline.source_tokenizer), words)
-        for request, text, place in parts
+        words_at(spans_in_line(part.request.ids, part.text, place, tokenizer), words)
+        for part, place in zip(chunk.parts, places_of_parts(chunk), strict=True)
     ]
+
+
+def places_of_parts(chunk: Chunk) -> list[int]:
+    """Where each part begins in the text as it is read."""
+    return places_of([part.text for part in chunk.parts], chunk.read)
 
 
 def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) -> list[Span]:
@@ -191,16 +194,15 @@ def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) ->
 
 
 def _words_of_target(
-    pipeline: TextPipeline, prepared: PreparedLine, best: Sequence[Hypothesis]
+    pipeline: TextPipeline, chunk: Chunk, best: Sequence[Hypothesis]
 ) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the translation."""
     tokenizer, translation = pipeline.target_tokenizer, ""
     spans: list[list[Span]] = []
-    parts = zip(prepared.texts, prepared.parts, prepared.terms, best, prepared.gaps, strict=True)
-    for source, request, terms, hypothesis, gap in parts:
-        for_unknown = pipeline.words_for_unknown(source, request, terms, hypothesis)
+    for part, hypothesis in zip(chunk.parts, best, strict=True):
+        for_unknown = pipeline.words_for_unknown(part, hypothesis)
         text = tokenizer.decode(hypothesis.ids, for_unknown)
-        translation += gap if text and translation else ""
+        translation += part.gap if text and translation else ""
         place = len(translation)
         spans.append(
             [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, SamplingConfig
 from transformer_cli.decoding.doubts import (
@@ -29,8 +29,8 @@ from transformer_cli.decoding.quality import pieces_per_word
 from transformer_cli.decoding.translation import (
     LINE_BREAKS,
     Alternative,
-    Clause,
-    PreparedLine,
+    Chunk,
+    TextPart,
     Translation,
 )
 from transformer_cli.text import Tokenizer
@@ -51,7 +51,6 @@ from transformer_cli.text.sentences import (
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline
 
-Item = TypeVar("Item")
 
 _WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
@@ -62,77 +61,67 @@ _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
 
 
-def in_clauses(pipeline: TextPipeline, prepared: PreparedLine) -> PreparedLine:
-    """The line with each sentence divided at its clauses that is longer than those of the training.
+def in_clauses(pipeline: TextPipeline, chunk: Chunk) -> Chunk:
+    """The chunk with each sentence divided at its clauses that is longer than those of the training.
 
     A sentence inside brackets, or before an ellipsis, is divided from the one behind it, too. A sentence without a
     place for a division stays whole. Where it is not known how long the sentences of the training were, none is too long.
     """
-    for number in reversed(range(len(prepared.parts))):
+    for number in reversed(range(len(chunk.parts))):
         place = number
-        while (cut := cut_after_sentence(prepared.clauses[place].text)) is not None:
-            prepared = _divided(pipeline, prepared, place, cut)
+        while (cut := cut_after_sentence(chunk.parts[place].given)) is not None:
+            chunk = _divided(pipeline, chunk, place, cut)
             place += 1
     longest = pipeline.seen.longest
     if longest is None:
-        return prepared
-    long = [number for number, part in enumerate(prepared.parts) if len(part.ids) > longest]
+        return chunk
+    long = [number for number, ids in enumerate(chunk.parts) if len(ids.request.ids) > longest]
     for number in reversed(long):
         most = max(1, math.ceil(longest * _ORDINARY_SHARE))
-        prepared = _with_clauses(pipeline, prepared, number, most)
-    return prepared
+        chunk = _with_clauses(pipeline, chunk, number, most)
+    return chunk
 
 
-def _with_clauses(
-    pipeline: TextPipeline, prepared: PreparedLine, number: int, most: int
-) -> PreparedLine:
-    """The line in which a part, and each clause of it that has more tokens, is divided."""
+def _with_clauses(pipeline: TextPipeline, chunk: Chunk, number: int, most: int) -> Chunk:
+    """The chunk in which a part, and each clause of it that has more tokens, is divided."""
     end = number + 1
     while number < end:
-        num_tokens = len(prepared.parts[number].ids)
+        part = chunk.parts[number]
+        num_tokens = len(part.request.ids)
         cut = None
         if num_tokens > most:
             share = 1 / math.ceil(num_tokens / most)
-            cut = cut_in_two(prepared.clauses[number].text, share, pipeline.languages.source)
+            cut = cut_in_two(part.given, share, pipeline.languages.source)
         if cut is None:
             number += 1
         else:
-            prepared = _divided(pipeline, prepared, number, cut)
+            chunk = _divided(pipeline, chunk, number, cut)
             end += 1
-    return prepared
+    return chunk
 
 
 def lost_parts(
-    pipeline: TextPipeline,
-    prepared: PreparedLine,
-    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+    pipeline: TextPipeline, chunk: Chunk, hypotheses: Mapping[Request, Sequence[Hypothesis]]
 ) -> list[int]:
     """The numbers of the parts whose best hypotheses lose text, without those that are kept as they are."""
     return [
         number
-        for number, part in enumerate(prepared.parts)
-        if number not in prepared.kept
-        and _loses_text(pipeline, prepared.texts[number], part, hypotheses[part][:1])
+        for number, part in enumerate(chunk.parts)
+        if not part.is_kept and _loses_text(pipeline, part, hypotheses[part.request][:1])
     ]
 
 
 def without_short_rivals(
-    pipeline: TextPipeline, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
+    pipeline: TextPipeline, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Hypothesis]]:
     """The best hypothesis of each part, and those others that lose no text."""
-    of_parts = zip(prepared.texts, prepared.parts, hypotheses, strict=True)
     return [
-        [
-            *of_part[:1],
-            *(each for each in of_part[1:] if not _loses_text(pipeline, text, request, [each])),
-        ]
-        for text, request, of_part in of_parts
+        [*of_part[:1], *(each for each in of_part[1:] if not _loses_text(pipeline, part, [each]))]
+        for part, of_part in zip(chunk.parts, hypotheses, strict=True)
     ]
 
 
-def _loses_text(
-    pipeline: TextPipeline, text: str, request: Request, best: Sequence[Hypothesis]
-) -> bool:
+def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis]) -> bool:
     """Whether a translation is surely no translation of the whole text.
 
     That is a translation without a word of a text with words; or one that is far shorter than those that the model was
@@ -140,24 +129,23 @@ def _loses_text(
 
     Args:
         pipeline: of the model.
-        text: of the part.
-        request: of the part.
+        part: what was translated.
         best: its best hypothesis; nothing if the search found none.
     """
-    if request.prefix:
+    if part.request.prefix:
         return False
     ids = best[0].ids if best else ()
     num_target_words = _num_words(ids, pipeline.target_tokenizer)
     if num_target_words == 0:
-        return any(map(str.isalnum, text))
-    ratio, num_tokens = pipeline.seen.smallest_ratio, len(request.ids)
+        return any(map(str.isalnum, part.text))
+    ratio, num_tokens = pipeline.seen.smallest_ratio, len(part.request.ids)
     if ratio is None or num_tokens < FEWEST_TOKENS:
         return False
     ratio *= _FAR_TOO_SHORT
     if len(ids) >= ratio * num_tokens:
         return False
     # Rows of marks, such as !!!!!!, may become one mark.
-    num_source_words = _num_words(request.ids, pipeline.source_tokenizer)
+    num_source_words = _num_words(part.request.ids, pipeline.source_tokenizer)
     return num_source_words >= max(_FEWEST_WORD_TOKENS, num_target_words / ratio)
 
 
@@ -169,60 +157,55 @@ def _num_words(ids: TokenIds, tokenizer: Tokenizer) -> int:
 
 
 def divided(
-    pipeline: TextPipeline,
-    prepared: PreparedLine,
-    numbers: Collection[int],
-    *,
-    anywhere: bool = True,
-) -> PreparedLine:
-    """The line in which each of these parts is divided in two; one that cannot be divided is kept as it is.
+    pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True
+) -> Chunk:
+    """The chunk in which each of these parts is divided in two; one that cannot be divided is kept as it is.
 
     Args:
         pipeline: of the model.
-        prepared: the line.
+        chunk: the text.
         numbers: of the parts.
         anywhere: whether a part is divided inside a clause if it has only one.
     """
     for number in sorted(numbers, reverse=True):
-        text, language = prepared.clauses[number].text, pipeline.languages.source
-        cut = cut_in_two(text, 0.5, language, anywhere=anywhere)
-        if cut is None:
-            prepared = replace(prepared, kept=prepared.kept | {number})
-        else:
-            prepared = _divided(pipeline, prepared, number, cut)
-    return prepared
+        given = chunk.parts[number].given
+        cut = cut_in_two(given, 0.5, pipeline.languages.source, anywhere=anywhere)
+        chunk = _divided(pipeline, chunk, number, cut) if cut else _keeping(chunk, {number})
+    return chunk
 
 
-def _divided(pipeline: TextPipeline, prepared: PreparedLine, number: int, cut: Cut) -> PreparedLine:
-    """The line in which a part is divided in two."""
-    clause, request = prepared.clauses[number], prepared.parts[number]
-    clauses = _clauses(clause, cut)
-    texts = [each.text for each in clauses]
-    if pipeline.spellings is not None:
-        texts = list(map(pipeline.spellings.respelled, texts))
-    terms = [pipeline.required_terms(each.text) for each in clauses]
-    ids = [
-        pipeline.source_ids(text + each.closing)[: pipeline.max_length]
-        for text, each in zip(texts, clauses, strict=True)
-    ]
+def _keeping(chunk: Chunk, numbers: Collection[int]) -> Chunk:
+    """The chunk in which these parts stay as they were given."""
+    parts = enumerate(chunk.parts)
+    kept = tuple(part._replace(is_kept=part.is_kept or n in numbers) for n, part in parts)
+    return replace(chunk, parts=kept)
+
+
+def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chunk:
+    """The chunk in which a part is divided in two."""
+    whole = chunk.parts[number]
+    first = whole._replace(given=cut.left, ends_inside=False, closing="")
+    gap = _gap_with_marks(pipeline, cut.marks)
+    second = whole._replace(given=cut.right, starts_inside=False, gap=gap)
+    if cut.marks.strip() or not ends_sentence(cut.left):  # else they are sentences of their own
+        closing = whole.closing or closing_mark(whole.given)
+        first = first._replace(ends_inside=True, closing=closing)
+        second = second._replace(starts_inside=True)
+    request = whole.request
     # Without sampling all seeds are 0.
-    seeds = [request.seed and (request.seed + place) % 2**63 for place in (0, 1)]
-    requests = [
-        Request(ids[0], request.prefix, seed=seeds[0]),
-        Request(ids[1], seed=seeds[1]),
-    ]
-    if pipeline.glossary is not None:
-        requests = list(map(with_terms, requests, terms))
-    gaps = prepared.gaps[number], _gap_with_marks(pipeline, cut.marks)
-    return replace(
-        prepared,
-        parts=_with_two(prepared.parts, number, requests),
-        gaps=_with_two(prepared.gaps, number, gaps),
-        texts=_with_two(prepared.texts, number, texts),
-        terms=_with_two(prepared.terms, number, terms),
-        clauses=_with_two(prepared.clauses, number, clauses),
-        kept=frozenset(each + (each > number) for each in prepared.kept),
-    )
+    next_seed = request.seed and (request.seed + 1) % 2**63
+    first = _encoded(pipeline, first, prefix=request.prefix, seed=request.seed)
+    second = _encoded(pipeline, second, prefix=(), seed=next_seed)
+    return replace(chunk, parts=(*chunk.parts[:number], first, second, *chunk.parts[number + 1 :]))
+
+
+def _encoded(pipeline: TextPipeline, part: TextPart, *, prefix: TokenIds, seed: int) -> TextPart:
+    """The part with the request for its text as it was given."""
+    text = part.given if pipeline.spellings is None else pipeline.spellings.respelled(part.given)
+    ids = pipeline.source_ids(text + part.closing)[: pipeline.max_length]
+    terms = pipeline.required_terms(part.given)
+    request = with_terms(Request(ids, prefix, seed=seed), terms)
+    return part._replace(request=request, text=text, terms=terms)
 
 
 def _gap_with_marks(pipeline: TextPipeline, marks: str) -> str:
@@ -238,52 +221,34 @@ def _gap_with_marks(pipeline: TextPipeline, marks: str) -> str:
     return marks.translate(LINE_BREAKS)
 
 
-def _with_two(items: tuple[Item, ...], place: int, two: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, with two in the place of one."""
-    return (*items[:place], *two, *items[place + 1 :])
-
-
-def _clauses(whole: Clause, cut: Cut) -> tuple[Clause, Clause]:
-    """The two parts of a clause; those of a cut at the end of a sentence are sentences of their own."""
-    if not cut.marks.strip() and ends_sentence(cut.left):
-        return Clause(cut.left, whole.starts_inside), whole._replace(
-            text=cut.right, starts_inside=False
-        )
-    closing = whole.closing or closing_mark(whole.text)
-    return (
-        Clause(cut.left, whole.starts_inside, ends_inside=True, closing=closing),
-        whole._replace(text=cut.right, starts_inside=True),
-    )
-
-
 def in_form_of_clauses(
-    pipeline: TextPipeline, prepared: PreparedLine, texts: Sequence[list[Alternative]]
+    pipeline: TextPipeline, chunk: Chunk, texts: Sequence[list[Alternative]]
 ) -> list[list[Alternative]]:
     """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
-    if len(prepared.kept) == len(prepared.parts):
-        line = prepared.line.rstrip("\r\n").translate(LINE_BREAKS)
-        return [[Alternative(line, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
+    if all(part.is_kept for part in chunk.parts):
+        whole = chunk.text.rstrip("\r\n").translate(LINE_BREAKS)
+        return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
     num_best = max(map(len, texts))
     language = primary_language(pipeline.languages.target)
     finished = []
-    for number, (clause, of_part) in enumerate(zip(prepared.clauses, texts, strict=True)):
-        if number in prepared.kept:
-            finished.append([Alternative(clause.text, 0.0)] * num_best)
-        elif clause.starts_inside or clause.ends_inside:
-            finished.append([_in_form_of(clause, each, language) for each in of_part])
+    for part, of_part in zip(chunk.parts, texts, strict=True):
+        if part.is_kept:
+            finished.append([Alternative(part.given, 0.0)] * num_best)
+        elif part.starts_inside or part.ends_inside:
+            finished.append([_in_form_of(part, each, language) for each in of_part])
         else:
             finished.append(of_part)
     return finished
 
 
-def _in_form_of(clause: Clause, translated: Alternative, target_language: str) -> Alternative:
+def _in_form_of(clause: TextPart, translated: Alternative, target_language: str) -> Alternative:
     """The translation of a clause with no capital letter and no full stop but those of its sentence."""
     text = translated.text
     if clause.ends_inside:
         text = without_closing_mark(text)
     if clause.starts_inside:
-        text = as_inner_part(text, clause.text, target_language=target_language)
-    elif clause.text[:1].isupper():
+        text = as_inner_part(text, clause.given, target_language=target_language)
+    elif clause.given[:1].isupper():
         text = text[:1].upper() + text[1:]
     return translated._replace(text=text)
 
@@ -340,41 +305,39 @@ class Repair:
         """
         self._pipeline, self._options, self._search = pipeline, options, search
 
-    def apply(self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Repair what can be repaired, and note in each line which doubts are left.
+    def apply(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Repair what can be repaired, and note in each chunk which doubts are left.
 
         Args:
-            texts: the lines; those with doubts are replaced.
+            chunks: the texts; those with doubts are replaced.
             hypotheses: of all their parts; better ones replace those with doubts.
         """
         doubtful = {
             place: numbers
-            for place, line in enumerate(texts)
-            if (numbers := self._doubtful_parts(line, hypotheses))
+            for place, chunk in enumerate(chunks)
+            if (numbers := self._doubtful_parts(chunk, hypotheses))
         }
         if not doubtful:
             return
+        language = self._pipeline.languages.source
         for place, numbers in doubtful.items():
-            texts[place] = self._with_unreadable(texts[place], numbers)
-        before = {place: self._total(texts[place], hypotheses) for place in doubtful}
+            parts = chunks[place].parts
+            unreadable = {n for n in numbers if is_unreadable(parts[n].given, language)}
+            chunks[place] = _keeping(chunks[place], unreadable)
+        before = {place: self._total(chunks[place], hypotheses) for place in doubtful}
         sources = {
-            texts[place].parts[number]: texts[place].texts[number]
+            part.request: part.text
             for place, numbers in doubtful.items()
-            for number in numbers
-            if number not in texts[place].kept
+            for part in map(chunks[place].parts.__getitem__, numbers)
+            if not part.is_kept
         }
         self._search_again(sources, hypotheses)
         for place in doubtful:
-            line = self._without_guesses(self._in_halves(texts[place], hypotheses), hypotheses)
-            is_repaired = self._total(line, hypotheses) < before[place]
-            left = self._doubts_of_line(line, hypotheses)
-            texts[place] = replace(line, doubts=left, is_repaired=is_repaired)
-
-    def _with_unreadable(self, line: PreparedLine, numbers: Iterable[int]) -> PreparedLine:
-        """The line in which those of its parts stay as they are that the model cannot read."""
-        language = self._pipeline.languages.source
-        unreadable = {n for n in numbers if is_unreadable(line.clauses[n].text, language)}
-        return replace(line, kept=line.kept | unreadable) if unreadable else line
+            chunk = self._without_guesses(self._in_halves(chunks[place], hypotheses), hypotheses)
+            is_repaired = self._total(chunk, hypotheses) < before[place]
+            of_parts = (self._doubts_of_part(part, hypotheses) for part in chunk.parts)
+            left = tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
+            chunks[place] = replace(chunk, doubts=left, is_repaired=is_repaired)
 
     def _search_again(
         self, sources: Mapping[Request, str], hypotheses: dict[Request, list[Hypothesis]]
@@ -423,54 +386,47 @@ class Repair:
         doubts = (each for each in self._doubts(source, [hypothesis]) if each != UNSURE)
         return hypothesis.score - _cost(doubts)
 
-    def _in_halves(
-        self, line: PreparedLine, hypotheses: dict[Request, list[Hypothesis]]
-    ) -> PreparedLine:
-        """The line in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
-        for number in reversed(self._doubtful_parts(line, hypotheses)):
-            part = line.parts[number]
-            doubts = self._doubts(line.texts[number], hypotheses[part])
+    def _in_halves(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
+        """The chunk in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
+        for number in reversed(self._doubtful_parts(chunk, hypotheses)):
+            part = chunk.parts[number]
+            doubts = self._doubts(part.text, hypotheses[part.request])
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = divided(self._pipeline, line, [number], anywhere=is_strong)
-            if len(halves.parts) == len(line.parts):  # nothing to divide
+            halves = divided(self._pipeline, chunk, [number], anywhere=is_strong)
+            if len(halves.parts) == len(chunk.parts):  # nothing to divide
                 continue
-            new = [each for each in halves.parts if each not in hypotheses]
+            new = [each for each in halves.requests if each not in hypotheses]
             found = dict(zip(new, self._search(new, self._options), strict=True)) if new else {}
-            if self._total(halves, hypotheses | found) < self._total(line, hypotheses):
-                line = halves
+            if self._total(halves, hypotheses | found) < self._total(chunk, hypotheses):
+                chunk = halves
                 hypotheses.update(found)
-        return line
+        return chunk
 
-    def _without_guesses(self, line: PreparedLine, hypotheses: Found) -> PreparedLine:
-        """The line in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
+    def _without_guesses(self, chunk: Chunk, hypotheses: Found) -> Chunk:
+        """The chunk in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
         quality = self._pipeline.quality
         if quality is None:
-            return line
+            return chunk
         guesses = {
             number
-            for number in self._doubtful_parts(line, hypotheses)
-            if UNSURE in self._doubts(line.texts[number], hypotheses[line.parts[number]])
-            and pieces_per_word(line.texts[number], line.parts[number].ids) > quality.most_pieces
+            for number in self._doubtful_parts(chunk, hypotheses)
+            for part in [chunk.parts[number]]
+            if UNSURE in self._doubts(part.text, hypotheses[part.request])
+            and pieces_per_word(part.text, part.request.ids) > quality.most_pieces
         }
-        return replace(line, kept=line.kept | guesses) if guesses else line
+        return _keeping(chunk, guesses)
 
-    def _doubtful_parts(self, line: PreparedLine, hypotheses: Found) -> list[int]:
-        return [
-            number
-            for number, part in enumerate(line.parts)
-            if self._doubts_of_part(line, number, hypotheses[part])
-        ]
+    def _doubtful_parts(self, chunk: Chunk, hypotheses: Found) -> list[int]:
+        parts = enumerate(chunk.parts)
+        return [number for number, part in parts if self._doubts_of_part(part, hypotheses)]
 
-    def _doubts_of_part(
-        self, line: PreparedLine, number: int, found: Sequence[Hypothesis]
-    ) -> tuple[str, ...]:
+    def _doubts_of_part(self, part: TextPart, hypotheses: Found) -> tuple[str, ...]:
         """Nothing for a part that stays as it is, and for one whose beginning the caller has given."""
-        part = line.parts[number]
-        if number in line.kept or part.prefix:
+        if part.is_kept or part.request.prefix:
             return ()
-        return self._doubts(line.texts[number], found)
+        return self._doubts(part.text, hypotheses[part.request])
 
     def _doubts(self, source: str, found: Sequence[Hypothesis]) -> tuple[str, ...]:
         if not found:
@@ -487,18 +443,8 @@ class Repair:
         is_unsure = confidence is not None and confidence < quality.least_confidence
         return (*doubts, UNSURE) if is_unsure else doubts
 
-    def _doubts_of_line(self, line: PreparedLine, hypotheses: Found) -> tuple[str, ...]:
-        of_parts = (
-            self._doubts_of_part(line, number, hypotheses[part])
-            for number, part in enumerate(line.parts)
-        )
-        return tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
-
-    def _total(self, line: PreparedLine, hypotheses: Found) -> float:
-        return sum(
-            _cost(self._doubts_of_part(line, number, hypotheses[part]))
-            for number, part in enumerate(line.parts)
-        )
+    def _total(self, chunk: Chunk, hypotheses: Found) -> float:
+        return sum(_cost(self._doubts_of_part(part, hypotheses)) for part in chunk.parts)
 
 
 def _cost(doubts: Iterable[str]) -> float:
@@ -519,12 +465,12 @@ def loses_spans(line: str, translation: Translation) -> bool:
 
 
 def confidences_of(
-    line: PreparedLine, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig
+    chunk: Chunk, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig
 ) -> tuple[float, ...]:
-    """`Translation.confidences` of a line, from the hypotheses of its parts."""
+    """`Translation.confidences` of a text, from the hypotheses of its parts."""
     of_parts = (
         search_confidence(of_part[0], options)
-        for number, of_part in enumerate(found)
-        if of_part and number not in line.kept
+        for part, of_part in zip(chunk.parts, found, strict=True)
+        if of_part and not part.is_kept
     )
     return tuple(confidence for confidence in of_parts if confidence is not None)

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple
 from unicodedata import category
 
-from transformer_cli.config import DataConfig, Direction, SequencesData
+from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -30,8 +29,8 @@ from transformer_cli.decoding.translation import (
     LINE_BREAKS,
     Alternative,
     Chunk,
-    Clause,
-    PreparedLine,
+    Line,
+    TextPart,
     Translation,
     copied,
     distinct,
@@ -126,7 +125,7 @@ class UnknownReplacement:
 class TextPipeline:
     """Text to token ids as in training, and token ids of translations to text.
 
-    `prepare` turns a line into token ids, the engine translates them, and `restore` makes the text.
+    `prepare` turns a text into token ids, the engine translates them, and `restore` makes the text.
     """
 
     source_tokenizer: Tokenizer
@@ -153,6 +152,37 @@ class TextPipeline:
     """The lengths of the texts that the model was trained on."""
     qualities: Mapping[str, Quality] = field(default_factory=dict)
     """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
+
+    @classmethod
+    def of(
+        cls,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        config: Config,
+        decoding: DecodingConfig,
+        seen: SeenLengths = UNKNOWN_LENGTHS,
+    ) -> "TextPipeline":
+        """The pipeline of a model.
+
+        Args:
+            source_tokenizer, target_tokenizer: of the model.
+            config: the one that the model was trained with.
+            decoding: the settings of the translations.
+            seen: the lengths of the texts of its training.
+        """
+        # The symbols of the synthetic tasks are no language.
+        is_language = not isinstance(config.data, SequencesData)
+        reads_known_spellings = decoding.known_spellings and is_language
+        return cls(
+            source_tokenizer,
+            target_tokenizer,
+            config.data,
+            max_length=config.model.max_length,
+            splits_sentences=decoding.split_sentences and is_language,
+            spellings=KnownSpellings(source_tokenizer) if reads_known_spellings else None,
+            keeps_text=decoding.keep_text and is_language,
+            seen=seen,
+        )
 
     def with_glossary(self, glossary: Glossary) -> "TextPipeline":
         """The pipeline whose translations contain the terms of a glossary; see `Translator.with_glossary`."""
@@ -200,18 +230,21 @@ class TextPipeline:
         """The calibration of the chosen direction; None if there is none."""
         return self.qualities.get(str(self.languages)) if self.qualities else None
 
-    def prepare(self, line: str, prefix: str = "") -> PreparedLine:
-        """Normalise a line, split it into sentences, and tokenise them.
+    def prepare(self, line: str, prefix: str = "") -> Chunk:
+        """A text with its parts; see `prepared`."""
+        return self.prepared(Chunk(line, prefix))
 
-        Args:
-            prefix: whole words with which the translation of the first sentence begins; a blank line ignores it.
+    def prepared(self, chunk: Chunk) -> Chunk:
+        """Normalise a text, split it into sentences, and tokenise them: the parts of the chunk.
+
+        The translation of the first sentence begins with the prefix of the chunk, which is whole words; a blank text ignores it.
 
         Raises:
             DataError: the model cannot write this prefix.
         """
-        text = self.normalize_source(line.rstrip("\r\n"))
+        text = self.normalize_source(chunk.text.rstrip("\r\n"))
         if is_blank(text):
-            return PreparedLine(line, ())
+            return chunk
         sentences = [Sentence(text, "")]
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
@@ -221,68 +254,56 @@ class TextPipeline:
                 Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences
             ]
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
-        parts: list[TokenIds] = []
-        texts: list[str] = []
-        spelled: list[str] = []
-        gaps: list[str] = []
+        parts: list[TextPart] = []
         for sentence, as_given in zip(sentences, given, strict=True):
-            gaps.append(self.gap(sentence.gap) if gaps else "")
             of_sentence = self._short_parts(sentence.text)
-            gaps += [self.gap(" ") for _ in of_sentence[1:]]
-            parts += [ids for _, ids in of_sentence]
-            of_texts = [part for part, _ in of_sentence]
-            texts += of_texts
-            # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
-            spelled += [as_given] if len(of_texts) == 1 else of_texts
-        requests = tuple(map(Request, parts))
-        if prefix:
-            requests = (Request(parts[0], self.prefix_ids(prefix)), *requests[1:])
-        terms: tuple[tuple[RequiredTerm, ...], ...] = ((),) * len(parts)
-        if self.glossary is not None:
-            terms = tuple(map(self.glossary.find, spelled))
-            requests = tuple(map(with_terms, requests, terms))
+            for number, (part, ids) in enumerate(of_sentence):
+                gap = self.gap(" " if number else sentence.gap) if parts else ""
+                # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
+                spelled = as_given if len(of_sentence) == 1 else part
+                terms = () if self.glossary is None else self.glossary.find(spelled)
+                request = with_terms(Request(ids), terms) if terms else Request(ids)
+                parts.append(TextPart(request, part, spelled, gap, terms))
+        if chunk.prefix:
+            beginning = parts[0].request._replace(prefix=self.prefix_ids(chunk.prefix))
+            parts[0] = parts[0]._replace(request=beginning)
         unknown_words: tuple[str, ...] = ()
-        if any(self.source_tokenizer.unk_id in part for part in parts):
+        if any(self.source_tokenizer.unk_id in part.request.ids for part in parts):
             unknown_words = tuple(self.source_tokenizer.unknown_words(text))
-        num_known_words = sum(map(self.source_tokenizer.count_words, parts))
-        return PreparedLine(
-            line,
-            requests,
-            gaps=tuple(gaps),
+        num_known_words = sum(self.source_tokenizer.count_words(one.request.ids) for one in parts)
+        return replace(
+            chunk,
+            parts=tuple(parts),
+            read=text,
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
-            texts=tuple(texts),
-            read=text,
-            terms=terms,
-            clauses=tuple(map(Clause, spelled)),
         )
 
     def required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
         """What the glossary requires of the translation of a normalised text; nothing without a glossary."""
         return () if self.glossary is None else self.glossary.find(text)
 
-    def restore(
-        self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
-    ) -> Translation:
+    def restore(self, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
         """Detokenise the hypotheses of each part, and join the parts.
 
         Args:
-            prepared: the line.
-            hypotheses: for each of its parts, best first.
+            chunk: the text with its parts.
+            hypotheses: for each part, best first.
         """
-        if not prepared.parts:
-            return Translation(prepared.line, "", 0.0, ())
-        of_parts = zip(prepared.texts, prepared.parts, prepared.terms, hypotheses, strict=True)
-        texts = [self._texts(*part) for part in of_parts]
-        is_divided = any(each.starts_inside or each.ends_inside for each in prepared.clauses)
-        if is_divided or prepared.kept:
-            texts = in_form_of_clauses(self, prepared, texts)
+        if not chunk.parts:
+            return Translation(chunk.text, "", 0.0, ())
+        texts = list(map(self._texts, chunk.parts, hypotheses))
+        is_divided = any(part.starts_inside or part.ends_inside for part in chunk.parts)
+        is_untranslated = any(part.is_kept for part in chunk.parts)
+        if is_divided or is_untranslated:
+            texts = in_form_of_clauses(self, chunk, texts)
+        gaps = [part.gap for part in chunk.parts]
         # The n-th best of the line joins the n-th best of each part.
         alternatives = distinct(
             [
                 (
-                    _with_gaps([each.text for each in nth_best], prepared.gaps),
+                    _with_gaps([each.text for each in nth_best], gaps),
                     sum(each.score for each in nth_best),
                 )
                 for nth_best in zip(*texts, strict=False)
@@ -291,22 +312,22 @@ class TextPipeline:
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         applied = [
-            applied_terms(of_part[0].text if of_part else "", required)
-            for of_part, required in zip(texts, prepared.terms, strict=True)
-            if required
+            applied_terms(of_part[0].text if of_part else "", part.terms)
+            for of_part, part in zip(texts, chunk.parts, strict=True)
+            if part.terms
         ]
         return Translation(
-            prepared.line,
+            chunk.text,
             *best,
             alternatives,
-            prepared.unknown_words,
-            prepared.num_words,
+            chunk.unknown_words,
+            chunk.num_words,
             terms=tuple(chain.from_iterable(applied)),
-            is_cut=prepared.is_cut,
+            is_cut=chunk.is_cut,
             is_divided=is_divided,
-            is_untranslated=bool(prepared.kept),
-            doubts=prepared.doubts,
-            is_repaired=prepared.is_repaired,
+            is_untranslated=is_untranslated,
+            doubts=chunk.doubts,
+            is_repaired=chunk.is_repaired,
         )
 
     @property
@@ -394,39 +415,27 @@ class TextPipeline:
             longest = max(longest, *others)
         return ids if longest <= self.max_length else None
 
-    def words_for_unknown(
-        self,
-        text: str,
-        request: Request,
-        terms: Sequence[RequiredTerm],
-        hypothesis: Hypothesis,
-    ) -> list[str]:
+    def words_for_unknown(self, part: TextPart, hypothesis: Hypothesis) -> list[str]:
         """What is shown in place of each [UNK] of a hypothesis of one part; nothing: [UNK] itself.
 
         Args:
-            text: of the part, as in `PreparedLine.texts`.
-            request: of the part.
-            terms: of the part. If [UNK] stands for some of them, each [UNK] of the hypothesis does.
+            part: if [UNK] stands for some of its terms, each [UNK] of the hypothesis does.
             hypothesis: explained if it contains [UNK] and `replacement` is given.
         """
-        of_terms = texts_of_slots(terms) if terms else []
+        of_terms = texts_of_slots(part.terms) if part.terms else []
         if of_terms or self.replacement is None:
             return of_terms
-        return self.replacement.words(text, request.ids, hypothesis, self.source_tokenizer)
+        return self.replacement.words(
+            part.text, part.request.ids, hypothesis, self.source_tokenizer
+        )
 
-    def _texts(
-        self,
-        text: str,
-        request: Request,
-        terms: Sequence[RequiredTerm],
-        hypotheses: Sequence[Hypothesis],
-    ) -> list[Alternative]:
+    def _texts(self, part: TextPart, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
         texts = []
         for hypothesis in hypotheses:
             for_unknown: list[str] = []
-            if terms or self.replacement is not None:
-                for_unknown = self.words_for_unknown(text, request, terms, hypothesis)
+            if part.terms or self.replacement is not None:
+                for_unknown = self.words_for_unknown(part, hypothesis)
             decoded = self.target_tokenizer.decode(hypothesis.ids, for_unknown)
             texts.append((decoded.translate(LINE_BREAKS), hypothesis.score))
         return list(distinct(texts))
@@ -509,19 +518,6 @@ _PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u0
 _PARTS_OF_A_SENTENCE = 1000
 
 
-class Line(NamedTuple):
-    """A line from its reading to its writing, and what is translated of it."""
-
-    given: str
-    text: str
-    """Without its line end and control characters; if the pipeline removes invisible characters, without those too, and
-    with plain spaces in its ranges. Protected spans and what stands outside of the ranges keep their spaces."""
-    spans: list[Span]
-    ranges: list[TextRange]
-    chunks: list[Chunk]
-    """The texts of the ranges, in order."""
-
-
 @dataclass(frozen=True, slots=True)
 class LineForm:
     """Splits lines and joins their translations, so that they keep their form and, if wanted, their protected spans."""
@@ -533,9 +529,9 @@ class LineForm:
     protects: bool
     """Whether protected spans inside a text are kept, too."""
 
-    def split(self, line: Chunk) -> Line:
-        """A line as the chunks that are translated; the prefix of the line is that of its first chunk."""
-        text = line.text.rstrip("\r\n").translate(LINE_BREAKS)
+    def split(self, line: Line) -> Line:
+        """A line with the chunks that are translated; the prefix of the line is that of its first chunk."""
+        text = line.given.rstrip("\r\n").translate(LINE_BREAKS)
         if self.pipeline.data.cleaning.remove_control_characters:
             text = remove_control_characters(text)
         if may_be_invisible(text) and self.pipeline.removes_invisible:
@@ -550,8 +546,8 @@ class LineForm:
             for sentence in sentences:
                 prefix = "" if chunks else line.prefix
                 part = len(chunks) * _PARTS_OF_A_SENTENCE
-                chunks.append(self._chunk(sentence, prefix, line.line, part, place))
-        return Line(line.text, text, spans, ranges, chunks)
+                chunks.append(self._chunk(sentence, prefix, line.number, part, place))
+        return replace(line, text=text, spans=spans, ranges=ranges, chunks=chunks)
 
     def finished(self, chunk: Chunk, translation: Translation) -> Translation:
         """The translation of a chunk without protected spans, with the letters and the end of its source."""

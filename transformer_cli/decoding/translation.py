@@ -1,4 +1,4 @@
-"""A line before its translation, as token ids, and after it, as text; how parts are joined; and counts of unknown words and terms."""
+"""A line from its reading to its writing: its texts, their parts as token ids, and its translation; how parts are joined; and counts of unknown words and terms."""
 
 import logging
 import math
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.messages import on_one_line
-from transformer_cli.text.sentences import Span
+from transformer_cli.text.sentences import Span, TextRange
 
 logger = logging.getLogger(__name__)
 
@@ -147,8 +147,33 @@ class Translation:
         return self.details.confidence if self.details is not None else None
 
 
-class Chunk(NamedTuple):
-    """A text that is translated by itself, and its place in the input: a line, or a part of one."""
+class TextPart(NamedTuple):
+    """What the engine translates by itself: a sentence, a clause of one, or a piece of one that is too long for the model."""
+
+    request: Request
+    """Its token ids, and what holds for its translation alone."""
+    text: str
+    """Normalised, as the model reads it: with unknown words in known spellings. Only white space stands between two parts, or
+    marks between clauses."""
+    given: str
+    """The same in the spelling of the line."""
+    gap: str = ""
+    """The white space before its translation, with the marks between two clauses; empty for the first part."""
+    terms: tuple[RequiredTerm, ...] = ()
+    """What the glossary requires of its translation."""
+    starts_inside: bool = False
+    """Whether words of the same sentence stand before it."""
+    ends_inside: bool = False
+    """Whether words of the same sentence follow it."""
+    closing: str = ""
+    """The mark that ends the sentence, if words follow: the model reads it behind the clause, as it knows sentences."""
+    is_kept: bool = False
+    """Whether it stays as it was given, because its translation loses text, or because the model cannot read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A text that is translated by itself: a line, or one of the texts in it; and its parts, which the engine translates."""
 
     text: str
     """As the model gets it."""
@@ -156,7 +181,7 @@ class Chunk(NamedTuple):
     """The words with which its translation begins; empty: any."""
     line: int = 0
     """The number of its line, from 0."""
-    part: int = 0
+    first_part: int = 0
     """The number of its first part in its line; other chunks of the line have other numbers."""
     gap: str = ""
     """The white space between it and the chunk before it."""
@@ -166,53 +191,48 @@ class Chunk(NamedTuple):
     """The protected spans in it, whose texts its translation must contain."""
     place: int = 0
     """The index of its range in its line (`Line.ranges`)."""
-
-
-class Clause(NamedTuple):
-    """A part of a line as it was given, and its place in its sentence."""
-
-    text: str
-    """Normalised, in the spelling of the line."""
-    starts_inside: bool = False
-    """Whether words of the same sentence stand before it."""
-    ends_inside: bool = False
-    """Whether words of the same sentence follow it."""
-    closing: str = ""
-    """The mark that ends the sentence, if words follow: the model reads it behind the clause, as it knows sentences."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedLine:
-    """A line and its token ids, for the engine and for `restore`."""
-
-    line: str
-    """As it was given."""
-    parts: tuple[Request, ...]
-    """What the engine translates, in order: none for a blank line, else its sentences. A sentence that is too long
-    for the model has several parts."""
-    gaps: tuple[str, ...] = ()
-    """For each part, the white space before its translation, with the marks between two clauses; empty for the first
-    part."""
+    # What `TextPipeline.prepared` adds:
+    parts: tuple[TextPart, ...] = ()
+    """In order; none for a blank text."""
+    read: str = ""
+    """The whole text as the model reads it: normalised, and with unknown words in known spellings."""
     is_cut: bool = False
     """Whether a sentence was too long for the model."""
     unknown_words: tuple[str, ...] = ()
     """As in `Translation`."""
     num_words: int = 0
     """As in `Translation`."""
-    texts: tuple[str, ...] = ()
-    """The normalised text of each part; only white space stands between two of them, or marks between clauses."""
-    read: str = ""
-    """The whole line as the model reads it: normalised, and with unknown words in known spellings."""
-    terms: tuple[tuple[RequiredTerm, ...], ...] = ()
-    """For each part, what the glossary requires of its translation: nothing without a glossary."""
-    clauses: tuple[Clause, ...] = ()
-    """For each part, its text as it was given, and its place in its sentence."""
-    kept: frozenset[int] = frozenset()
-    """The numbers of the parts that stay as they were given, because their translations lose text."""
     doubts: tuple[str, ...] = ()
     """As in `Translation`."""
     is_repaired: bool = False
     """As in `Translation`."""
+
+    @property
+    def requests(self) -> list[Request]:
+        """What the engine translates, one for each part."""
+        return [part.request for part in self.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line from its reading to its writing, and what is translated of it."""
+
+    given: str
+    """As it was read, without its end."""
+    prefix: str = ""
+    """The text with which its translation begins."""
+    number: int = 0
+    """From 0."""
+    end: str = "\n"
+    """Its line feed, after a carriage return if it has one."""
+    # What `LineForm.split` adds:
+    text: str = ""
+    """Without control characters; if the pipeline removes invisible characters, without those too, and with plain spaces in its
+    ranges. Protected spans and what stands outside of the ranges keep their spaces."""
+    spans: Sequence[Span] = ()
+    ranges: Sequence[TextRange] = ()
+    chunks: Sequence[Chunk] = ()
+    """The texts of the ranges, in order."""
 
 
 def joined(

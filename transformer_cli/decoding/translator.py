@@ -1,15 +1,38 @@
-"""The translator: lines in, lines out, in the same number and order."""
+"""The translator: lines in, lines out, in the same number and order; and how it is put together from a trained model, a text pipeline and an engine."""
 
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count, islice, repeat
-from typing import TYPE_CHECKING
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from transformer_cli.config import DecodingConfig, Direction, SamplingConfig, SequencesData
-from transformer_cli.decoding import repair
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
+from transformer_cli.checkpoint.trained_files import (
+    TrainedFiles,
+    first_usable,
+    load_weights,
+    read_files,
+)
+from transformer_cli.config import (
+    Config,
+    DecodingConfig,
+    Direction,
+    RuntimeConfig,
+    SamplingConfig,
+    SequencesData,
+    load_stored_config,
+)
+from transformer_cli.config.loading import (
+    Command,
+    commands_that_take,
+    overridable_setting,
+    override_settings,
+)
 from transformer_cli.decoding.details import (
     details_of,
     explained_hypotheses,
@@ -26,21 +49,36 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.repair import Repair, confidences_of, loses_spans
+from transformer_cli.decoding.quality import Quality, read_quality
+from transformer_cli.decoding.repair import (
+    Repair,
+    confidences_of,
+    divided,
+    in_clauses,
+    loses_spans,
+    lost_parts,
+    without_short_rivals,
+)
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
 from transformer_cli.decoding.translation import (
     Chunk,
+    Line,
     LineDetails,
-    PreparedLine,
     Translation,
     with_alternatives,
 )
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import ConfigError, DataError, UsageError
+from transformer_cli.process.imports import imported
+from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
-if TYPE_CHECKING:  # a translation with another library does not wait for numpy
+if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+    from transformer_cli.model import Transformer
+    from transformer_cli.process.device import Machine
+
 
 logger = logging.getLogger(__name__)
 
@@ -119,12 +157,13 @@ class Translator:
             self._check_keeps_terms()
         if self.before is not None:
             self._check_two_models(with_details=with_details)
-        explainer = self._explainer() if with_details else None
-        if self.estimates:
+        if with_details or self.estimates:
             self._explainer()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
-        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
+        return chain.from_iterable(
+            towards.translate_window(window, with_details=with_details) for window in windows
+        )
 
     @property
     def repairs(self) -> bool:
@@ -220,7 +259,7 @@ class Translator:
 
     def _windows(
         self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
-    ) -> Iterator[list[Chunk]]:
+    ) -> Iterator[list[Line]]:
         """Windows of lines, each read when it is asked for."""
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
@@ -230,25 +269,33 @@ class Translator:
             of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(of_window) < len(window):
                 raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
-            yield list(map(Chunk, window, of_window, count(num_before + num_read)))
+            yield list(map(Line, window, of_window, count(num_before + num_read)))
             num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translated(
-        self, lines: Sequence[Chunk], explainer: ExplainingEngine | None
+    def translate_window(
+        self, lines: Sequence[Line], *, with_details: bool = False
     ) -> list[Translation]:
+        """One translation per line, in order; see `translate`, which makes windows of lines.
+
+        Args:
+            lines: as many as are translated together; they follow each other in their input.
+            with_details: as of `translate`.
+        """
         if self.before is not None:
             return self._through_pivot(self.before, lines)
+        explainer = self._explainer() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
-            translations = self.translate_chunks(lines, explainer)
+            chunks = [Chunk(line.given, line.prefix, line.number) for line in lines]
+            translations = self.translate_chunks(chunks, explainer)
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
-            divided = [form.split(line) for line in lines]
-            chunks = [chunk for line in divided for chunk in line.chunks]
+            split = [form.split(line) for line in lines]
+            chunks = [chunk for line in split for chunk in line.chunks]
             if any(chunk.spans for chunk in chunks):
                 found = self._with_spans(chunks, form)
             else:
@@ -256,19 +303,19 @@ class Translator:
                 found = list(map(form.finished, chunks, found))
             of_chunks = iter(found)
             translations = [
-                form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in divided
+                form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split
             ]
         if self.repairs and explainer is None and not self.protects_spans:
             translations = self._with_lost_spans(lines, translations)
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
-        if self.reports_lines:
-            self._report(translations, lines[0].line + 1)
+        if self.reports_lines and lines:
+            self._report(translations, lines[0].number + 1)
         if self.only_green:
             translations = list(map(_only_green, translations))
         return translations
 
-    def _through_pivot(self, before: "Translator", lines: Sequence[Chunk]) -> list[Translation]:
+    def _through_pivot(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
         """The translations of lines by two models in a row."""
         as_here = replace(
             before,
@@ -276,9 +323,9 @@ class Translator:
             is_strict=self.is_strict,
             reports_lines=self.reports_lines,
         )
-        first = as_here._translated([line._replace(prefix="") for line in lines], None)
-        second = replace(self, before=None)._translated(
-            [line._replace(text=each.text) for line, each in zip(lines, first, strict=True)], None
+        first = as_here.translate_window([replace(line, prefix="") for line in lines])
+        second = replace(self, before=None).translate_window(
+            [replace(line, given=each.text) for line, each in zip(lines, first, strict=True)]
         )
         return [
             through_pivot(one, other, self.languages)
@@ -286,22 +333,22 @@ class Translator:
         ]
 
     def _with_lost_spans(
-        self, lines: Sequence[Chunk], translations: list[Translation]
+        self, lines: Sequence[Line], translations: list[Translation]
     ) -> list[Translation]:
         """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans."""
         lost = [
             place
             for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
-            if not line.prefix and loses_spans(line.text, translation)
+            if not line.prefix and loses_spans(line.given, translation)
         ]
         if not lost:
             return translations
         protecting = replace(self, protects_spans=True, reports_lines=False, only_green=False)
-        found = protecting._translated([lines[place] for place in lost], None)
+        found = protecting.translate_window([lines[place] for place in lost])
         better = {
             place: replace(translation, is_repaired=True)
             for place, translation in zip(lost, found, strict=True)
-            if not translation.is_partly_copied and not loses_spans(lines[place].text, translation)
+            if not translation.is_partly_copied and not loses_spans(lines[place].given, translation)
         }
         return [better.get(place, translation) for place, translation in enumerate(translations)]
 
@@ -338,23 +385,20 @@ class Translator:
             explainer: what gives each translation its details; None: they get none.
         """
         pipeline = self.pipeline
-        prepared_texts = [pipeline.prepare(chunk.text, chunk.prefix) for chunk in chunks]
+        chunks = list(map(pipeline.prepared, chunks))
         if pipeline.keeps_text:
-            prepared_texts = [repair.in_clauses(pipeline, text) for text in prepared_texts]
+            chunks = [in_clauses(pipeline, chunk) for chunk in chunks]
         if (sampling := self.decoding.sampling) is not None:
-            prepared_texts = [
-                seeded(text, sampling.seed, chunk.line, chunk.part)
-                for text, chunk in zip(prepared_texts, chunks, strict=True)
-            ]
+            chunks = [seeded(chunk, sampling.seed) for chunk in chunks]
         # Equal parts are translated once.
-        parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
-        hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
+        requests = list(dict.fromkeys(part.request for chunk in chunks for part in chunk.parts))
+        hypotheses = dict(zip(requests, self._hypotheses(requests), strict=True))
         if pipeline.glossary is not None:
-            hypotheses |= self._with_terms_in_place(prepared_texts, hypotheses)
+            hypotheses |= self._with_terms_in_place(chunks, hypotheses)
         if pipeline.keeps_text:
-            self._keep_text(prepared_texts, hypotheses)
+            self._keep_text(chunks, hypotheses)
         if self.repairs:
-            Repair(pipeline, self.decoding, self._search_again).apply(prepared_texts, hypotheses)
+            Repair(pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self._explainer(),
@@ -362,20 +406,20 @@ class Translator:
                 unk_id=self.pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        found = [[hypotheses[part] for part in text.parts] for text in prepared_texts]
+        found = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
         if pipeline.keeps_text and self.decoding.num_best > 1:
-            pairs = zip(prepared_texts, found, strict=True)
-            found = [repair.without_short_rivals(pipeline, *pair) for pair in pairs]
+            pairs = zip(chunks, found, strict=True)
+            found = [without_short_rivals(pipeline, *pair) for pair in pairs]
         translations = [
             replace(
-                pipeline.restore(text, of_parts),
-                confidences=confidences_of(text, of_parts, self.decoding),
+                pipeline.restore(chunk, of_parts),
+                confidences=confidences_of(chunk, of_parts, self.decoding),
             )
-            for text, of_parts in zip(prepared_texts, found, strict=True)
+            for chunk, of_parts in zip(chunks, found, strict=True)
         ]
         if explainer is None and not self.estimates:
             return translations
-        used = {part for text in prepared_texts for part in text.parts}
+        used = {request for chunk in chunks for request in chunk.requests}
         best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
         batch_tokens = self.decoding.batch_tokens
         agreements = self._agreements_of(best) if self.estimates else {}
@@ -383,48 +427,46 @@ class Translator:
             explained = explained_hypotheses(self._explainer(), best, batch_tokens, num_best=0)
             return [
                 replace(
-                    translation, details=LineDetails(parts_of(prepared, explained, agreements), ())
+                    translation, details=LineDetails(parts_of(chunk, explained, agreements), ())
                 )
-                for prepared, translation in zip(prepared_texts, translations, strict=True)
+                for chunk, translation in zip(chunks, translations, strict=True)
             ]
         explained = explained_hypotheses(explainer, best, batch_tokens)
         return [
-            replace(translation, details=details_of(self.pipeline, prepared, explained, agreements))
-            for prepared, translation in zip(prepared_texts, translations, strict=True)
+            replace(translation, details=details_of(self.pipeline, chunk, explained, agreements))
+            for chunk, translation in zip(chunks, translations, strict=True)
         ]
 
-    def _keep_text(
-        self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
+    def _keep_text(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
 
         A part that cannot be divided any more is kept as it is.
 
         Args:
-            texts: get the divided parts.
+            chunks: get the divided parts.
             hypotheses: of all parts; get those of the new parts.
         """
-        waiting: Iterable[int] = range(len(texts))
+        waiting: Iterable[int] = range(len(chunks))
         while True:
             lost = {
                 place: numbers
                 for place in waiting
-                if (numbers := repair.lost_parts(self.pipeline, texts[place], hypotheses))
+                if (numbers := lost_parts(self.pipeline, chunks[place], hypotheses))
             }
             if not lost:
                 return
             for place, numbers in lost.items():
-                texts[place] = repair.divided(self.pipeline, texts[place], numbers)
-            parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
-            new = [part for part in parts if part not in hypotheses]
+                chunks[place] = divided(self.pipeline, chunks[place], numbers)
+            requests = dict.fromkeys(part for place in lost for part in chunks[place].requests)
+            new = [request for request in requests if request not in hypotheses]
             hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
             if self.pipeline.glossary is not None:
-                of_new = {part: hypotheses[part] for part in new}
-                hypotheses |= self._with_terms_in_place([texts[place] for place in lost], of_new)
+                of_new = {request: hypotheses[request] for request in new}
+                hypotheses |= self._with_terms_in_place([chunks[place] for place in lost], of_new)
             waiting = lost
 
     def _with_terms_in_place(
-        self, texts: Sequence[PreparedLine], hypotheses: Mapping[Request, list[Hypothesis]]
+        self, chunks: Sequence[Chunk], hypotheses: Mapping[Request, list[Hypothesis]]
     ) -> Mapping[Request, list[Hypothesis]]:
         """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
         options = self.decoding
@@ -433,10 +475,10 @@ class Translator:
         if not is_search or not isinstance(engine, ExplainingEngine):
             return {}
         required = {
-            part: terms
-            for text in texts
-            for part, terms in zip(text.parts, text.terms, strict=True)
-            if part in hypotheses
+            part.request: part.terms
+            for chunk in chunks
+            for part in chunk.parts
+            if part.request in hypotheses
         }
         placer = TermPlacer(
             engine, self.pipeline.source_tokenizer, self.pipeline.target_tokenizer, options
@@ -626,23 +668,299 @@ def _described(value: object) -> str:
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
 
 
-def seeded(prepared: PreparedLine, seed: int, number: int, first_part: int = 0) -> PreparedLine:
-    """A line whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+def seeded(chunk: Chunk, seed: int) -> Chunk:
+    """A text whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
 
     Args:
-        prepared: the line.
+        chunk: with its parts.
         seed: of the whole input.
-        number: of the line in its input, from 0.
-        first_part: the number of the first part; other texts of the same line have other numbers.
     """
     parts = (
-        request._replace(seed=request_seed(seed, number, part))
-        for part, request in enumerate(prepared.parts, first_part)
+        part._replace(request=part.request._replace(seed=request_seed(seed, chunk.line, number)))
+        for number, part in enumerate(chunk.parts, chunk.first_part)
     )
-    return replace(prepared, parts=tuple(parts))
+    return replace(chunk, parts=tuple(parts))
 
 
 def request_seed(seed: int, line: int, part: int) -> int:
     """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
     digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+# From a trained model to a translator: text pipeline, engine and decoding settings put together.
+
+
+class EnginePlaces(NamedTuple):
+    """Where an engine of another library is: `module:function`, which is imported when it is used."""
+
+    load: str
+    """Takes files of a checkpoint, config, text pipeline, and what loads the PyTorch engine; returns an engine with `describe`."""
+    build: str
+    """The same of a model in memory: takes model, target tokenizer, config, and what loads the PyTorch engine."""
+
+
+OTHER_ENGINES = {
+    "ctranslate2": EnginePlaces(
+        load="transformer_cli.extensions.exchange.ctranslate2_engine:load_ctranslate2_engine",
+        build="transformer_cli.extensions.exchange.ctranslate2_engine:build_ctranslate2_engine",
+    ),
+}
+"""By the name in `decoding.engine`."""
+
+# A checkpoint with less than 1 / _MANY_STEPS of the planned steps has learned little.
+_MANY_STEPS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """A trained run, or an ensemble of several, and its translator."""
+
+    trained: TrainedFiles
+    """A `TrainedModel` if PyTorch translates."""
+    config: Config
+    """The run's config with the overrides of this command."""
+    overridden: frozenset[str]
+    """The names of the settings that this command overrides."""
+    translator: Translator
+    others: tuple[TrainedFiles, ...] = ()
+    """Of an ensemble: its models after the first, which is `trained`."""
+
+    @property
+    def members(self) -> tuple[TrainedFiles, ...]:
+        """The models that translate: one, or several of an ensemble."""
+        return (self.trained, *self.others)
+
+
+def load_translator(
+    run: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    *,
+    which: Literal["best", "last"] = "best",
+    decoding: DecodingConfig | None = None,
+    runtime: RuntimeConfig | None = None,
+) -> Translator:
+    """The translator of a trained run, or of an ensemble of several.
+
+    Args:
+        run: the name of a run under `runs/`, the path of a run folder, or the path of a checkpoint folder,
+            which may be a copy in another place. A list of these is an ensemble. None: the run that saved last,
+            or, if there is no run, the small demonstration model that comes with tfm, with a warning.
+        which: the checkpoint with the best validation score, or the last checkpoint.
+        decoding: the beam and the limits; None: those of the (first) run's config.
+        runtime: device, precision and threads; None: those of the (first) run's config.
+
+    Raises:
+        MissingInputError: there is no such run or folder, or it has no checkpoint yet.
+        StorageError: no checkpoint of the run is valid.
+        UsageError: the models of the ensemble have different vocabularies, languages or formats.
+
+    Example:
+        translator = load_translator("en-it", decoding=DecodingConfig(beam_size=8))
+        [translation] = translator.translate(["Good morning."])
+        print(translation.text, translation.score)
+    """
+    runs = [run] if run is None or isinstance(run, str | PathLike) else run
+
+    def load(folder: Path) -> _Loaded:
+        files = read_files(folder)
+        given = {"decoding": decoding, "runtime": runtime}
+        changes = {name: section for name, section in given.items() if section is not None}
+        config = files.config.model_copy(update=changes)
+        _check_precision(config, is_possible=len(runs) == 1)
+        return _loaded(files, config, alone=len(runs) == 1)
+
+    folders = [find_run_or_demonstration(None if one is None else fspath(one)) for one in runs]
+    return _combined([first_usable(folder, load, which=which) for folder in folders])
+
+
+def load_run(
+    run: str | Sequence[str] | None,
+    overrides: Sequence[str],
+    *,
+    command: Command = "translate",
+    or_demonstration: bool = False,
+) -> LoadedRun:
+    """The run that a command works with, with its best checkpoint; logs which one it is.
+
+    Args:
+        run: the name of a run, or the path of a run or checkpoint folder; several are an ensemble; None: the run
+            that saved last.
+        overrides: settings as in `--set`, such as decoding.beam_size=8.
+        command: the command that asks; each override must have an effect on it.
+        or_demonstration: whether the demonstration model answers if no run is named and there is none.
+
+    Raises:
+        MissingInputError: there is no such run.
+        ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
+        UsageError: the models of the ensemble have different vocabularies, languages or formats.
+    """
+    overridden = frozenset(overridable_setting(override, command) for override in overrides)
+    runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
+    # Other commands, and ensembles, compute what only PyTorch can.
+    is_search = command == "explain" or command in commands_that_take("decoding.engine")
+    reads_corpus = command.startswith(("validate", "benchmark"))
+    configs: list[Config] = []
+
+    def load(folder: Path) -> _Loaded:
+        files = read_files(folder)
+        config = _with_own_paths(files) if reads_corpus else files.config
+        if overrides:
+            config = override_settings(config, overrides)
+        _check_precision(config, is_possible=len(runs) == 1 and command != "next")
+        if len(runs) > 1 and "decoding.engine" in overridden:
+            _require_pytorch(config)
+        if len(runs) > 1 and config.decoding.shortlist is not None:
+            raise ConfigError(
+                "decoding.shortlist is for the translations of one model, not for an ensemble",
+                hint="leave out decoding.shortlist (--set decoding.shortlist=null)",
+            )
+        if command == "explain":  # the search of a translation, observed, which needs PyTorch
+            decoding = config.decoding.model_copy(update={"engine": "torch"})
+            config = config.model_copy(update={"decoding": decoding})
+        loaded = _loaded(files, config, alone=is_search and len(runs) == 1)
+        configs.append(config)
+        return loaded
+
+    find = find_run_or_demonstration if or_demonstration else find_run
+    members = [first_usable(find(one), load) for one in runs]
+    for member in members:
+        _announce(member)
+    trained, *others = [member.trained for member in members]
+    return LoadedRun(trained, configs[0], overridden, _combined(members), tuple(others))
+
+
+class _Loaded(NamedTuple):
+    """A checkpoint that is ready to translate."""
+
+    trained: TrainedFiles
+    translator: Translator
+    described: str
+    """The engine and the machine in words."""
+
+
+def _require_pytorch(config: Config) -> None:
+    """Refuse another engine for an ensemble if the user asks for it."""
+    if config.decoding.engine != "torch":
+        raise ConfigError(
+            f"decoding.engine: {config.decoding.engine} translates with one model, not with an ensemble",
+            hint="leave decoding.engine out, or name one run",
+        )
+
+
+def _check_precision(config: Config, *, is_possible: bool) -> None:
+    if config.runtime.precision == "int8" and not is_possible:
+        raise ConfigError(
+            "runtime.precision: int8 is for the translations of one model",
+            hint="set runtime.precision=float32",
+        )
+
+
+def _announce(loaded: _Loaded) -> None:
+    """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
+    checkpoint, training = loaded.trained.checkpoint, loaded.trained.config.training
+    step = checkpoint.manifest.step
+    logger.info("%s, step %d (%s)", checkpoint.folder, step, loaded.described)
+    planned = training.max_steps if training.init_from is None else None
+    if planned is not None and step * _MANY_STEPS < planned:
+        logger.warning(
+            "this is step %d of %d planned steps, so the translations may make no sense",
+            step,
+            planned,
+        )
+
+
+def _combined(members: Sequence[_Loaded]) -> Translator:
+    """The translator of a run, or of an ensemble."""
+    if len(members) == 1:
+        return members[0].translator
+    from transformer_cli.decoding.ensemble import combine_translators
+
+    names = [str(member.trained.folder) for member in members]
+    return combine_translators([member.translator for member in members], names)
+
+
+def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Loaded:
+    """Load the model of a checkpoint.
+
+    Args:
+        files: of the checkpoint.
+        config: with the settings of decoding and of the machine.
+        alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
+    """
+    pipeline = TextPipeline.of(
+        files.source_tokenizer, files.target_tokenizer, config, config.decoding, files.seen
+    )
+    pipeline = replace(pipeline, qualities=_qualities(files))
+    if alone and config.decoding.engine in OTHER_ENGINES:
+        pytorch = cache(partial(_pytorch_engine, files, config))
+        load = imported(OTHER_ENGINES[config.decoding.engine].load)
+        other = load(files, config, pipeline, pytorch)
+        return _Loaded(files, Translator(pipeline, other, config.decoding), other.describe())
+    from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
+
+    trained = load_weights(files)
+    engine = open_pytorch_engine(trained, config, alone=alone)
+    return _Loaded(trained, Translator(pipeline, engine, config.decoding), engine.describe())
+
+
+def _qualities(files: TrainedFiles) -> dict[str, Quality]:
+    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured."""
+    run = RunFolder.of_checkpoint(files.folder)
+    if run is None:
+        return {}
+    found = read_quality(run.path)
+    return {
+        direction: quality
+        for direction, quality in found.items()
+        if quality.conditions.get("step") == files.step
+    }
+
+
+def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
+    """The PyTorch engine that serves beside another one, in float32 on the CPU."""
+    runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
+    decoding = config.decoding.model_copy(update={"engine": "torch"})
+    changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
+    engine = _loaded(files, changed).translator.engine
+    assert isinstance(engine, ExplainingEngine)
+    return engine
+
+
+def build_translator(
+    model: "Transformer",
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    config: Config,
+    machine: "Machine",
+    *,
+    decoding: DecodingConfig | None = None,
+    seen: SeenLengths = UNKNOWN_LENGTHS,
+) -> Translator:
+    """The translator of a model in memory, with the PyTorch engine.
+
+    Args:
+        model: moved to the machine's device; it must be in eval mode whenever the translator is used.
+        source_tokenizer, target_tokenizer: of the model.
+        config: the one that the model was trained with.
+        machine: device and precision.
+        decoding: the beam and the limits; None: those of the config.
+        seen: the lengths of the texts of its training.
+    """
+    from transformer_cli.acceleration import accelerate
+    from transformer_cli.decoding.pytorch_engine import engine_of
+
+    decoding = decoding or config.decoding
+    pipeline = TextPipeline.of(source_tokenizer, target_tokenizer, config, decoding, seen)
+    engine = engine_of(accelerate(model, machine.device), target_tokenizer, config, machine)
+    return Translator(pipeline, engine, decoding)
+
+
+def _with_own_paths(trained: TrainedFiles) -> Config:
+    """The checkpoint's config; in a run folder, its data section is that of the run's config.
+
+    A checkpoint holds no paths of the corpora, so that it can be copied anywhere.
+    """
+    run = RunFolder.of_checkpoint(trained.folder)
+    if run is None or not run.config_file.is_file():
+        return trained.config
+    return trained.config.model_copy(update={"data": load_stored_config(run.config_file).data})

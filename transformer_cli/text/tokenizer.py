@@ -372,11 +372,10 @@ def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
     """File names and the content of each file."""
     source, target = tokenizers
     names = {SHARED: source} if source is target else {SOURCE: source, TARGET: target}
-    return {_own_name(name, one): one.to_file() for name, one in names.items()}
-
-
-def _own_name(name: str, tokenizer: Tokenizer) -> str:
-    return as_spm(name) if tokenizer.parts.layout.is_of_library else name
+    return {
+        as_spm(name) if one.parts.layout.is_of_library else name: one.to_file()
+        for name, one in names.items()
+    }
 
 
 def as_spm(name: str) -> str:

@@ -14,13 +14,17 @@ from transformer_cli.config import TrainingConfig
 from transformer_cli.config.schema import DEFAULT_PLATEAU_FACTOR
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError
-from transformer_cli.training.process_group import own_part, sharded_like
+from transformer_cli.training.process_group import is_sharded, own_part, sharded_like
 
 DEFAULT_WEIGHT_DECAY = {"adamw": 0.01, "adafactor": 0.0, "muon": 0.01}
 STEP, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 """Adam's state of one parameter, in PyTorch's names: the number of updates, and two moments."""
 ROWS, COLUMNS, VARIANCE = "row_var", "col_var", "variance"
 """Adafactor's second moments: mean squares of the rows and columns of a matrix, or of each number of a vector."""
+
+
+_NEVER_ZERO = 1e-6
+"""Is added to a norm by which something is divided, as `clip_grads_with_norm_` does it."""
 
 
 class Optimizer:
@@ -53,6 +57,10 @@ class Optimizer:
             for one in self.torch_optimizers
             for device in devices
         )
+        self._clips_in_update = all(
+            _divides_gradients(one, self._parameters.values()) for one in self.torch_optimizers
+        )
+        self._divisor: Tensor | None = None  # (), of the gradients, in the next update
         is_scaled = precision == torch.float16
         self.scale = GradientScale(next(model.parameters()).device) if is_scaled else None
 
@@ -72,6 +80,25 @@ class Optimizer:
         for parameter in self._parameters.values():
             parameter.grad = None
 
+    def clip(self, max_norm: float | None) -> Tensor:
+        """The norm of the gradient over all parameters, (); a longer gradient is scaled down to `max_norm`.
+
+        Adam on CUDA scales it within the update, so the gradients are read and written once less.
+
+        Args:
+            max_norm: None: the gradient stays as it is.
+
+        Source: Pascanu et al. 2013, section 3.2.
+        """
+        parameters = self._parameters.values()
+        norm = nn.utils.get_total_norm([one.grad for one in parameters if one.grad is not None])
+        self._divisor = None
+        if max_norm is not None and self._clips_in_update:
+            self._divisor = ((norm + _NEVER_ZERO) / max_norm).clamp(min=1.0)
+        elif max_norm is not None:
+            nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
+        return norm
+
     def step_if(self, is_finite: Tensor) -> None:
         """Update the weights, or leave weights, moments and step counts as they are.
 
@@ -86,7 +113,7 @@ class Optimizer:
                 # These optimizers skip the update if `found_inf` is 1 (made for gradient scalers), so the CPU
                 # does not wait for the device.
                 fused: Any = one
-                fused.grad_scale = None
+                fused.grad_scale = self._divisor
                 fused.found_inf = (~is_finite).to(torch.float32)
                 step(one)
         elif bool(is_finite):
@@ -171,6 +198,12 @@ def _heeds_found_inf(kind: type[torch.optim.Optimizer], device: torch.device) ->
     step(optimizer)
     state = optimizer.state[parameter]
     return parameter.item() == 1.0 and not any(state[name].any() for name in (STEP, *MOMENTS))
+
+
+def _divides_gradients(optimizer: torch.optim.Optimizer, parameters: Iterable[Tensor]) -> bool:
+    """Whether an optimizer divides whole gradients by its `grad_scale`: PyTorch's fused kernel of Adam on CUDA does."""
+    is_adam = isinstance(optimizer, torch.optim.Adam)
+    return is_adam and all(one.is_cuda and not is_sharded(one) for one in parameters)
 
 
 def _build(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_cli.acceleration import accelerated_loss
 from transformer_cli.acceleration.masks import with_tokens_in_all
@@ -84,8 +84,7 @@ def train_step(
         scale.unscale(optimizer.torch_optimizers)
     if model.config.start_embedding == "zero":
         clear_start(model)
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    gradient_norm = whole(nn.utils.clip_grad_norm_(parameters, clip_norm or float("inf")))
+    gradient_norm = whole(optimizer.clip(clip_norm))
     is_finite = torch.isfinite(gradient_norm)
     # Without a target token the gradient is 0, but Adam's moments would still move the weights.
     if num_target_tokens:

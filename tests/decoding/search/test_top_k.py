@@ -1,9 +1,11 @@
 import math
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.decoding.search import beam
 from transformer_cli.decoding.search.beam import BLOCK_WIDTH, largest, top_k
 
 
@@ -71,3 +73,36 @@ def test_the_scores_are_left_as_they_were() -> None:
     before = scores.clone()
     top_k(scores, torch.zeros(2, 3), 4)
     assert torch.equal(scores, before)
+
+
+@pytest.mark.parametrize("k", [1, 4, 9])
+def test_rows_that_a_gpu_sorts_at_once_give_the_same_choice(
+    k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Float64, which the compiled kernel does not read; many equal numbers, and some that are forbidden."""
+    torch.manual_seed(1)
+    scores = torch.randint(0, 3, (5, 4, 3 * BLOCK_WIDTH + 7)).double()
+    scores[:, :, 5:90] = -math.inf
+    offsets = torch.randint(0, 2, (5, 4)).double()
+    offsets[0, 1:] = -math.inf
+    expected = top_k(scores, offsets, k)
+    sorted_at_once = list[int]()
+
+    def always(rows: torch.Tensor) -> bool:
+        sorted_at_once.append(rows.shape[1])
+        return True
+
+    monkeypatch.setattr(beam, "_are_sorted_at_once", always)
+    found = top_k(scores, offsets, k)
+    assert sorted_at_once
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [3 * BLOCK_WIDTH + 7, 2000 * BLOCK_WIDTH])
+def test_on_a_gpu_the_same_of_several_equal_numbers_are_chosen(width: int) -> None:
+    torch.manual_seed(1)
+    scores, offsets = torch.randint(0, 3, (5, 4, width)).float(), torch.randn(5, 4).round()
+    expected = top_k(scores, offsets, 4)
+    found = top_k(scores.cuda(), offsets.cuda(), 4)
+    assert all(torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True))

@@ -6,13 +6,10 @@ from typing import Any
 
 from transformer_cli.config import Config, load_config
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.extensions.benchmark import timed_translation
+from transformer_cli.extensions.benchmark import decoding
 from transformer_cli.extensions.benchmark.advice import MachineFacts
-from transformer_cli.extensions.benchmark.decoding import DecodingBenchmark, SearchFigures
-from transformer_cli.extensions.benchmark.engine_turns import EngineFigures, EngineTurns
-from transformer_cli.extensions.benchmark.measuring import PeakMemory, Phase, ProductSpeed, Spread
-from transformer_cli.extensions.benchmark.timed_updates import PHASES
-from transformer_cli.extensions.benchmark.training import Situation, TrainingFigures
+from transformer_cli.extensions.benchmark.measuring import Figures
+from transformer_cli.extensions.benchmark.training import PHASES, Situation
 
 TINY = (
     "data.num_pairs=200", "data.num_symbols=8", "data.max_length=9", "model.d_model=16", "model.num_heads=2",
@@ -29,15 +26,31 @@ def tiny_data(config: Config, folder: Path) -> PreparedData:
     return prepare_data(config, folder / "data", has_begun=False)
 
 
-def exactly(value: float) -> Spread:
-    return Spread(value, value, value)
+def exactly(value: float) -> Figures:
+    return {"median": value, "low": value, "high": value}
 
 
-def figures(phases: dict[str, float] | None = None, **changes: Any) -> TrainingFigures:
+def memory_of(resident: int | None, usable: int | None, *of_device: int) -> Figures:
+    device, device_usable = of_device or (None, None)
+    return {
+        "resident": resident, "usable": usable, "device": device, "device_usable": device_usable,
+    }  # fmt: skip
+
+
+def phases_of(names: Sequence[str], shares: dict[str, float]) -> Figures:
+    return {
+        name: {"milliseconds": exactly(500.0 * shares.get(name, 0.0)), "share": shares.get(name, 0.0)}
+        for name in names
+    }  # fmt: skip
+
+
+OF_PEAK = {"what": "large", "shape": [2, 2, 2], "flop_per_second": exactly(1e9)}
+
+
+def figures(phases: dict[str, float] | None = None, **changes: Any) -> Figures:
     """A balanced training on a CPU, but for the changes; `phases` are shares."""
     shares = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1} if phases is None else phases
-    of_peak = ProductSpeed("large", (2, 2, 2), exactly(1e9))
-    values: dict[str, Any] = {
+    values: Figures = {
         "num_updates": 9,
         "target_tokens_per_second": exactly(1000.0),
         "target_tokens_per_second_together": 900.0,
@@ -46,25 +59,24 @@ def figures(phases: dict[str, float] | None = None, **changes: Any) -> TrainingF
         "batches_per_update": 1.0,
         "padding_share": 0.05,
         "update_milliseconds": exactly(500.0),
-        "phases": {
-            name: Phase(exactly(500.0 * shares.get(name, 0.0)), shares.get(name, 0.0))
-            for name in PHASES
-        },
-        "memory": PeakMemory(18 * 10**8, 10**10),
+        "phases": phases_of(PHASES, shares),
+        "memory": memory_of(18 * 10**8, 10**10),
         "num_halvings": 0,
         "flop_per_target_token": 4e5,
         "flop_per_second": exactly(4e8),
-        "products": (of_peak,),
-        "peak": of_peak,
+        "products": [OF_PEAK],
+        "peak": OF_PEAK,
         "share_of_peak": 0.4,
+        "share_of_data_sheet": None,
+        "busy_share": None,
     }
-    return TrainingFigures(**values | changes)
+    return values | changes
 
 
-def search_figures(phases: dict[str, float] | None = None, **changes: Any) -> SearchFigures:
+def search_figures(phases: dict[str, float] | None = None, **changes: Any) -> Figures:
     """Of a beam search whose decoder steps take the most time, but for the changes; `phases` are shares."""
     shares = {"decoder steps": 0.8, "encoder": 0.2} if phases is None else phases
-    values: dict[str, Any] = {
+    values: Figures = {
         "beam_size": 4,
         "num_rounds": 3,
         **{
@@ -75,42 +87,48 @@ def search_figures(phases: dict[str, float] | None = None, **changes: Any) -> Se
         "padding_share": 0.0,
         "rows_per_step": 1024.0,
         "batch_milliseconds": exactly(10.0),
-        "phases": {
-            name: Phase(exactly(1.0), shares.get(name, 0.0)) for name in timed_translation.PHASES
-        },
+        "phases": phases_of(decoding.PHASES, shares),
         "flop_per_target_token": 1e6,
         "flop_per_second": exactly(1e9),
         "share_of_peak": 0.2,
     }
-    return SearchFigures(**values | changes)
+    return values | changes
 
 
-def decoding_report(engines: Sequence[EngineFigures], **changes: Any) -> DecodingBenchmark:
+def decoding_report(engines: Sequence[Figures], **changes: Any) -> Figures:
     """Greedy search and beam search of equal speed, and a table of engines."""
-    of_training = figures()
-    values: dict[str, Any] = {
+    values: Figures = {
         "machine": "CPU, 1 thread, float32",
         "num_parameters": 7,
         "num_lines": 5,
         "is_forced": True,
         "greedy": search_figures(beam_size=1),
         "beam": search_figures(),
-        "memory": of_training.memory,
-        "products": of_training.products,
-        "peak": of_training.peak,
+        "memory": memory_of(18 * 10**8, 10**10),
+        "products": [OF_PEAK],
+        "peak": OF_PEAK,
         "trials": [],
         "conclusion": "Nothing limits.",
-        "engines": EngineTurns("A processor", 1, 5, 4, list(engines), []),
-    }
-    return DecodingBenchmark(**values | changes)
+        "engines": {
+            "processor": "A processor", "num_threads": 1, "num_lines": 5, "num_rounds": 4,
+            "figures": list(engines), "left_out": [],
+        },
+    }  # fmt: skip
+    return values | changes
 
 
 def engine(
     name: str, precision: str, speed: float, ratio: float | None, *, beam_size: int = 1
-) -> EngineFigures:
+) -> Figures:
     """An engine; `speed` in target tokens per CPU-second, `ratio` to CTranslate2."""
-    of_other = None if ratio is None else exactly(ratio)
-    return EngineFigures(name, precision, beam_size, exactly(speed), exactly(speed), of_other)
+    return {
+        "engine": name,
+        "precision": precision,
+        "beam_size": beam_size,
+        "target_tokens_per_second": exactly(speed),
+        "target_tokens_per_cpu_second": exactly(speed),
+        "ratio": None if ratio is None else exactly(ratio),
+    }
 
 
 def machine_facts(**changes: Any) -> MachineFacts:

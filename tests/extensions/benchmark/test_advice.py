@@ -11,8 +11,6 @@ from transformer_cli.extensions.benchmark.advice import (
     Suggestion,
     Trial,
     conclusion,
-    other_precision,
-    other_threads,
     tried,
     worth_trying,
 )
@@ -116,16 +114,15 @@ def test_the_largest_expected_gain_is_tried_first_and_none_below_the_noise() -> 
 def test_the_other_number_of_threads_is_tried(
     num_threads: int, num_cores: int, advice: tuple[str, str] | None
 ) -> None:
-    found = other_threads(machine_facts(num_threads=num_threads, num_cores=num_cores))
-    assert (None if found is None else (found.because, found.what)) == advice
+    found = [*machine_facts(num_threads=num_threads, num_cores=num_cores).suggestions()]
+    assert [(one.because, one.what) for one in found] == ([] if advice is None else [advice])
 
 
 def test_threads_matter_on_a_cpu_only() -> None:
-    assert other_threads(machine_facts(device="cuda", num_threads=8, num_cores=8)) is None
+    assert not [*machine_facts(device="cuda", num_threads=8, num_cores=8).suggestions()]
 
 
 def test_bfloat16_is_tried_where_it_is_fast_and_not_in_use() -> None:
-    found = other_precision(machine_facts(could_use_bfloat16=True))
-    assert found is not None
+    [found] = machine_facts(could_use_bfloat16=True).suggestions()
     assert found.overrides == ("runtime.precision=bfloat16",)
-    assert other_precision(machine_facts()) is None
+    assert not [*machine_facts().suggestions()]

@@ -14,7 +14,7 @@ from transformer_cli.extensions.benchmark.report import (
     read_benchmark,
     report_lines,
 )
-from transformer_cli.extensions.benchmark.training import TrainingBenchmark
+from transformer_cli.extensions.benchmark.training import PHASES_OF_REPLAYS
 from transformer_cli.process.device import processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
@@ -22,8 +22,11 @@ from .small_benchmarks import exactly, figures, tiny_config
 
 
 def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32", **changes: Any) -> Path:  # fmt: skip
-    measured = TrainingBenchmark(machine, 7, figures(**changes), [], "Nothing limits.")
-    path.write_text(json.dumps(benchmark_json(tiny_config(*overrides), measured)), encoding="utf-8")
+    measured = {
+        "machine": machine, "num_parameters": 7, "figures": figures(**changes), "trials": [], "conclusion": "Nothing limits.",
+    }  # fmt: skip
+    found = benchmark_json(tiny_config(*overrides), "training", measured)
+    path.write_text(json.dumps(found), encoding="utf-8")
     return path
 
 
@@ -43,7 +46,7 @@ def test_another_processor_is_a_condition_that_differs(
     before = written(tmp_path / "a.json")
     monkeypatch.setattr(report, "processor_name", lambda: "Another one")
     difference = f"processor: {processor_name()} before, Another one after"
-    assert compare_benchmarks(before, written(tmp_path / "b.json")).differences == [difference]
+    assert compare_benchmarks(before, written(tmp_path / "b.json"))["differences"] == [difference]
 
 
 def test_no_path_of_the_corpus_is_written(tmp_path: Path) -> None:
@@ -55,8 +58,8 @@ def test_ratios_are_after_to_before(tmp_path: Path) -> None:
     before = written(tmp_path / "a.json")
     after = written(tmp_path / "b.json", target_tokens_per_second=exactly(1500.0))
     found = compare_benchmarks(before, after)
-    assert found.differences == []
-    ratios = {row.name: row.ratio for row in found.rows}
+    assert found["differences"] == []
+    ratios = {row["name"]: row["ratio"] for row in found["figures"]}
     assert ratios["target tokens per second"] == pytest.approx(1.5)
     assert ratios["target tokens per CPU-second"] == 1.0
     assert ratios["backward, ms"] == 1.0
@@ -76,7 +79,7 @@ def test_conditions_that_differ_are_named(
 ) -> None:
     before = written(tmp_path / "a.json")
     after = written(tmp_path / "b.json", *overrides, machine=machine)
-    assert compare_benchmarks(before, after).differences == [difference]
+    assert compare_benchmarks(before, after)["differences"] == [difference]
 
 
 @pytest.mark.parametrize(
@@ -120,11 +123,28 @@ def test_a_file_of_an_earlier_version_is_compared_without_the_figures_that_it_la
     for name in ("target_tokens_per_second_together", "busy_share", "share_of_data_sheet"):
         del found["figures"][name]
     before.write_text(json.dumps(found))
-    names = {row.name for row in compare_benchmarks(before, after).rows}
+    names = {row["name"] for row in compare_benchmarks(before, after)["figures"]}
     assert "target tokens per second" in names
     assert "all updates together" not in names
-    assert "all updates together" in {row.name for row in compare_benchmarks(after, after).rows}
+    assert "all updates together" in {
+        row["name"] for row in compare_benchmarks(after, after)["figures"]
+    }
     assert not any("busy" in line for line in report_lines(json.loads(after.read_text())))
+
+
+def test_a_training_with_recorded_passes_is_compared_in_the_phases_that_both_have(
+    tmp_path: Path,
+) -> None:
+    before, after = written(tmp_path / "a.json"), written(tmp_path / "b.json")
+    found = json.loads(after.read_text())
+    plain = found["figures"]["phases"]
+    found["figures"]["phases"] = {
+        name: plain.get(name, plain["forward"]) for name in PHASES_OF_REPLAYS
+    }
+    after.write_text(json.dumps(found))
+    names = {row["name"] for row in compare_benchmarks(before, after)["figures"]}
+    assert {"optimizer, ms", "other, ms", "waiting for data, ms"} <= names
+    assert not names & {"forward, ms", "replay of CUDA graphs, ms"}
 
 
 def test_a_gpu_has_lines_for_both_peaks_and_for_how_busy_it_is(tmp_path: Path) -> None:

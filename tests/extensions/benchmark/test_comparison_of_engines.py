@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.extensions.benchmark.engine_turns import EngineFigures
+from transformer_cli.extensions.benchmark.measuring import Figures
 from transformer_cli.extensions.benchmark.report import (
     benchmark_json,
     compare_benchmarks,
@@ -19,10 +19,10 @@ from .small_benchmarks import decoding_report, engine, exactly, search_figures, 
 CTRANSLATE2 = engine("ctranslate2", "float32", 500.0, 1.0)
 
 
-def written(path: Path, *engines: EngineFigures, beam_speed: float = 1000.0) -> Path:
+def written(path: Path, *engines: Figures, beam_speed: float = 1000.0) -> Path:
     beam = search_figures(target_tokens_per_cpu_second=exactly(beam_speed))
     report = decoding_report(engines, beam=beam)
-    path.write_text(json.dumps(benchmark_json(tiny_config(), report)), encoding="utf-8")
+    path.write_text(json.dumps(benchmark_json(tiny_config(), "decoding", report)), encoding="utf-8")
     return path
 
 
@@ -47,8 +47,8 @@ def test_each_search_and_each_engine_has_its_rows(tmp_path: Path) -> None:
         beam_speed=3000.0,
     )
     found = compare_benchmarks(before, after)
-    assert found.differences == []
-    ratios = {row.name: row.ratio for row in found.rows}
+    assert found["differences"] == []
+    ratios = {row["name"]: row["ratio"] for row in found["figures"]}
     assert ratios["beam: target tokens per CPU-second"] == 3.0
     assert ratios["greedy: decoder steps, ms"] == 1.0
     of_engines = {name: ratio for name, ratio in ratios.items() if is_of_engine(name)}
@@ -67,11 +67,11 @@ def test_an_engine_that_only_one_file_has_is_named(tmp_path: Path) -> None:
     before = written(tmp_path / "a.json", engine("torch", "int8", 300.0, None))
     after = written(tmp_path / "b.json", CTRANSLATE2)
     found = compare_benchmarks(before, after)
-    assert found.differences == [
+    assert found["differences"] == [
         "engines measured only before: greedy, torch, int8",
         "engines measured only after: greedy, ctranslate2, float32",
     ]
-    assert not any(is_of_engine(row.name) for row in found.rows)
+    assert not any(is_of_engine(row["name"]) for row in found["figures"])
 
 
 def test_a_file_without_a_table_of_engines_is_compared_too(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_file_without_a_table_of_engines_is_compared_too(tmp_path: Path) -> No
     older = json.loads(before.read_text())
     del older["engines"], older["processor"]
     before.write_text(json.dumps(older))
-    assert compare_benchmarks(before, after).differences == [
+    assert compare_benchmarks(before, after)["differences"] == [
         f"processor: absent before, {processor_name()} after",
         "engines measured only after: greedy, ctranslate2, float32",
     ]
@@ -114,7 +114,7 @@ def test_the_file_names_the_processor(tmp_path: Path) -> None:
 
 def test_the_table_says_what_its_ratios_are() -> None:
     measured = decoding_report([engine("torch", "float32", 300.0, 0.6)])
-    lines = [*report_lines(benchmark_json(tiny_config(), measured))]
+    lines = [*report_lines(benchmark_json(tiny_config(), "decoding", measured))]
     assert (
         sum(line.endswith("   times as fast as ctranslate2, same precision") for line in lines) == 1
     )

@@ -1,6 +1,5 @@
 """Translating under a stopwatch: the same translations, every token counted, phases that fill the time."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +9,14 @@ from transformer_cli.decoding.translator import Translator
 from transformer_cli.extensions.benchmark import decoding, measuring
 from transformer_cli.extensions.benchmark.advice import Suggestion
 from transformer_cli.extensions.benchmark.decoding import (
+    PHASES,
     DecodingPacing,
+    Subject,
     benchmark_decoding,
     decoding_limit,
     decoding_suggestions,
+    translate_round,
 )
-from transformer_cli.extensions.benchmark.flop import Work
-from transformer_cli.extensions.benchmark.timed_translation import PHASES, Subject, translate_round
 
 from ...decoding.small_translators import (
     WORDS,
@@ -55,18 +55,12 @@ def test_every_token_and_row_is_counted() -> None:
     assert found.target_tokens == num_tokens, "lengths are forced to those of the sources"
     beam = forced.translate(LINES, 2)
     assert beam.target_tokens == num_tokens
-    assert beam.work.target_tokens >= 2 * num_tokens - 2 * len(LINES)
+    assert beam.work[1] >= 2 * num_tokens - 2 * len(LINES)
 
 
 def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
     found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1)
-    assert found.work == Work(
-        source_tokens=4,
-        target_tokens=4,
-        source_pairs=16,
-        target_pairs=1 + 2 + 3 + 4,
-        cross_pairs=16,
-    )
+    assert found.work.tolist() == [4, 4, 16, 1 + 2 + 3 + 4, 16]
     assert (found.num_batches, found.num_steps, found.source_cells) == (1, 4, 4)
 
 
@@ -96,12 +90,12 @@ def test_a_report_has_greedy_search_and_the_beam(
     suggested = Suggestion("rows are many", f"set {change}", (change,), 2.0)
     monkeypatch.setattr(decoding, "decoding_suggestions", lambda *_: [suggested])
     report = benchmark_decoding(_subject(is_forced=is_forced), LINES, SHORT)
-    assert [trial.suggestion for trial in report.trials] == [suggested]
-    assert (report.greedy.beam_size, report.beam.beam_size) == (1, 4)
-    assert report.num_lines == len(LINES)
-    assert report.is_forced is is_forced
-    assert report.greedy.share_of_peak > 0.0
-    assert report.conclusion.endswith(".")
+    assert [trial["suggestion"] for trial in report["trials"]] == [suggested._asdict()]
+    assert (report["greedy"]["beam_size"], report["beam"]["beam_size"]) == (1, 4)
+    assert report["num_lines"] == len(LINES)
+    assert report["is_forced"] is is_forced
+    assert report["greedy"]["share_of_peak"] > 0.0
+    assert report["conclusion"].endswith(".")
 
 
 def test_few_rows_suggest_larger_batches_only_if_there_are_lines_to_fill_them() -> None:
@@ -120,7 +114,7 @@ def test_a_search_that_takes_long_suggests_smaller_batches() -> None:
 
 
 def test_the_sentence_names_the_price_of_the_beam() -> None:
-    greedy = replace(search_figures(), target_tokens_per_cpu_second=exactly(3000.0))
+    greedy = search_figures(target_tokens_per_cpu_second=exactly(3000.0))
     assert decoding_limit(greedy, search_figures()) == (
         "Decoder steps take 80% of the time with beam size 4, at 1,024 rows a step; the matrix products reach "
         "20% of this machine's peak, and greedy search is 3.0 times as fast"
@@ -131,5 +125,4 @@ def _subject(*, is_forced: bool) -> Subject:
     tokenizer = tokenizer_of_words()
     model = random_model(tokenizer).float()
     config = config_of(model, DecodingConfig(beam_size=4, split_sentences=False))
-    found = Subject.trained(model, (tokenizer, tokenizer), config)
-    return replace(found, is_forced=is_forced)
+    return Subject.of(model, (tokenizer, tokenizer), config, is_forced=is_forced)

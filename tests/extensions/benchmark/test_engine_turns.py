@@ -1,20 +1,23 @@
 """Engines in turns: each translates all sentences, and what cannot be measured is said."""
 
 import importlib.util
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Request
-from transformer_cli.extensions.benchmark import engine_turns
-from transformer_cli.extensions.benchmark.engine_turns import EngineTurns, engines_in_turns
-from transformer_cli.extensions.benchmark.timed_translation import Subject
+from transformer_cli.extensions.benchmark import decoding
+from transformer_cli.extensions.benchmark.decoding import (
+    Subject,
+    advice_on_engines,
+    engines_in_turns,
+)
+from transformer_cli.extensions.benchmark.measuring import Figures
 from transformer_cli.process.device import processor_name
 
 from ...decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
-from .small_benchmarks import engine
+from .small_benchmarks import engine, exactly
 
 LINES = [" ".join(WORDS[count : count + 3]) for count in range(4)]
 ALL = [
@@ -23,20 +26,19 @@ ALL = [
 ]
 
 
-def subject_of(*, is_forced: bool = False, **decoding: Any) -> Subject:
+def subject_of(*, is_forced: bool = False, **settings: Any) -> Subject:
     tokenizer = tokenizer_of_words()
     model = random_model(tokenizer).float()
-    config = config_of(model, DecodingConfig(split_sentences=False, **decoding))
-    found = Subject.trained(model, (tokenizer, tokenizer), config)
-    return replace(found, is_forced=is_forced)
+    config = config_of(model, DecodingConfig(split_sentences=False, **settings))
+    return Subject.of(model, (tokenizer, tokenizer), config, is_forced=is_forced)
 
 
-def measured(subject: Subject) -> EngineTurns:
+def measured(subject: Subject) -> Figures:
     return engines_in_turns(subject, LINES, (1, 3), num_rounds=2)
 
 
-def names(turns: EngineTurns, beam_size: int) -> list[tuple[str, str]]:
-    return [(one.engine, one.precision) for one in turns.figures if one.beam_size == beam_size]
+def names(turns: Figures, beam_size: int) -> list[tuple[str, str]]:
+    return [(one["engine"], one["precision"]) for one in turns["figures"] if one["beam_size"] == beam_size]  # fmt: skip
 
 
 @pytest.mark.long
@@ -45,13 +47,13 @@ def test_every_engine_is_measured_with_every_search(is_forced: bool) -> None:
     pytest.importorskip("ctranslate2")
     turns = measured(subject_of(is_forced=is_forced))
     assert names(turns, 1) == names(turns, 3) == ALL
-    assert turns.left_out == []
-    assert (turns.num_lines, turns.num_rounds) == (4, 2)
-    assert all(one.target_tokens_per_cpu_second.low > 0.0 for one in turns.figures)
-    has_ratio = {(one.engine, one.precision) for one in turns.figures if one.ratio is not None}
+    assert turns["left_out"] == []
+    assert (turns["num_lines"], turns["num_rounds"]) == (4, 2)
+    assert all(one["target_tokens_per_cpu_second"]["low"] > 0.0 for one in turns["figures"])
+    has_ratio = {(one["engine"], one["precision"]) for one in turns["figures"] if one["ratio"] is not None}  # fmt: skip
     assert has_ratio == {*ALL} - {("torch", "bfloat16")}
-    own = [one.ratio for one in turns.figures if one.engine == "ctranslate2"]
-    assert all(ratio is not None and ratio.low == ratio.high == 1.0 for ratio in own)
+    own = [one["ratio"] for one in turns["figures"] if one["engine"] == "ctranslate2"]
+    assert all(ratio == exactly(1.0) for ratio in own)
 
 
 @pytest.mark.long
@@ -63,12 +65,15 @@ def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: 
     if beam_size > 1 and not is_forced:
         pytest.skip("the beam searches of both libraries stop by different rules")
     subject = subject_of(is_forced=is_forced)
-    contestants, _ = engine_turns._contestants(subject)
+    contestants, _ = decoding._contestants(subject)
     prepare = subject.translator(1).pipeline.prepare
     requests: list[Request] = [part for line in LINES for part in prepare(line).parts]
     options = subject.config.decoding.best_of_beam(beam_size)
-    exact = [one for one in contestants if one.precision == "float32" or is_forced]
-    counts = {one.translate(requests, options) for one in exact}
+    counts = {
+        translate(requests, options)
+        for (_, precision), translate in contestants.items()
+        if precision == "float32" or is_forced
+    }
     assert len(counts) == 1
     if is_forced:
         assert counts == {sum(len(request.ids) for request in requests)}
@@ -79,13 +84,13 @@ def test_without_ctranslate2_one_line_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     turns = measured(subject_of())
     assert names(turns, 1) == ALL[:3]
-    [reason] = turns.left_out
+    [reason] = turns["left_out"]
     assert reason.startswith(
         "ctranslate2: decoding.engine: ctranslate2: CTranslate2 is not installed; "
     )
     assert 'pip install ".[ctranslate2]"' in reason
     assert "\n" not in reason
-    assert all(one.ratio is None for one in turns.figures)
+    assert all(one["ratio"] is None for one in turns["figures"])
 
 
 @pytest.mark.long
@@ -93,7 +98,7 @@ def test_a_setting_that_ctranslate2_does_not_know_leaves_it_out() -> None:
     pytest.importorskip("ctranslate2")
     turns = measured(subject_of(no_repeat_ngram_size=3))
     assert names(turns, 1) == names(turns, 3) == ALL[:3]
-    assert turns.left_out == [
+    assert turns["left_out"] == [
         f"ctranslate2, {precision}: decoding.no_repeat_ngram_size: CTranslate2 does not know this setting"
         for precision in ("float32", "int8")
     ]
@@ -111,7 +116,7 @@ def test_a_precision_that_was_clearly_faster_is_named(int8: float, is_advised: b
         engine("torch", "bfloat16", 900.0, None, beam_size=1),
         engine("ctranslate2", "int8", 90.0, None, beam_size=4),
     ]
-    advice = EngineTurns("A processor", 1, 5, 4, figures, []).advice("float32", 4, "cpu")
+    advice = advice_on_engines(figures, "float32", 4, "cpu")
     assert ("runtime.precision=int8, PyTorch was 1.9 times as fast" in advice) is is_advised
     assert bool(advice) is is_advised
 
@@ -123,9 +128,8 @@ def test_the_other_engine_is_named_if_it_was_clearly_faster_than_every_precision
         engine("ctranslate2", "float32", 210.0, None, beam_size=4),
         engine("ctranslate2", "int8", 500.0, None, beam_size=4),
     ]
-    turns = EngineTurns("A processor", 1, 5, 4, figures, [])
-    assert turns.advice("int8", 4, "cpu") == (
+    assert advice_on_engines(figures, "int8", 4, "cpu") == (
         " CTranslate2 in int8 was 2.5 times as fast as PyTorch in int8, per CPU-second: "
         "decoding.engine=ctranslate2, runtime.precision=int8."
     )
-    assert "PyTorch was 2.0 times" in turns.advice("float32", 4, "cpu")
+    assert "PyTorch was 2.0 times" in advice_on_engines(figures, "float32", 4, "cpu")

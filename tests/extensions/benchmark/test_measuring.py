@@ -1,6 +1,5 @@
 import sys
 import time
-from dataclasses import astuple
 from typing import NamedTuple
 
 import pytest
@@ -8,16 +7,18 @@ import torch
 
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.measuring import (
-    PeakMemory,
-    Spread,
     Stopwatch,
     busy_seconds,
     kernel_seconds,
     measure_products,
     peak_of_data_sheet,
     phases_of,
+    spread,
+    used_and_usable,
 )
 from transformer_cli.process.device import Machine
+
+from .small_benchmarks import exactly, memory_of
 
 CPU = torch.device("cpu")
 
@@ -48,15 +49,15 @@ def test_a_lap_begins_where_the_last_one_ended() -> None:
 def test_the_shares_of_all_phases_sum_up_to_one() -> None:
     laps = [{"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 2.0}]
     found = phases_of(laps, ("a", "b", "c"))
-    assert sum(phase.share for phase in found.values()) == pytest.approx(1.0)
-    assert found["a"].share == pytest.approx(3 / 8)
-    assert found["c"].share == 0.0
-    assert found["a"].milliseconds.median == pytest.approx(1500.0)
+    assert sum(phase["share"] for phase in found.values()) == pytest.approx(1.0)
+    assert found["a"]["share"] == pytest.approx(3 / 8)
+    assert found["c"]["share"] == 0.0
+    assert found["a"]["milliseconds"]["median"] == pytest.approx(1500.0)
 
 
 def test_a_tenth_lies_below_and_a_tenth_above() -> None:
-    assert astuple(Spread.of(range(101))) == pytest.approx((50.0, 10.0, 90.0))
-    assert Spread.of([3.0]) == Spread(3.0, 3.0, 3.0)
+    assert spread(range(101)) == pytest.approx({"median": 50.0, "low": 10.0, "high": 90.0})
+    assert spread([3.0]) == exactly(3.0)
 
 
 CPU = torch.device("cpu")
@@ -65,34 +66,36 @@ CPU = torch.device("cpu")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets an earlier peak")
 def test_a_tensor_that_is_gone_counts_until_the_next_start() -> None:
     measuring.start_measuring(CPU)
-    before = measuring.peak_memory(CPU).resident
+    before = measuring.peak_memory(CPU)["resident"]
     torch.ones(100_000_000, dtype=torch.uint8)
-    after = measuring.peak_memory(CPU).resident
+    after = measuring.peak_memory(CPU)["resident"]
     assert before is not None
     assert after is not None
     assert after > before + 80_000_000
     measuring.start_measuring(CPU)
-    again = measuring.peak_memory(CPU).resident
+    again = measuring.peak_memory(CPU)["resident"]
     assert again is not None
     assert again < after - 80_000_000
 
 
 def test_the_memory_of_the_device_decides_how_large_a_batch_may_be() -> None:
-    assert PeakMemory(10, 100).used_share == 0.1
-    assert PeakMemory(10, 100, 50, 100).used_share == 0.5
-    assert PeakMemory(None, None).used_share is None
+    assert used_and_usable(memory_of(10, 100)) == (10, 100)
+    assert used_and_usable(memory_of(10, 100, 50, 60)) == (50, 60)
+    assert used_and_usable(memory_of(None, None)) == (None, None)
 
 
 def test_three_shapes_are_measured_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "SIDES", {"cpu": (32, 64)})
     machine = Machine(torch.device("cpu"), torch.float32)
-    found = measure_products(machine, (8, 16, 24), seconds=0.0)
-    assert [(one.what, one.shape) for one in found] == [
+    found, peak = measure_products(machine, (8, 16, 24), seconds=0.0)
+    assert peak in found
+    assert [(one["what"], one["shape"]) for one in found] == [
         ("fits into caches", (32, 32, 32)),
         ("large", (64, 64, 64)),
         ("of this model", (8, 16, 24)),
     ]
-    assert all(0.0 < one.flop_per_second.low <= one.flop_per_second.high for one in found)
+    speeds = [one["flop_per_second"] for one in found]
+    assert all(0.0 < one["low"] <= one["high"] for one in speeds)
 
 
 @pytest.mark.parametrize(

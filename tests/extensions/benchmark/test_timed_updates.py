@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.extensions.benchmark.timed_updates import (
+from transformer_cli.extensions.benchmark.training import (
     PHASES,
     PHASES_OF_REPLAYS,
     Trainee,
@@ -80,9 +80,8 @@ def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_befo
 def test_tokens_and_padding_are_those_of_the_batches(trainee: Trainee, data: PreparedData) -> None:
     updates = trainee.train(0.0, at_least=13, at_most=13)  # 25 batches of 8 pairs: one epoch
     sources, targets = data.train.lengths(torch.arange(200).numpy())
-    assert sum(update.work.source_tokens for update in updates) == sources.sum()
-    assert sum(update.work.target_tokens for update in updates) == targets.sum()
-    assert sum(update.num_sentences for update in updates) == 200
+    assert sum(update.work[0] for update in updates) == sources.sum()
+    assert sum(update.target_tokens for update in updates) == targets.sum()
     assert [update.num_batches for update in updates] == 12 * [2] + [1]
     assert all(update.num_tokens <= update.num_cells for update in updates)
     assert trainee.cells_of_largest_batch == 8 * 10

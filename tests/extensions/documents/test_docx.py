@@ -368,11 +368,33 @@ def test_the_texts_of_smart_art_are_translated(paragraph: str, reversed_: str) -
     assert done(read_docx(data), Identity()).data == data
 
 
-def test_the_base_of_ruby_is_text_and_its_reading_goes() -> None:
-    reading = f"<w:rt>{run('reading')}</w:rt><w:rubyBase>{run('big')}</w:rubyBase>"
-    ruby = f"<w:r>{BOLD}<w:ruby><w:rubyPr/>{reading}</w:ruby></w:r>"
-    data = docx(run("The ") + ruby + run(" house"))
-    assert texts(data) == ["The big house"]
+RUBY = "<w:ruby><w:rubyPr/><w:rt>{reading}</w:rt><w:rubyBase>{base}</w:rubyBase></w:ruby>"
+
+
+@pytest.mark.parametrize("beside", [("", ""), ("<w:t>old</w:t>", "<w:t> red</w:t>")])
+def test_the_base_of_ruby_is_text_and_its_reading_stays_above_it(beside: tuple[str, str]) -> None:
+    ruby = RUBY.format(reading=run("reading"), base=run("big", ITALIC) + run(" dog"))
+    before, behind = beside
+    data = docx(run("The ") + f"<w:r>{BOLD}{before}{ruby}{behind}</w:r>" + run(" house"))
+    assert texts(data) == ["The " + ("oldbig dogred" if before else "big dog") + " house"]
     written = unpacked(done(read_docx(data), REVERSED).data)["word/document.xml"]
-    assert shown(written) == [[("", "HOUSE "), ("b", "BIG"), ("", " THE")]]
+    root = etree.fromstring(written.encode())
+    [found] = root.iter(f"{{{W}}}ruby")
+    reading, base = (found.find(f"{{{W}}}{name}") for name in ("rt", "rubyBase"))
+    assert reading is not None
+    assert base is not None
+    assert "".join(reading.itertext()) == "reading"
+    assert "BIG" in "".join(base.itertext())
+    assert {etree.QName(each).localname for each in base} == {"r"}
+    [parent] = root.iterfind(f".//{{{W}}}ruby/..")
+    assert etree.QName(parent).localname == "r"
+    whole = "".join(each.text or "" for each in root.iter(f"{{{W}}}t"))
+    for word in ("THE", "HOUSE", "DOG", *(("RED", "OLD") if before else ())):
+        assert word in whole
     assert done(read_docx(data), Identity()).data == data
+
+
+def test_ruby_without_a_base_stays() -> None:
+    ruby = RUBY.format(reading=run("reading"), base="")
+    data = docx(run("The ") + f"<w:r>{ruby}</w:r>" + run("house"))
+    assert ruby in unpacked(done(read_docx(data), UPPER).data)["word/document.xml"]

@@ -98,3 +98,10 @@ def test_an_encrypted_book_is_refused_and_one_with_obfuscated_fonts_is_not() -> 
 def test_other_files_are_refused(data: bytes) -> None:
     with pytest.raises(DataError):
         read_epub(data)
+
+
+def test_text_in_a_cdata_section_of_a_chapter_is_translated() -> None:
+    page = "<html><head><script src='a.js'/></head><body><p><![CDATA[Tea & milk]]></p><p>The <a id='p2'/>end</p></body></html>"
+    after = unpacked(done(read_epub(book(**{"OEBPS__text__one.xhtml": page}))).data)
+    wanted = page.replace("<![CDATA[Tea & milk]]>", "TEA &amp; MILK").replace("The", "THE").replace("end<", "END<")  # fmt: skip
+    assert after["OEBPS/text/one.xhtml"] == wanted

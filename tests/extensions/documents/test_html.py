@@ -25,6 +25,7 @@ def reverse(html: str) -> str:
 
 TAGS = ["<p>", "</p>", "<b>", "</b>", "<i class=x>", "</i>", "<br>", "<img alt='a dog' src=a.png>", "<pre>", "</pre>"]  # fmt: skip
 LANGUAGES = ["<html lang=en>", "<span lang=fr>", "</span>", "<div translate=no>", "</div>"]
+FOREIGN = ["<svg>", "</svg>", "<text>", "</text>", "<tspan x=1>", "</tspan>", "<title/>", "<template>", "</template>", "<video>", "</video>"]  # fmt: skip
 RAW = ["<!-- note -->", "<script>if (a<b) {}</script>", "<code>x &lt; y</code>", "<sup>1</sup>", "<svg>", "</svg>", "<title>", "</title>", "<textarea>"]  # fmt: skip
 BROKEN = [
     "<!--",
@@ -40,12 +41,13 @@ BROKEN = [
     "\x00",
     "\udc80",
     "<![CDATA[",
+    "]]>",
     "<?php",
     "?>",
 ]
 TEXTS = ["&amp;", "&eacute;", "&#233;", "Hello world. ", "How are you?", "one ", " two", "\n", "\r\n", "  ", "\u00e8", "{name}", "%s", "https://x.org/a?b=c"]  # fmt: skip
 LINKS = ["<a title=\"Read me\" href='u'>", "</a>", "<td>"]
-HTML_PARTS = st.sampled_from([*TAGS, *LANGUAGES, *RAW, *BROKEN, *TEXTS, *LINKS])
+HTML_PARTS = st.sampled_from([*TAGS, *LANGUAGES, *FOREIGN, *RAW, *BROKEN, *TEXTS, *LINKS])
 
 
 @given(st.lists(HTML_PARTS, max_size=40))
@@ -304,3 +306,75 @@ def test_attributes_of_elements_whose_content_stays_are_translated() -> None:
     assert translated(read_html(text.encode())) == expected
     kept = b'<textarea translate="no" placeholder="your text"></textarea>'
     assert done(read_html(kept)).data == kept
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>«one» <svg viewBox='0 0 9 9' aria-label='«a dog»'><title>«the dog»</title><path d='M0 0'/><text x='1'>«the» <tspan>«big»</tspan> «house»</text></svg> «two»</p>",
+        "<svg><g><desc>«a garden»</desc><text><tspan x='0' dy='1em'>«the house»</tspan><tspan x='0' dy='1em'>«is big»</tspan></text></g></svg>",
+        "<svg><style>text { fill: red }</style><title/><text>«a house»</text><text translate='no'>brand</text><g class=notranslate><text>brand</text></g></svg>",
+        "<svg><foreignObject><p>«a» <b>«big»</b> «house»</p></foreignObject></svg>",
+        "<p>«if» <math><mi>x</mi><mo>=</mo><mn>1</mn><mtext>«if it rains»</mtext></math> «is true»</p>",
+        "<template id=row><li>«a dog»</li><template><b>«a cat»</b></template></template>",
+        "<p>«the» <template><b>«hi»</b></template> «dog»</p>",
+        "<video><track label='«english words»' src=a.vtt><p>«no pictures here»</p></video>",
+        "<picture><source srcset=a.webp><img src=a.png alt='«a dog»'></picture>",
+        "<datalist id=cars><option>«red car»</option></datalist>",
+        "<object data=a.swf>«a game»</object> <canvas>«a drawing»</canvas> <audio>«a song»</audio>",
+    ],
+)
+def test_texts_inside_pictures_templates_and_films_are_translated(page: str) -> None:
+    wanted = re.sub("«(.*?)»", lambda text: text[1].upper(), page)
+    assert upper(re.sub("[«»]", "", page)) == wanted
+
+
+def test_a_picture_moves_with_its_words_and_its_own_texts_are_translated() -> None:
+    picture = "<svg><title>a dog</title></svg>"
+    assert (
+        reverse(f"<p>big {picture} house</p>")
+        == f"<p>HOUSE {picture.replace('a dog', 'DOG A')} BIG</p>"
+    )
+
+
+def test_texts_in_very_many_templates_inside_each_other_end_somewhere() -> None:
+    page = "<template>" * 3000 + "text" + "</template>" * 3000
+    assert upper(page) == page
+
+
+XHTML = '<html xmlns="http://www.w3.org/1999/xhtml"><head>{head}</head><body>{body}</body></html>'
+
+
+def test_in_xhtml_an_element_of_one_tag_holds_nothing() -> None:
+    page = XHTML.format(
+        head='<script src="a.js"/><title/>', body='<p>The <a id="p12"/>big <i/>house</p><textarea/><p>text</p>'
+    )  # fmt: skip
+    wanted = page.replace("The <", "THE <").replace(">big", ">BIG").replace("house", "HOUSE").replace(">text<", ">TEXT<")  # fmt: skip
+    assert upper(page) == wanted
+    assert reverse(page).count('<a id="p12"/>') == 1
+    html = "<title/>a page</title><p>text"
+    assert upper(html) == "<title/>A PAGE</title><p>TEXT"
+
+
+@pytest.mark.parametrize("declaration", ["", '<?xml version="1.0"?>\n', "<!-- a page -->\n<!DOCTYPE html>\n"])  # fmt: skip
+def test_a_cdata_section_is_text_in_xhtml(declaration: str) -> None:
+    page = declaration + XHTML.format(head="", body="<p><![CDATA[The dog & cat <3]]> run</p>")
+    wanted = page.replace("<![CDATA[The dog & cat <3]]> run", "THE DOG &amp; CAT &lt;3 RUN")  # fmt: skip
+    assert upper(page) == wanted
+    assert upper("<p>The <![CDATA[note]]>dog</p>") == "<p>THE <![CDATA[note]]>DOG</p>"
+
+
+@pytest.mark.parametrize(
+    ("page", "reversed_"),
+    [
+        ("<p><span>NEWS</span>The dog is big</p>", "<p><span>NEWS</span>BIG IS DOG THE</p>"),
+        ("<p><b><i>My name</i></b>The house</p>", "<p><b><i>NAME MY</i></b>HOUSE THE</p>"),
+        ("<p><b>O</b>nce we go</p>", "<p>GO WE <b>ONCE</b></p>"),
+        ("<p><b>H</b>Tml is text</p>", "<p>TEXT IS <b>HTML</b></p>"),
+        ("<p>the <b>NEWS</b>Paper is</p>", "<p>IS <b>NEWSPAPER</b> THE</p>"),
+    ],
+)
+def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(
+    page: str, reversed_: str
+) -> None:
+    assert reverse(page) == reversed_

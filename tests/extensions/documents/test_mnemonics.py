@@ -6,6 +6,7 @@ import pytest
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.json import read_json
 from transformer_cli.extensions.documents.mnemonics import (
+    KeysOfLabels,
     Mnemonic,
     with_mnemonic,
     without_mnemonic,
@@ -35,6 +36,12 @@ def italian(word: str) -> str:
         ("Cancel(&C)", "Cancel", "C"),
         ("Open (_O)...", "Open...", "O"),
         ("&1 file", "1 file", "1"),
+        ("Ope&n", "Open", "n"),
+        ("Sel_ect All", "Select All", "e"),
+        ("Vor_schau", "Vorschau", "s"),
+        ("\u00d6&ffnen", "\u00d6ffnen", "f"),
+        ("Und&o typing", "Undo typing", "o"),
+        ("&\u00dcber", "\u00dcber", "\u00dc"),
     ],
 )
 def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> None:
@@ -46,7 +53,7 @@ def test_the_mark_of_a_key_is_taken_out(label: str, without: str, key: str) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        "Fish & chips", "R&D", "AT&T", "Q&A", "R&&D", "black&white", "Tom &amp; Anna", "&lt;b&gt;", "snake_case", "_id", "_small_ dogs",
+        "Fish & chips", "R&D", "AT&T", "Q&A", "R&&D", "black&white", "Black&White", "PB&J", "Tom &amp; Anna", "&lt;b&gt;", "snake_case", "_id", "_small_ dogs",
         "__name__", "See https://a.b/?x=1&y=2 now", "&File and &Edit", "%(a_B)s", "Cancel", "", "&", "_", "x" * 300 + " &File",
     ],
 )  # fmt: skip
@@ -86,3 +93,22 @@ def test_a_label_whose_translation_is_equal_keeps_its_bytes() -> None:
     same = WordByWord(languages=Direction("en", "ja"))
     source = '{"a": "\\u0026File", "b": "E&xit \\u00e9"}'
     assert translated(read_json(source.encode()), same) == source
+
+
+def test_labels_beside_each_other_get_different_keys() -> None:
+    words = {"Open": "Apri", "Add": "Aggiungi", "Close": "Chiudi", "Search": "Cerca", "Copy": "Copia", "Ok": "A"}  # fmt: skip
+    labels = ["_Open", "_Add", "_Close", "_Search", "Cop_y", "O_k", "Sa_ve"]
+    text = HEADER + "\n".join(f'msgid "{label}"\nmsgstr ""\n' for label in labels)
+    catalogue = done(read_po(text.encode()), WordByWord(lambda word: words.get(word, word))).data
+    assert [entry.msgstr for entry in polib.pofile(catalogue.decode())] == [
+        "_Apri", "A_ggiungi", "_Chiudi", "C_erca", "C_opia", "_A", "",
+    ]  # fmt: skip
+
+
+def test_a_key_that_the_source_has_twice_belongs_to_two_menus() -> None:
+    keys = KeysOfLabels("it")
+    assert keys.marked("Apri", Mnemonic("&", "o", False)) == "&Apri"
+    assert keys.marked("Apri tutto", Mnemonic("&", "O", False)) == "&Apri tutto"
+    keys.keep(Mnemonic("&", "c", False))
+    assert keys.marked("Cc", Mnemonic("&", "k", False)) == "&Cc"  # no letter is free
+    assert keys.marked("a & b", Mnemonic("&", "b", False)) == "a & &b"

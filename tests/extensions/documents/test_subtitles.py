@@ -23,7 +23,7 @@ from transformer_cli.extensions.documents.subtitles import (
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.process.errors import DataError
 
-from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 FILM = """\
 1
@@ -322,3 +322,18 @@ def test_the_reading_of_a_ruby_stays_beside_its_base() -> None:
     film = "WEBVTT\n\n00:05.000 --> 00:06.000\nThe <ruby>big<rt>reading</rt></ruby> dog.\n"
     found = done(read_vtt(film.encode()), REVERSED).data.decode()
     assert found.endswith("\nDOG. <ruby>BIG<rt>reading</rt></ruby> THE\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("2 is (<) less and (>) more", "2 IS (<) LESS AND (>) MORE"),
+        ("a < b and <i>c</i> > d", "A < B AND <i>C</i> > D"),
+        (r"This is\na new line\Nand this", "THIS IS A NEW LINE AND THIS"),
+    ],
+)
+def test_signs_of_comparison_are_no_tags_and_breaks_of_other_formats_divide_words(
+    line: str, written: str
+) -> None:
+    film = f"1\n00:00:01,000 --> 00:00:09,000\n{line}\n"
+    assert translated(read_srt(film.encode())) == film.replace(line, written)

@@ -12,7 +12,7 @@ from transformer_cli.extensions.documents.tables import read_csv, read_tsv, rows
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.process.errors import DataError, UsageError
 
-from .fake_translators import UPPER, Identity, done, translated
+from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
 TEXTS = st.text(st.sampled_from("ab ,;\"\n\r'|x\u00e8"), max_size=12)
 TABLES = st.lists(st.lists(TEXTS, min_size=2, max_size=4), min_size=1, max_size=6)
@@ -110,3 +110,10 @@ def test_formulas_of_a_spreadsheet_stay(cell: str, is_formula: bool) -> None:
     text = f"a\t{cell}\n"
     found = done(read_tsv(text.encode(), ReadingOptions(columns=("2",)))).data.decode()
     assert found == (text if is_formula else f"a\t{cell.upper()}\n")
+
+
+@pytest.mark.parametrize("columns", [("text",), ("text", "text"), ("2", "text"), ("text", "3", "2")])  # fmt: skip
+def test_all_columns_of_one_name_are_translated_once(columns: tuple[str, ...]) -> None:
+    data = b"id,text,text\n1,a dog,a cat\n"
+    found = done(read_csv(data, ReadingOptions(columns=columns)), WordByWord(lambda word: f"{word}x"))  # fmt: skip
+    assert found.data == b"id,text,text\n1,ax dogx,ax catx\n"

@@ -1,5 +1,6 @@
 """The translation of segments: sentences, lines, placeholders that must stay, and what is marked."""
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -138,15 +139,60 @@ def test_sentences_in_brackets_with_tags_keep_their_brackets() -> None:
     assert found == "<p>(BIG. IS HOUSE <b>RED</b> THE SMALL. IS DOG THE)</p>"
 
 
+class WithoutBrackets(WordByWord):
+    """Knows no brackets: it loses them with the words inside, and takes what has no full stop for a question."""
+
+    def __init__(self) -> None:
+        super().__init__(str.upper)
+        self.asked: list[str] = []
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        self.asked += [asked.text for asked in texts]
+        kept = [
+            re.sub(r"\s*\(.*?\)\s*|\s*\[.*?\]\s*|[()\[\]]", " ", asked.text).strip()
+            for asked in texts
+        ]
+        found = super().translate([AskedText(text.capitalize()) for text in kept])
+        return [
+            answer if text.endswith((".", "!", "?")) else answer._replace(text=f"{answer.text}?")
+            for answer, text in zip(found, kept, strict=True)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("(optional) The dog is big.", "(OPTIONAL) THE DOG IS BIG."),
+        ("The dog (the big one) sleeps.", "THE DOG (THE BIG ONE) SLEEPS."),
+        ("Look at the house (see the garden)!", "LOOK AT THE HOUSE (SEE THE GARDEN)!"),
+        ("I (we) like books [not films].", "I (WE) LIKE BOOKS [NOT FILMS]."),
+        ("The house (with {num} rooms (or more)) is red.", "THE HOUSE (WITH {num} ROOMS (OR MORE)) IS RED."),
+    ],
+)  # fmt: skip
+def test_what_brackets_enclose_is_translated_by_a_model_that_has_never_seen_them(
+    text: str, written: str
+) -> None:
+    document = Segments(Segment.plain(text, "x"))
+    found = translate_document(document, WithoutBrackets())
+    assert document.written[0].text == written
+    assert [doubt.reason for doubt in found.doubts] == [IN_PIECES]
+
+
+def test_tags_around_words_in_brackets_stay_around_them() -> None:
+    page = read_html(b"<p>The dog (the <b>big</b> one) sleeps.</p>")
+    assert done(page, WithoutBrackets()).data == b"<p>THE DOG (THE <b>BIG</b> ONE) SLEEPS.</p>"
+
+
 @pytest.mark.parametrize(
     ("text", "lost", "written"),
     [
         ("See (%s) now", ("(", ")"), "SEE (%s) NOW"),
         ("See [%d] and (%s) now", ("[", ")"), "SEE [%d] AND (%s) NOW"),
-        ("Dogs and (see {url}).", ("(SEE",), "DOGS AND  ({url})."),
+        ("Dogs and (see {url}).", ("(SEE",), "DOGS AND (SEE {url})."),
         ("The (%s) is (%s)", ("(", ")"), "THE (%s) IS (%s)"),
-        ("The (big house) is", ("(",), "THE BIG HOUSE IS"),
-        ("The (big house) is", ("(", ")"), "THE BIG HOUSE IS"),
+        ("The (big house) is", ("(",), "THE (BIG HOUSE) IS"),
+        ("The (big house) is", ("(", ")"), "THE (BIG HOUSE) IS"),
+        ("The dog(s) is", ("(", ")"), "THE DOGS IS"),
         ("A smiley :) in (%s) is", ("(",), "A SMILEY :) IN (%s) IS"),
     ],
 )
@@ -156,8 +202,9 @@ def test_brackets_around_protected_parts_come_back_and_none_is_left_without_a_pa
     document = Segments(Segment.plain(text, "x"))
     found = translate_document(document, Losing(*lost))
     assert document.written[0].text == written
-    is_mended = lost == ("(SEE",) or (lost == ("(",) and "big" in text)
-    assert [doubt.reason for doubt in found.doubts] == ([UNBALANCED] if is_mended else [])
+    wanted = [UNBALANCED] if text == "The dog(s) is" and lost == ("(",) else []
+    has_words = "(big" in text or "(see" in text
+    assert [doubt.reason for doubt in found.doubts] == ([IN_PIECES] if has_words else wanted)
 
 
 @given(st.text(st.sampled_from("()[]ab %s{x}.|"), max_size=24))

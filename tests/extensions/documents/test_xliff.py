@@ -205,3 +205,12 @@ def test_targets_that_are_no_translations_are_named(caplog: pytest.LogCaptureFix
     assert not document.segments
     assert "units with targets that are equal to their sources: 1 (the first is 1)" in caplog.text
     assert "units with targets in which some sentences are empty: 1" in caplog.text
+
+
+def test_a_file_whose_units_all_have_targets_gets_no_target_language() -> None:
+    text = xliff('<trans-unit id="1"><source>key</source><target>A text</target></trans-unit>', attributes='source-language="en"')  # fmt: skip
+    assert translated(read_xliff(text.encode())) == text
+    two = text.replace("</file>", "</file>" + text[text.index("<file") : text.index("</file>")].replace("<target>A text</target>", "") + "</file>")  # fmt: skip
+    found = translated(read_xliff(two.encode()))
+    assert found.count('target-language="it"') == 1
+    assert found.index("A text") < found.index("target-language")

@@ -13,7 +13,7 @@ from sentencepiece import sentencepiece_model_pb2
 from transformer_cli.checkpoint import load_trained, open_checkpoint
 from transformer_cli.checkpoint.runs import overview
 from transformer_cli.config import RuntimeConfig, load_config
-from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.translator import load_translator
 from transformer_cli.extensions.exchange.hugging_face_import import folder_decoding, search_notes
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.imported_model import ImportedRun
@@ -81,7 +81,9 @@ def test_greedy_translations_are_those_of_transformers(
         batch = tokenizer([text], return_tensors="pt")
         [written] = model.generate(**batch, num_beams=1, max_new_tokens=20).tolist()
         expected = tokenizer.decode(written, skip_special_tokens=True, use_source_tokenizer=False)
-        [hypotheses] = translator.engine.translate(translator.pipeline.prepare(text).parts, search)
+        [hypotheses] = translator.engine.translate(
+            translator.pipeline.prepare(text).requests, search
+        )
         found = translator.pipeline.target_tokenizer.decode(hypotheses[0].ids)
         assert found.replace(" [UNK]", "").strip() == expected.removeprefix("<pad>").strip()
 
@@ -111,7 +113,9 @@ def test_tags_of_target_languages_are_directions(of_several: Path, tmp_path: Pat
         batch = tokenizer([f">>{code}<< Good morning."], return_tensors="pt")
         [written] = model.generate(**batch, num_beams=1, max_new_tokens=8).tolist()
         pipeline = translator.pipeline.towards(code)
-        [hypotheses] = translator.engine.translate(pipeline.prepare("Good morning.").parts, search)
+        [hypotheses] = translator.engine.translate(
+            pipeline.prepare("Good morning.").requests, search
+        )
         rows = {entry: index for index, entry in enumerate(pipeline.target_tokenizer.entries)}
         theirs = [rows.get(tokenizer.convert_ids_to_tokens(index), 0) for index in written[1:]]
         ours = [index for index in hypotheses[0].ids if index != 3]
@@ -125,7 +129,7 @@ def test_one_of_several_languages_keeps_its_tag(of_several: Path, tmp_path: Path
     assert [str(one) for one in data.directions] == ["en-fra"]
     pipeline = load_translator(run.path, runtime=EXACT).pipeline
     tag = pipeline.source_tokenizer.tag_id("<2fra>")
-    assert pipeline.towards(None).prepare("Good morning.").parts[0].ids[0] == tag
+    assert pipeline.towards(None).prepare("Good morning.").requests[0].ids[0] == tag
 
 
 def test_an_unknown_target_language_is_refused(of_several: Path, tmp_path: Path) -> None:
@@ -383,7 +387,9 @@ def test_ids_and_translations_are_those_of_transformers(model_type: str, tmp_pat
         [written] = model.generate(
             input_ids=ids, attention_mask=mask, num_beams=1, do_sample=False, max_new_tokens=10, bad_words_ids=[[0]]
         ).tolist()  # fmt: skip
-        [hypotheses] = translator.engine.translate(translator.pipeline.prepare(text).parts, search)
+        [hypotheses] = translator.engine.translate(
+            translator.pipeline.prepare(text).requests, search
+        )
         entries = trained.target_tokenizer.entries
         theirs = [tokenizer.convert_ids_to_tokens(index) for index in written[1:]]
         ours = [entries[index] for index in hypotheses[0].ids]

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.translator import load_translator
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.model_folder import NamedLanguages
 from transformer_cli.process.errors import DataError, UsageError
@@ -184,7 +184,7 @@ def test_greedy_translations_are_those_of_the_tutorial(tmp_path: Path) -> None:
         logits[[1, 2]] = -torch.inf  # [PAD] and [SOS], which our search never writes
         written.append(int(logits.argmax()))
     [found] = translator.engine.translate(
-        [translator.pipeline.towards(None).prepare(text).parts[0]],
+        [translator.pipeline.towards(None).prepare(text).requests[0]],
         translator.decoding.model_copy(update={"beam_size": 1, "max_length": 11}),
     )
     assert [*found[0].ids][: len(written) - 1] == written[1:]

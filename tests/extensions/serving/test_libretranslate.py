@@ -256,3 +256,10 @@ def test_limits_are_those_of_the_server() -> None:
             client.post("/translate", json={"q": "uno", "alternatives": 1, **values}).status_code
             == 200
         )
+
+
+@pytest.mark.parametrize("given", [{}, {"json": {"api_key": "any"}}, {"files": {}}])
+def test_the_languages_may_be_asked_for_with_post(
+    client: TestClient, given: dict[str, Any]
+) -> None:
+    assert client.post("/languages", **given).json() == client.get("/languages").json()

@@ -34,7 +34,7 @@ def test_whole_words_have_the_probabilities_of_their_tokens(prefix: str) -> None
     words = small_translator()
     found = likely_words(words, LINE, prefix, num_words=4, check=no_check)
     tokenizer = words.pipeline.target_tokenizer
-    source_ids = words.pipeline.prepare(LINE).parts[0].ids
+    source_ids = words.pipeline.prepare(LINE).requests[0].ids
     probabilities = words.engine.next_token_probabilities(source_ids, words.pipeline.prefix_ids(prefix))  # fmt: skip
     specials = {tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id}
     ranked = sorted(
@@ -79,7 +79,7 @@ def test_words_of_several_tokens_are_whole_and_have_the_product(
     assert found
     assert [one.probability for one in found] == sorted((one.probability for one in found), reverse=True)  # fmt: skip
     tokenizer = subwords.pipeline.target_tokenizer
-    source_ids = subwords.pipeline.prepare(ITALIAN[0]).parts[0].ids
+    source_ids = subwords.pipeline.prepare(ITALIAN[0]).requests[0].ids
     before = subwords.pipeline.prefix_ids(prefix)
     by_hand = completions(subwords, source_ids, before)
     for one in found:

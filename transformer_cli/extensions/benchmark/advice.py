@@ -1,15 +1,14 @@
 """Suggested changes of settings, and the trials that show whether they help."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.extensions.benchmark.measuring import Spread
+from transformer_cli.extensions.benchmark.measuring import spread
 from transformer_cli.process.device import Machine, num_usable_cpus, prepare_machine
 from transformer_cli.process.errors import TfmError
 
@@ -17,14 +16,12 @@ logger = logging.getLogger(__name__)
 
 LEAST_GAIN = 1.03
 """Below this factor a trial cannot tell a gain from noise."""
-
 HOPELESS = 0.8
 """A ratio below this ends a trial: another turn would only take time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A change of settings that may make the training faster."""
+class Suggestion(NamedTuple):
+    """A change of settings that may make the work faster."""
 
     because: str
     """What was measured."""
@@ -33,13 +30,12 @@ class Suggestion:
     overrides: tuple[str, ...]
     """The change, as `--set` takes it."""
     expected: float
-    """How many times as fast the training may become; only for the order of the trials."""
+    """How many times as fast the work may become; only for the order of the trials."""
     least_gain: float = LEAST_GAIN
     """A trial that gives less has not helped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """A suggestion that was measured, in turns with the unchanged config."""
 
     suggestion: Suggestion
@@ -54,35 +50,25 @@ class Trial:
     @property
     def has_helped(self) -> bool:
         """Whether it was faster, and in most turns."""
-        return (
-            self.ratio is not None and self.ratio >= self.suggestion.least_gain and self.low > 1.0
-        )
+        least = self.suggestion.least_gain
+        return self.ratio is not None and self.ratio >= least and self.low > 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, and those of the suggestion."""
+        return self._asdict() | {"suggestion": self.suggestion._asdict()}
 
 
 def worth_trying(found: Iterable[Suggestion | None]) -> list[Suggestion]:
     """The suggestions that promise a gain, the largest first."""
     worth = [one for one in found if one is not None and one.expected >= LEAST_GAIN]
-    return sorted(worth, key=lambda one: one.expected, reverse=True)
-
-
-class Measurable(Protocol):
-    """A model that is measured with the settings of a config."""
-
-    @property
-    def machine(self) -> Machine: ...
-
-    @property
-    def num_threads(self) -> int: ...
-
-
-Measured = TypeVar("Measured", bound=Measurable)
+    return sorted(worth, key=lambda one: -one.expected)
 
 
 def tried(
     suggestion: Suggestion,
-    subject: Measured,
-    changed: Callable[[Sequence[str]], AbstractContextManager[Measured]],
-    speed: Callable[[Measured, str], float],
+    subject: Any,
+    changed: Callable[[Sequence[str]], AbstractContextManager[Any]],
+    speed: Callable[[Any, str], float],
     *,
     num_turns: int,
 ) -> Trial:
@@ -90,7 +76,7 @@ def tried(
 
     Args:
         suggestion: the change.
-        subject: what is measured without the change.
+        subject: what is measured without the change; it has a `machine` and a number of threads, `num_threads`.
         changed: makes the same with other settings.
         speed: measures target tokens per second or per CPU-second.
         num_turns: how often both are measured.
@@ -107,17 +93,12 @@ def tried(
                 ratios.append(speed(other, unit) / before)
     except TfmError as error:
         return Trial(suggestion, None, unit=unit, failure=error.message)
-    spread = Spread.of(ratios)
-    return Trial(suggestion, spread.median, spread.low, spread.high, unit)
+    found = spread(ratios)
+    return Trial(suggestion, found["median"], found["low"], found["high"], unit)
 
 
-def conclusion(limit: str, trials: list[Trial]) -> str:
-    """What limits the work and what to change; only a change that helped in its trial is advised.
-
-    Args:
-        limit: what limits the work, as a sentence without its full stop.
-        trials: of all suggestions.
-    """
+def conclusion(limit: str, trials: Sequence[Trial]) -> str:
+    """What limits the work (`limit`, without its full stop) and what to change: only what helped in its trial is advised."""
     helped = [trial for trial in trials if trial.has_helped]
     if helped:
         best = max(helped, key=lambda trial: trial.ratio or 0.0)
@@ -129,15 +110,14 @@ def conclusion(limit: str, trials: list[Trial]) -> str:
     if not trials:
         return f"{limit}. No setting promises more."
     results = ", ".join(
-        f"{' '.join(trial.suggestion.overrides)} "
-        f"({'failed' if trial.ratio is None else f'{trial.ratio:.2f} times as fast'})"
-        for trial in trials
+        f"{' '.join(one.suggestion.overrides)} "
+        f"({'failed' if one.ratio is None else f'{one.ratio:.2f} times as fast'})"
+        for one in trials
     )
     return f"{limit}. Tried, and not faster in most turns: {results}."
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFacts:
+class MachineFacts(NamedTuple):
     """The machine, and what it could do."""
 
     device: str
@@ -151,40 +131,26 @@ class MachineFacts:
     @classmethod
     def of(cls, machine: Machine) -> "MachineFacts":
         """The facts of this machine."""
-        kind = machine.device.type
-        automatic = prepare_machine(RuntimeConfig.model_validate({"device": kind}))
-        is_fast = automatic.precision == torch.bfloat16
-        is_float32 = machine.precision == torch.float32
-        return cls(kind, torch.get_num_threads(), num_usable_cpus(), is_float32 and is_fast)
+        kind, num_threads = machine.device.type, torch.get_num_threads()
+        automatic = prepare_machine(RuntimeConfig.model_validate({"device": kind})).precision
+        could_be_faster = (machine.precision, automatic) == (torch.float32, torch.bfloat16)
+        return cls(kind, num_threads, num_usable_cpus(), could_be_faster)
+
+    def suggestions(self) -> Iterator[Suggestion]:
+        """bfloat16 instead of float32; one thread instead of several, or as many as there are cores instead of one.
+
+        Threads wait for each other, so on cores that other programs use too, one thread may be faster than two.
+        """
+        if self.could_use_bfloat16:
+            because = "matrix products are in float32, and this machine is fast at bfloat16"
+            yield setting(because, "runtime.precision=bfloat16", expected=2.0)
+        now, other = self.num_threads, 1 if self.num_threads > 1 else self.num_cores
+        if self.device == "cpu" and now != other:
+            words = [f"{one} threads" if one > 1 else "one thread" for one in (now, other)]
+            because = f"{words[0]} {'are' if now > 1 else 'is'} slower than {words[1]}"
+            yield setting(because, f"runtime.threads={other}", expected=1.5)
 
 
-def other_precision(facts: MachineFacts) -> Suggestion | None:
-    """bfloat16 instead of float32."""
-    if not facts.could_use_bfloat16:
-        return None
-    because = "matrix products are in float32, and this machine is fast at bfloat16"
-    return _setting(because, "runtime.precision=bfloat16", expected=2.0)
-
-
-def other_threads(facts: MachineFacts) -> Suggestion | None:
-    """One thread instead of several, or as many as there are cores instead of one.
-
-    Threads wait for each other, so on cores that other programs use too, one thread may be faster than two.
-    """
-    now, other = facts.num_threads, 1 if facts.num_threads > 1 else facts.num_cores
-    if facts.device != "cpu" or now == other:
-        return None
-    because = f"{_in_words(now)} slower than {_threads(other)}"
-    return _setting(because, f"runtime.threads={other}", expected=1.5)
-
-
-def _in_words(number: int) -> str:
-    return f"{_threads(number)} {'is' if number == 1 else 'are'}"
-
-
-def _threads(number: int) -> str:
-    return "one thread" if number == 1 else f"{number} threads"
-
-
-def _setting(because: str, change: str, *, expected: float) -> Suggestion:
+def setting(because: str, change: str, *, expected: float) -> Suggestion:
+    """The suggestion to give one setting another value."""
     return Suggestion(because, f"set {change}", (change,), expected)

@@ -7,72 +7,56 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
+from transformer_cli.commands.command_line import DebugOption, Overrides, set_option
 from transformer_cli.process.errors import UsageError
 
 logger = logging.getLogger(__name__)
 
-ConfigOption = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        "-c",
-        help="A YAML file, or the name of a shipped config, whose training is measured.",
-        autocompletion=completion.configs,
-    ),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="FIELD=VALUE",
-        help="Override a setting, such as runtime.threads=1; may be repeated.",
-        autocompletion=completion.settings,
-    ),
-]
-DecodeOption = Annotated[
-    bool,
-    typer.Option(
-        "--decode",
-        help="Measure translating the validation split: with --config by random weights, with --run by a trained model.",
-    ),
-]
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run", help="With --decode: name or folder of a run.", autocompletion=completion.runs
-    ),
-]
-CompareOption = Annotated[
-    tuple[Path, Path] | None,
-    typer.Option(
-        "--compare",
-        metavar="BEFORE AFTER",
-        help="Compare two files that --json has written: ratios, and conditions that differ.",
-    ),
-]
-UpdatesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--updates",
-        min=3,
-        max=100_000,
-        help="Updates to measure, twice: for the speed, then for the phases. Default: 10 and 5 seconds.",
-    ),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON, for other programs and for --compare.")
-]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-
 
 def benchmark(
-    config: ConfigOption = None,
-    overrides: SetOption = None,
-    decode: DecodeOption = False,
-    run: RunOption = None,
-    compare: CompareOption = None,
-    updates: UpdatesOption = None,
-    as_json: JsonOption = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            "-c",
+            help="A YAML file, or the name of a shipped config, whose training is measured.",
+            autocompletion=completion.configs,
+        ),
+    ] = None,
+    overrides: Annotated[Overrides, set_option("runtime.threads=1", completion.settings)] = None,
+    decode: Annotated[
+        bool,
+        typer.Option(
+            "--decode",
+            help="Measure translating the validation split: with --config by random weights, with --run by a trained model.",
+        ),
+    ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", help="With --decode: name or folder of a run.", autocompletion=completion.runs
+        ),
+    ] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--compare",
+            metavar="BEFORE AFTER",
+            help="Compare two files that --json has written: ratios, and conditions that differ.",
+        ),
+    ] = None,
+    updates: Annotated[
+        int | None,
+        typer.Option(
+            "--updates",
+            min=3,
+            max=100_000,
+            help="Updates to measure, twice: for the speed, then for the phases. Default: 10 and 5 seconds.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, for other programs and for --compare.")
+    ] = False,
     debug: DebugOption = False,
 ) -> None:
     """Measure how fast this machine trains or translates. Say what limits it, and what to change."""
@@ -85,32 +69,22 @@ def benchmark(
     if compare is not None and (decode or overrides):
         raise UsageError("--compare only reads two files: it takes neither --decode nor --set")
     from transformer_cli.commands.output import show
+    from transformer_cli.extensions.benchmark import report
     from transformer_cli.extensions.benchmark.decoding import measure_decoding
-    from transformer_cli.extensions.benchmark.report import (
-        benchmark_json,
-        compare_benchmarks,
-        report_lines,
-    )
     from transformer_cli.extensions.benchmark.training import measure_training
     from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     if compare is not None:
-        before, after = compare
-        found = compare_benchmarks(before, after)
-        for difference in found.differences:
+        found = report.compare_benchmarks(*compare)
+        for difference in found["differences"]:
             logger.warning("the conditions differ: %s", difference)
-        facts = {
-            "before": str(before),
-            "after": str(after),
-            "differences": found.differences,
-            "figures": [row._asdict() | {"ratio": row.ratio} for row in found.rows],
-        }
-        show(facts, found.lines(), as_json=as_json)
-        return
-    if decode:
-        measured = benchmark_json(*measure_decoding(config, run, overrides or []))
+        show(found, report.comparison_lines(found), as_json=as_json)
     else:
-        assert config is not None
-        measured = benchmark_json(*measure_training(config, overrides or [], num_updates=updates))
-    show(measured, report_lines(measured), as_json=as_json)
+        if decode:
+            kind, measured = "decoding", measure_decoding(config, run, overrides or [])
+        else:
+            assert config is not None
+            kind, measured = "training", measure_training(config, overrides or [], num_updates=updates)  # fmt: skip
+        found = report.benchmark_json(measured[0], kind, measured[1])
+        show(found, report.report_lines(found), as_json=as_json)

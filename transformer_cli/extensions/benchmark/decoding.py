@@ -1,55 +1,77 @@
-"""The benchmark of translating: measure, suggest, try, conclude."""
+"""The benchmark of translating: `tfm translate` under a stopwatch, what limits it, trials of other settings, and all engines in turns."""
 
+import itertools
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
-from transformer_cli.config import Config, load_config
+from transformer_cli.config import Config, DecodingConfig, load_config
+from transformer_cli.config.loading import override_settings
 from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.decoding.loading import load_run
+from transformer_cli.decoding import ExplainingEngine, Translator
+from transformer_cli.decoding.engine import (
+    MAX_LOGITS,
+    Engine,
+    Hypothesis,
+    Request,
+    length_batches,
+)
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.search import Scorer
+from transformer_cli.decoding.translator import OTHER_ENGINES, build_translator, load_run
+from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.advice import (
     MachineFacts,
     Suggestion,
-    Trial,
     conclusion,
-    other_precision,
-    other_threads,
     tried,
     worth_trying,
 )
-from transformer_cli.extensions.benchmark.engine_turns import EngineTurns, engines_in_turns
-from transformer_cli.extensions.benchmark.flop import flop_counter
 from transformer_cli.extensions.benchmark.measuring import (
-    PeakMemory,
-    Phase,
-    ProductSpeed,
-    Spread,
-    flop_per_second,
-    measure_products,
-    peak_memory,
-    peak_of,
-    phases_of,
-    start_measuring,
-)
-from transformer_cli.extensions.benchmark.timed_translation import (
-    PHASES,
-    SEARCH,
-    Subject,
-    TimedRound,
+    Figures,
+    Observed,
+    Stopwatch,
+    Timed,
+    rates,
+    spread,
 )
 from transformer_cli.extensions.benchmark.training import data_to_measure
-from transformer_cli.process.device import prepare_machine
+from transformer_cli.model import Transformer
+from transformer_cli.process.device import (
+    Machine,
+    prepare_machine,
+    processor_name,
+    seed_everything,
+)
+from transformer_cli.process.errors import TfmError
+from transformer_cli.process.imports import imported
+from transformer_cli.text import SequenceFormat
+from transformer_cli.text.tokenizer import Tokenizers
 
 logger = logging.getLogger(__name__)
 
-
+PHASES = ("text", "encoder", "decoder steps", "search")
+"""Text: tokenising and joining. Encoder: with the keys and values that the decoder reads. Search: what is left."""
+TEXT, ENCODER, DECODER, SEARCH = PHASES
+FORCED = SequenceFormat(has_end=False)
+"""As many target tokens as source tokens, because a model with random weights would not end its sentences."""
 USUAL_BEAM = 4
-
-
 MANY_ROWS = 256
 """With this many rows or more, the matrix products of a decoder step are large enough."""
+OTHER = "ctranslate2"
+OF_PYTORCH = {"cpu": ("float32", "bfloat16", "int8"), "cuda": ("float32", "auto")}
+"""The precisions by device. On a GPU, `auto` is the one in which this card is fast."""
+OF_OTHER = ("float32", "int8")
+CLEAR_GAIN = 1.1
+"""How many times as fast another precision must be to be advised: translations in it may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,76 +89,174 @@ class DecodingPacing:
     """Of the lines, those that the engines translate in turns."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchFigures:
-    """What was measured with one beam size. A spread is over rounds; a round translates all lines once."""
-
-    beam_size: int
-    num_rounds: int
-    source_tokens_per_second: Spread
-    target_tokens_per_second: Spread
-    source_tokens_per_cpu_second: Spread
-    target_tokens_per_cpu_second: Spread
-    padding_share: float
-    """Share of padding (0 to 1) in the source ids of all batches."""
-    rows_per_step: float
-    """Hypotheses that a decoder step continues, on average."""
-    batch_milliseconds: Spread
-    phases: dict[str, Phase]
-    """Of a batch; measured in further rounds."""
-    flop_per_target_token: float
-    """FLOP of the matrix products, for all rows of the beam."""
-    flop_per_second: Spread
-    """On a CPU per CPU-second."""
-    share_of_peak: float
-
-
-@dataclass(frozen=True, slots=True)
-class DecodingBenchmark:
-    """What the benchmark of translating found."""
-
-    machine: str
-    num_parameters: int
-    num_lines: int
-    is_forced: bool
-    """Whether the weights are random, and each translation has as many tokens as its source."""
-    greedy: SearchFigures
-    beam: SearchFigures
-    memory: PeakMemory
-    products: tuple[ProductSpeed, ...]
-    peak: ProductSpeed
-    trials: list[Trial]
-    conclusion: str
-    engines: EngineTurns
-    """The same model with other precisions, and with CTranslate2."""
-
-
 def measure_decoding(
     config_path: str | None, run: str | None, overrides: Sequence[str]
-) -> tuple[Config, DecodingBenchmark]:
+) -> tuple[Config, Figures]:
     """Measure translating the validation split: by a config's model with random weights, or by a trained run."""
     if config_path is not None:
         config = load_config(config_path, overrides)
         prepare_machine(config.runtime)
         with data_to_measure(config) as (data, _):
-            pairs = data.validation
-        subject = Subject.with_random_weights(
-            config, (data.source_tokenizer, data.target_tokenizer)
-        )
+            pairs, tokenizers = data.validation, (data.source_tokenizer, data.target_tokenizer)
+        seed_everything(config.seed, "weights")
+        model = Transformer(config.model, *(one.vocab_size for one in tokenizers)).eval()
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
         config, trained = loaded.config, loaded.trained
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
         tokenizers = trained.source_tokenizer, trained.target_tokenizer
-        subject = Subject.trained(trained.model, tokenizers, config)
-        pairs = held_out_pairs(config, "validation")
-    sources = [pair.source for pair in pairs]
-    return config, benchmark_decoding(subject, sources, DecodingPacing())
+        model, pairs = trained.model, held_out_pairs(config, "validation")
+    subject = Subject.of(model, tokenizers, config, is_forced=config_path is not None)
+    return config, benchmark_decoding(subject, [pair.source for pair in pairs], DecodingPacing())
 
 
-def benchmark_decoding(
-    subject: Subject, lines: Sequence[str], pacing: DecodingPacing
-) -> DecodingBenchmark:
+# Timed translation.
+
+
+@dataclass(slots=True)
+class TimedRound(Timed):
+    """All lines, translated once. The target tokens of its work are the rows of all decoder steps, several per sentence in a beam."""
+
+    source_tokens: int = 0
+    target_tokens: int = 0
+    """Target tokens of the best hypotheses, [EOS] included."""
+    source_cells: int = 0
+    """Source tokens with padding."""
+    num_batches: int = 0
+    num_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model that translates for the benchmark."""
+
+    model: Transformer
+    tokenizers: Tokenizers
+    config: Config
+    machine: Machine
+    num_threads: int
+    is_forced: bool
+    """Whether the weights are random, and each translation has as many tokens as its source."""
+
+    @classmethod
+    def of(
+        cls, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False
+    ) -> "Subject":
+        """A model with the settings of a config."""
+        machine = prepare_machine(config.runtime)
+        return cls(model, tokenizers, config, machine, torch.get_num_threads(), is_forced)
+
+    def changed(self, overrides: Sequence[str]) -> "Subject":
+        """The same model with other settings."""
+        config = override_settings(self.config, overrides)
+        return Subject.of(self.model, self.tokenizers, config, is_forced=self.is_forced)
+
+    def translator(self, beam_size: int) -> Translator:
+        """The translator, as `tfm translate` makes it."""
+        decoding = self.config.decoding.best_of_beam(beam_size)
+        if self.is_forced:  # what random weights write fits no source
+            decoding = decoding.model_copy(update={"repair": False})
+        translator = build_translator(
+            self.model, *self.tokenizers, self.config, self.machine, decoding=decoding
+        )
+        engine = translator.engine
+        assert isinstance(engine, PyTorchEngine)
+        if self.is_forced:
+            engine = replace(engine, sequence_format=FORCED)
+        return replace(translator, engine=engine.prepared())
+
+    def translate(
+        self, lines: Sequence[str], beam_size: int, *, phases: bool = False
+    ) -> TimedRound:
+        """Translate all lines once; `phases` may slow an Apple GPU."""
+        torch.set_num_threads(self.num_threads)
+        return translate_round(self.translator(beam_size), lines, phases=phases)
+
+
+def translate_round(
+    translator: Translator, lines: Sequence[str], *, phases: bool = False
+) -> TimedRound:
+    """Translate all lines once, with the PyTorch engine of a translator."""
+    engine = translator.engine
+    assert isinstance(engine, PyTorchEngine)
+    stopwatch, found = Stopwatch(engine.machine.device, phases=phases), TimedRound()
+    model = cast(Transformer, _watched_model(engine, found, stopwatch.mark))
+    changed = replace(engine, model=model, translating=None)
+
+    def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
+        stopwatch.mark(TEXT)
+        hypotheses = changed.translate(requests, options)
+        stopwatch.mark(SEARCH)
+        found.source_tokens += sum(len(request.ids) for request in requests)
+        found.target_tokens += _num_tokens(hypotheses)
+        return hypotheses
+
+    watched = cast(Engine, Observed(changed, translate=translate))
+    cpu_started_at = time.process_time()
+    for _ in replace(translator, engine=watched).translate(lines):
+        pass
+    measuring.wait_for(engine.machine.device)
+    found.cpu_seconds = time.process_time() - cpu_started_at
+    stopwatch.end_lap(TEXT)
+    [lap] = stopwatch.laps()
+    found.take(lap, PHASES)
+    return found
+
+
+def _num_tokens(hypotheses: Sequence[Sequence[Hypothesis]]) -> int:
+    return sum(len(best[0].ids) for best in hypotheses if best)
+
+
+def _watched_model(
+    engine: PyTorchEngine, found: TimedRound, mark: Callable[[str], None]
+) -> Observed:
+    """The model of an engine; it counts the work of its batches and marks the encoder and each decoder step."""
+    translating = engine.translating or engine.model
+
+    def encode(source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
+        mark(SEARCH)
+        memory = translating.encode(source_ids, source_mask)
+        mark(ENCODER)
+        cells, length = source_ids.numel(), source_ids.size(1)
+        found.num_batches += 1
+        found.source_cells += cells
+        found.work += np.array([cells, 0, cells * length, 0, 0])
+        return memory
+
+    def start_decoding(
+        memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
+    ) -> Observed:
+        state: Scorer
+        if attended_layer is None:
+            state = translating.start_decoding(memory, source_mask)
+        else:
+            state = engine.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
+        mark(ENCODER)
+        steps = itertools.count(1)
+
+        def advance(last_ids: Tensor) -> Tensor:
+            mark(SEARCH)
+            scores = state.advance(last_ids)
+            mark(DECODER)
+            found.num_steps += 1
+            rows = len(last_ids)
+            found.work += np.array([0, rows, 0, rows * next(steps), rows * memory.size(1)])
+            return scores
+
+        def select(rows: Tensor, *, keeps_sources: bool = False) -> None:
+            mark(SEARCH)
+            state.select(rows, keeps_sources=keeps_sources)
+            mark(DECODER)
+
+        return Observed(state, advance=advance, select=select)
+
+    return Observed(engine.model, encode=encode, start_decoding=start_decoding)
+
+
+# The figures.
+
+
+def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: DecodingPacing) -> Figures:
     """Measure greedy search and beam search on this machine; try suggested settings in short trials.
 
     Args:
@@ -144,145 +264,292 @@ def benchmark_decoding(
         lines: source text, one sentence per line; the first ones are translated, as many as the pacing says.
         pacing: how long to measure.
     """
-    machine = subject.machine.describe()
+    machine, decoding = subject.machine, subject.config.decoding
+    beam_size = decoding.beam_size if decoding.beam_size > 1 else USUAL_BEAM
+    description = machine.describe()
     logger.info("warming up")
-    lines = _as_many_as_fit(subject, lines, pacing.round_seconds, pacing.max_lines)
-    beam_size = max(subject.config.decoding.beam_size, 2)
-    if subject.config.decoding.beam_size == 1:
-        beam_size = USUAL_BEAM
+    lines = _as_many_as_fit(subject, lines, pacing)
     first = subject.translate(lines, 1)
     logger.info("measuring the speed of matrix products")
-    own_shape = _own_shape(subject, first)
-    products = measure_products(subject.machine, own_shape, seconds=pacing.product_seconds)
-    peak = peak_of(products)
-    start_measuring(subject.machine.device)
+    rows = max(1, round(first.work[1] / max(first.num_steps, 1)))
+    own_shape = rows, subject.config.model.d_model, subject.model.output.out_features
+    products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
+    measuring.start_measuring(machine.device)
     greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))
-    memory = peak_memory(subject.machine.device)
-    facts = MachineFacts.of(subject.machine)
-    worth = decoding_suggestions(beam, facts, subject.config.decoding.batch_tokens, len(lines))
+    memory, facts = measuring.peak_memory(machine.device), MachineFacts.of(machine)
 
     def tokens_per(one: Subject, unit: str) -> float:
         found = one.translate(lines, beam_size)
         return found.target_tokens / found.spent(unit)
 
+    def changed(overrides: Sequence[str]) -> nullcontext[Subject]:
+        return nullcontext(subject.changed(overrides))
+
+    worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines))
     trials = [
-        tried(
-            one,
-            subject,
-            lambda overrides: nullcontext(subject.changed(overrides)),
-            tokens_per,
-            num_turns=pacing.num_turns,
-        )
+        tried(one, subject, changed, tokens_per, num_turns=pacing.num_turns)
         for one in worth[: pacing.num_trials]
     ]
     of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
     engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
-    return DecodingBenchmark(
-        machine=machine,
-        num_parameters=sum(parameter.numel() for parameter in subject.model.parameters()),
-        num_lines=len(lines),
-        is_forced=subject.is_forced,
-        greedy=greedy,
-        beam=beam,
-        memory=memory,
-        products=tuple(products),
-        peak=peak,
-        trials=trials,
-        conclusion=conclusion(decoding_limit(greedy, beam), trials)
-        + engines.advice(subject.machine.precision_name, beam_size, facts.device),
-        engines=engines,
-    )
+    limit = conclusion(decoding_limit(greedy, beam), trials)
+    return {
+        "machine": description,
+        "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
+        "num_lines": len(lines),
+        "is_forced": subject.is_forced,
+        "greedy": greedy,
+        "beam": beam,
+        "memory": memory,
+        "products": products,
+        "peak": peak,
+        "trials": [one.to_json() for one in trials],
+        "conclusion": limit
+        + advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device),
+        "engines": engines,
+    }
 
 
 def _as_many_as_fit(
-    subject: Subject, lines: Sequence[str], seconds: float, max_lines: int
+    subject: Subject, lines: Sequence[str], pacing: DecodingPacing
 ) -> Sequence[str]:
-    """The first lines: as many as greedy search translates in about this time."""
+    """The first lines: as many as greedy search translates in the time of a round."""
     num_lines = 16
     subject.translate(lines[:num_lines], 1)
-    while num_lines < min(len(lines), max_lines):
-        if subject.translate(lines[:num_lines], 1).seconds > seconds / 2:
+    while num_lines < min(len(lines), pacing.max_lines):
+        if subject.translate(lines[:num_lines], 1).seconds > pacing.round_seconds / 2:
             break
         num_lines *= 2
-    return lines[: min(num_lines, max_lines)]
-
-
-def _own_shape(subject: Subject, found: TimedRound) -> tuple[int, int, int]:
-    rows = max(1, round(found.work.target_tokens / max(found.num_steps, 1)))
-    return rows, subject.config.model.d_model, subject.model.output.out_features
+    return lines[: min(num_lines, pacing.max_lines)]
 
 
 def _measured(
-    subject: Subject,
-    lines: Sequence[str],
-    beam_size: int,
-    peak: ProductSpeed,
-    pacing: DecodingPacing,
-) -> SearchFigures:
+    subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: DecodingPacing
+) -> Figures:
+    """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam."""
     logger.info("measuring beam size %d, %d lines", beam_size, len(lines))
     rounds = [subject.translate(lines, beam_size) for _ in range(pacing.num_rounds)]
-    with_phases = [
+    marked = [
         subject.translate(lines, beam_size, phases=True)
         for _ in range(max(1, pacing.num_rounds // 2))
     ]
-    flop_of_round = flop_counter(subject.model, trains=False)(rounds[0].work)
-    speed = flop_per_second([flop_of_round] * len(rounds), rounds, subject.machine.device)
-    first = rounds[0]
+    first, device = rounds[0], subject.machine.device
     laps = [
-        {name: seconds / one.num_batches for name, seconds in one.phases.items()}
-        for one in with_phases
+        {name: seconds / one.num_batches for name, seconds in one.phases.items()} for one in marked
     ]
-    return SearchFigures(
-        beam_size=beam_size,
-        num_rounds=len(rounds),
-        source_tokens_per_second=Spread.of(r.source_tokens / r.seconds for r in rounds),
-        target_tokens_per_second=Spread.of(r.target_tokens / r.seconds for r in rounds),
-        source_tokens_per_cpu_second=Spread.of(r.source_tokens / r.cpu_seconds for r in rounds),
-        target_tokens_per_cpu_second=Spread.of(r.target_tokens / r.cpu_seconds for r in rounds),
-        padding_share=1.0 - first.source_tokens / first.source_cells,
-        rows_per_step=first.work.target_tokens / first.num_steps,
-        batch_milliseconds=Spread.of(1000.0 * sum(lap.values()) for lap in laps),
-        phases=phases_of(laps, PHASES),
-        flop_per_target_token=flop_of_round / max(first.target_tokens, 1),
-        flop_per_second=speed,
-        share_of_peak=speed.median / peak.flop_per_second.median,
-    )
+    flops = [measuring.flop_counter(subject.model, trains=False)(first.work)] * len(rounds)
+    num_tokens = first.target_tokens * len(rounds)
+    return {
+        "beam_size": beam_size,
+        "num_rounds": len(rounds),
+        **rates("source", [one.source_tokens for one in rounds], rounds),
+        **rates("target", [one.target_tokens for one in rounds], rounds),
+        "padding_share": 1.0 - first.source_tokens / first.source_cells,
+        "rows_per_step": int(first.work[1]) / first.num_steps,
+        "batch_milliseconds": spread(1000.0 * sum(lap.values()) for lap in laps),
+        "phases": measuring.phases_of(laps, PHASES),
+        **measuring.flop_figures(flops, rounds, num_tokens, peak, device),
+    }
 
 
-def decoding_limit(greedy: SearchFigures, beam: SearchFigures) -> str:
+def decoding_limit(greedy: Figures, beam: Figures) -> str:
     """One sentence: the phase that takes the most time, the share of the peak, and the price of the beam."""
-    name, phase = max(beam.phases.items(), key=lambda item: item[1].share)
-    price = greedy.target_tokens_per_cpu_second.median / beam.target_tokens_per_cpu_second.median
-    verb = "take" if name.endswith("s") else "takes"
+    name, share = measuring.longest_of(beam["phases"])
+    speeds = [one["target_tokens_per_cpu_second"]["median"] for one in (greedy, beam)]
     return (
-        f"{name[0].upper()}{name[1:]} {verb} {phase.share:.0%} of the time with beam size {beam.beam_size}, at "
-        f"{beam.rows_per_step:,.0f} rows a step; the matrix products reach {beam.share_of_peak:.0%} of this "
-        f"machine's peak, and greedy search is {price:.1f} times as fast"
+        f"{name.capitalize()} {'take' if name.endswith('s') else 'takes'} {share:.0%} of the time with beam size "
+        f"{beam['beam_size']}, at {beam['rows_per_step']:,.0f} rows a step; the matrix products reach "
+        f"{beam['share_of_peak']:.0%} of this machine's peak, and greedy search is {speeds[0] / speeds[1]:.1f} times as fast"
     )
 
 
 def decoding_suggestions(
-    figures: SearchFigures, facts: MachineFacts, batch_tokens: int, num_lines: int
+    beam: Figures, facts: MachineFacts, batch_tokens: int, num_lines: int
 ) -> list[Suggestion]:
     """What is worth a trial, the largest expected gain first.
 
     Args:
-        figures: of the beam search.
+        beam: figures of the beam search.
         facts: of the machine.
         batch_tokens: decoding.batch_tokens.
         num_lines: how many lines are translated at once.
     """
-    found = [other_precision(facts), other_threads(facts)]
-    num_sentences = figures.rows_per_step / figures.beam_size
-    if figures.rows_per_step < MANY_ROWS and num_sentences < num_lines / 2:
-        because = f"a decoder step has only {figures.rows_per_step:,.0f} rows"
-        larger = 4 * batch_tokens
-        change = f"decoding.batch_tokens={larger}"
-        what = f"raise decoding.batch_tokens to {larger:,}"
-        found.append(Suggestion(because, what, (change,), 1.3))
-    elif facts.device == "cpu" and figures.phases[SEARCH].share > 0.25:
-        because = f"a decoder step has {figures.rows_per_step:,.0f} rows, whose scores do not fit into the caches"
-        smaller = max(batch_tokens // 4, 1)
-        what = f"lower decoding.batch_tokens to {smaller:,}"
-        found.append(Suggestion(because, what, (f"decoding.batch_tokens={smaller}",), 1.1))
+    found, rows = [*facts.suggestions()], beam["rows_per_step"]
+    raised, lowered = 4 * batch_tokens, max(batch_tokens // 4, 1)
+    if rows < MANY_ROWS and rows / beam["beam_size"] < num_lines / 2:
+        because, what = f"a decoder step has only {rows:,.0f} rows", f"raise decoding.batch_tokens to {raised:,}"  # fmt: skip
+        found.append(Suggestion(because, what, (f"decoding.batch_tokens={raised}",), 1.3))
+    elif facts.device == "cpu" and beam["phases"][SEARCH]["share"] > 0.25:
+        because = f"a decoder step has {rows:,.0f} rows, whose scores do not fit into the caches"
+        what = f"lower decoding.batch_tokens to {lowered:,}"
+        found.append(Suggestion(because, what, (f"decoding.batch_tokens={lowered}",), 1.1))
     return worth_trying(found)
+
+
+# Engines in turns: the same sentences, translated by PyTorch in each precision and by CTranslate2.
+
+
+Translate = Callable[[Sequence[Request], DecodingConfig], int]
+"""Translates all requests; returns the number of target tokens of the best translations."""
+
+
+def engines_in_turns(
+    subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int
+) -> Figures:
+    """Measure every engine that this machine has, after a round to warm up; without the text pipeline, which is the same for all.
+
+    Args:
+        subject: the model.
+        lines: source text; each turn translates all of it.
+        beam_sizes: of the searches.
+        num_rounds: how often each engine takes its turn.
+    """
+    contestants, left_out = _contestants(subject)
+    pipeline = subject.translator(1).pipeline
+    requests = [part for line in lines for part in pipeline.prepare(line).requests]
+    figures: list[Figures] = []
+    for beam_size in beam_sizes:
+        logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
+        options = subject.config.decoding.best_of_beam(beam_size)
+        turns = {name: list[TimedRound]() for name in contestants}
+        for _ in range(num_rounds + 1):
+            for name, translate in [*contestants.items()]:
+                torch.set_num_threads(subject.num_threads)
+                started_at, cpu_started_at = time.perf_counter(), time.process_time()
+                try:
+                    turn = TimedRound(target_tokens=translate(requests, options))
+                except TfmError as error:  # CTranslate2 does not know a setting of decoding
+                    del contestants[name], turns[name]
+                    left_out.append(f"{', '.join(name)}: {error.message}")
+                    continue
+                measuring.wait_for(subject.machine.device)
+                turn.seconds = time.perf_counter() - started_at
+                turn.cpu_seconds = time.process_time() - cpu_started_at
+                turns[name].append(turn)
+        for (engine, precision), (_, *some) in turns.items():  # without the round that warmed up
+            # How many times as fast as CTranslate2 in the same precision: per round, so that a slow one does not change it.
+            _, *others = turns.get((OTHER, precision), (None,))
+            speeds = [
+                [one.target_tokens / one.cpu_seconds for one in part] for part in (some, others)
+            ]
+            ratio = (
+                spread(own / other for own, other in zip(*speeds, strict=True)) if others else None
+            )
+            figures.append(
+                {"engine": engine, "precision": precision, "beam_size": beam_size}
+                | rates("target", [one.target_tokens for one in some], some)
+                | {"ratio": ratio}
+            )
+    return {
+        "processor": processor_name(),
+        "num_threads": subject.num_threads,
+        "num_lines": len(lines),
+        "num_rounds": num_rounds,
+        "figures": figures,
+        "left_out": left_out,
+    }
+
+
+def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], list[str]]:
+    """The engines and precisions that can translate with this model on this machine, and why others cannot."""
+    found, left_out = dict[tuple[str, str], Translate](), list[str]()
+    device = subject.machine.device.type
+    for precision in OF_PYTORCH.get(device, ()):
+        try:
+            changed = subject.changed([f"runtime.precision={precision}"])
+            engine = changed.translator(1).engine
+        except TfmError as error:
+            left_out.append(f"torch, {precision}: {error.message}")
+        else:
+            name = changed.machine.precision_name if precision == "auto" else precision
+            found["torch", name] = _counting(engine)
+    if device != "cpu":
+        left_out.append(f"{OTHER}: it is measured on a CPU only; add --set runtime.device=cpu")
+        return found, left_out
+    try:
+        found |= {(OTHER, one): _of_other(subject, one) for one in OF_OTHER}
+    except TfmError as error:
+        left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
+    return found, left_out
+
+
+def _counting(engine: Engine) -> Translate:
+    return lambda requests, options: _num_tokens(engine.translate(requests, options))
+
+
+def _of_other(subject: Subject, precision: str) -> Translate:
+    """CTranslate2; what it cannot translate, the engine of PyTorch does."""
+    changes = {"device": "cpu", "precision": precision, "threads": subject.num_threads}
+    runtime = subject.config.runtime.model_copy(update=changes)
+    config = subject.config.model_copy(update={"runtime": runtime})
+    target = subject.tokenizers[1]
+
+    def explaining() -> ExplainingEngine:
+        return cast(ExplainingEngine, subject.translator(1).engine)
+
+    build: Any = imported(OTHER_ENGINES[OTHER].build)
+    engine = build(subject.model, target, config, explaining)
+    if subject.is_forced:
+        return _forced(engine.translator, target.vocab_size)
+    return _counting(engine)
+
+
+def _forced(translator: Any, vocabulary_size: int) -> Translate:
+    """CTranslate2 with forced lengths: it has one length for all translations of a batch, so it takes the mean."""
+
+    def translate(requests: Sequence[Request], options: DecodingConfig) -> int:
+        num_tokens = 0
+        batches = length_batches(
+            requests,
+            lambda request: len(request.ids),
+            max_tokens=options.batch_tokens,
+            max_items=max(1, MAX_LOGITS // (options.beam_size * vocabulary_size)),
+        )
+        for batch in batches:
+            length = round(sum(len(request.ids) for request in batch) / len(batch))
+            results = translator.translate_batch(
+                [[str(token) for token in request.ids] for request in batch],
+                beam_size=options.beam_size,
+                max_input_length=0,
+                min_decoding_length=length,
+                max_decoding_length=length,
+            )
+            num_tokens += sum(len(result.hypotheses[0]) for result in results)
+        return num_tokens
+
+    return translate
+
+
+def advice_on_engines(
+    figures: Sequence[Figures], precision: str, beam_size: int, device: str
+) -> str:
+    """Sentences that name a precision, or the other engine, if it was clearly faster; empty without one.
+
+    Args:
+        figures: of all engines.
+        precision: the one that the machine uses now.
+        beam_size: of the search that counts.
+        device: cpu, cuda or mps; only on a CPU the speed is that per CPU-second.
+    """
+    unit = "CPU-second" if device == "cpu" else "second"
+    key = f"target_tokens_per_{unit.lower().replace('-', '_')}"
+    speeds: dict[str, dict[str, float]] = {"torch": {}, OTHER: {}}
+    for one in figures:
+        if one["beam_size"] == beam_size:
+            speeds[one["engine"]][one["precision"]] = one[key]["median"]
+    own, others = speeds["torch"], speeds[OTHER]
+    if precision not in own:
+        return ""
+    fastest, advice = max(own, key=own.__getitem__), ""
+    if own[fastest] >= CLEAR_GAIN * own[precision]:
+        advice = (
+            f" With runtime.precision={fastest}, PyTorch was {own[fastest] / own[precision]:.1f} times as fast as with "
+            f"{precision}, per {unit}; compare the scores of both: tfm validate --set runtime.precision={fastest}."
+        )
+    other = max(others, key=others.__getitem__, default=fastest)
+    if others.get(other, 0.0) >= CLEAR_GAIN * own[fastest]:
+        advice += (
+            f" CTranslate2 in {other} was {others[other] / own[fastest]:.1f} times as fast as PyTorch in {fastest}, per {unit}: "
+            f"decoding.engine={OTHER}, runtime.precision={other}."
+        )
+    return advice

@@ -1,4 +1,9 @@
-"""What is measured of training and translating alike: time with its phases, memory, matrix products, and the spread of each."""
+"""What is measured of training and translating alike: time with its phases, memory, FLOP, and the speed of matrix products.
+
+All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints them. A product of (m, k) and (k, n) takes m k n
+multiplications and as many additions, so 2 m k n FLOP; norms, softmax, dropout and the loss are left out, as in the literature
+on the share of a peak that a training reaches.
+"""
 
 import re
 import sys
@@ -12,13 +17,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional as F
+from torch.utils.benchmark import Timer
+from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_cli.extensions.benchmark.flop import Work
+from transformer_cli.data.updates import Batch
+from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, free_bytes, return_freed_memory
 
-Instant = Any
-"""Seconds, or an event of a CUDA stream."""
+Figures = dict[str, Any]
 
 
 class Stopwatch:
@@ -26,15 +34,19 @@ class Stopwatch:
 
     On a CUDA device an instant is an event in the stream of the device. So the phases are those of the
     device, and the CPU does not wait for them. On an Apple GPU the CPU waits for the device at each mark.
+
+    Args:
+        device: where the work is done.
+        phases: False: laps have one phase, and `mark` does nothing.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._laps: list[list[tuple[str, Instant]]] = []
-        self._marks: list[tuple[str, Instant]] = [("", self.now())]
+    def __init__(self, device: torch.device, *, phases: bool = True) -> None:
+        self._device, self._has_phases = device, phases
+        self._laps: list[list[tuple[str, Any]]] = []
+        self._marks = [("", self.now())]
 
-    def now(self) -> Instant:
-        """This instant."""
+    def now(self) -> Any:
+        """This instant: seconds, or an event of a CUDA stream."""
         if self._device.type == "cuda":
             event = torch.cuda.Event(enable_timing=True)
             event.record()
@@ -44,23 +56,24 @@ class Stopwatch:
 
     def mark(self, phase: str) -> None:
         """The time since the last mark belongs to this phase."""
-        self._marks.append((phase, self.now()))
+        if self._has_phases:
+            self._marks.append((phase, self.now()))
 
     def end_lap(self, phase: str) -> None:
         """As `mark`; then the next lap begins."""
-        self.mark(phase)
+        self._marks.append((phase, self.now()))
         self._laps.append(self._marks)
         self._marks = [self._marks[-1]]
 
     def laps(self) -> list[dict[str, float]]:
         """The seconds of each phase, for each lap that has ended."""
         wait_for(self._device)
-        return [self._seconds_of_phases(marks) for marks in self._laps]
-
-    def _seconds_of_phases(self, marks: list[tuple[str, Instant]]) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for (_, start), (phase, end) in pairwise(marks):
-            found[phase] = found.get(phase, 0.0) + seconds_between(start, end)
+        found: list[dict[str, float]] = [{} for _ in self._laps]
+        for lap, marks in zip(found, self._laps, strict=True):
+            for (_, start), (phase, end) in pairwise(marks):
+                is_number = isinstance(start, float)
+                taken = end - start if is_number else start.elapsed_time(end) / 1000.0
+                lap[phase] = lap.get(phase, 0.0) + taken
         return found
 
 
@@ -78,15 +91,6 @@ class Observed:
         return getattr(self._own, name)
 
 
-def mark_nothing(phase: str) -> None:
-    """Instead of `Stopwatch.mark`, where phases are not measured."""
-
-
-def seconds_between(start: Instant, end: Instant) -> float:
-    """The seconds between two instants of `Stopwatch.now`; for events, the device must have reached both."""
-    return end - start if isinstance(start, float) else start.elapsed_time(end) / 1000.0
-
-
 def wait_for(device: torch.device) -> None:
     """Wait until a GPU has done all its work; a CPU has none left."""
     if device.type == "cuda":
@@ -95,37 +99,78 @@ def wait_for(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A tenth of the measurements lies below `low`, a tenth above `high`."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Spread":
-        """The spread of one or more values."""
-        low, median, high = np.quantile(list(values), [0.1, 0.5, 0.9]).tolist()
-        return cls(median, low, high)
+def spread(values: Iterable[float]) -> dict[str, float]:
+    """The median; a tenth of the values lies below `low`, a tenth above `high`."""
+    found = np.quantile(list(values), [0.5, 0.1, 0.9]).tolist()
+    return dict(zip(("median", "low", "high"), found, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """One phase of the work."""
-
-    milliseconds: Spread
-    share: float
-    """Of the time of all updates (0 to 1); the shares of all phases sum up to 1."""
-
-
-def phases_of(laps: Sequence[dict[str, float]], names: Sequence[str]) -> dict[str, Phase]:
-    """The phases of several laps, in the given order."""
-    all_seconds = sum(lap.get(name, 0.0) for lap in laps for name in names)
-    found = {name: [lap.get(name, 0.0) for lap in laps] for name in names}
+def phases_of(laps: Sequence[dict[str, float]], names: Iterable[str]) -> dict[str, Figures]:
+    """The spread of each phase of several laps, in milliseconds, and its share (0 to 1) of the time of all."""
+    seconds = {name: [lap.get(name, 0.0) for lap in laps] for name in names}
+    in_all = sum(map(sum, seconds.values()))
     return {
-        name: Phase(Spread.of(1000.0 * one for one in seconds), sum(seconds) / all_seconds)
-        for name, seconds in found.items()
+        name: {"milliseconds": spread(1000.0 * one for one in some), "share": sum(some) / in_all}
+        for name, some in seconds.items()
+    }
+
+
+def longest_of(phases: dict[str, Figures]) -> tuple[str, float]:
+    """The name and the share of the longest phase."""
+    return max(((name, one["share"]) for name, one in phases.items()), key=lambda item: item[1])
+
+
+Work = NDArray[np.int64]
+"""What a batch costs: source tokens, target tokens, and pairs of query and key positions in the self-attention of the encoder (S S
+for a sentence of S tokens), in the decoder (T (T + 1) / 2, as a position sees itself and those before it), and in cross-attention (T S)."""
+
+
+def work_of_batch(batch: Batch) -> Work:
+    """The work that the real tokens of a batch need; padding is left out."""
+    source = batch.source_mask.sum(1)  # (B,)
+    target = (batch.target_ids != batch.pad_id).sum(1)  # (B,)
+    parts = source, target, source * source, target * (target + 1) // 2, source * target
+    return np.array([int(one.sum()) for one in parts])
+
+
+def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
+    """A function that returns the FLOP of some work: of a forward pass, with `trains` of the backward pass too.
+
+    The FLOP are a sum over the numbers of `Work`, each times a factor of its own. So PyTorch counts them for five sentences
+    of different lengths, without computing anything, and these five equations give the factors. The backward pass has fewer
+    products where parameters are frozen.
+    """
+    source_table = model.source_embedding or model.output
+    with torch.device("meta"):  # tensors without numbers
+        bare = Transformer(model.config, len(source_table.weight), len(model.output.weight)).eval()
+    is_trained = {name: one.requires_grad for name, one in model.named_parameters()}
+    for name, parameter in bare.named_parameters():
+        parameter.requires_grad_(is_trained[name])
+
+    def counted(*lengths: int) -> int:
+        source_ids, target_ids = (
+            torch.zeros(1, length, dtype=torch.int64, device="meta") for length in lengths
+        )
+        with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(trains):
+            logits = bare(source_ids, None, target_ids)
+            if trains and logits.requires_grad:
+                logits.sum().backward()
+        return counter.get_total_flops()
+
+    lengths = ((2, 2), (3, 2), (2, 3), (4, 3), (3, 4))
+    # Attention without a fused kernel computes all T T pairs of the decoder.
+    works = np.array([(s, t, s * s, t * t, s * t) for s, t in lengths], float)
+    factors = np.linalg.solve(works, np.array([counted(*one) for one in lengths], float))
+    return lambda work: int(factors.round().astype(np.int64) @ work)
+
+
+def rates(side: str, tokens: Sequence[int], timed: "Sequence[Timed]") -> Figures:
+    """How many tokens of a side (source, target) in a second, and in a CPU-second."""
+    return {
+        f"{side}_tokens_per_{unit.lower().replace('-', '_')}": spread(
+            number / one.spent(unit) for number, one in zip(tokens, timed, strict=True)
+        )
+        for unit in ("second", "CPU-second")
     }
 
 
@@ -133,7 +178,7 @@ def phases_of(laps: Sequence[dict[str, float]], names: Sequence[str]) -> dict[st
 class Timed:
     """A piece of work and its time."""
 
-    work: Work = field(default_factory=Work)
+    work: Work = field(default_factory=lambda: np.zeros(5, np.int64))
     """What was computed, without padding."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -144,41 +189,27 @@ class Timed:
         """The time as seconds or as CPU-seconds."""
         return self.cpu_seconds if unit == "CPU-second" else self.seconds
 
+    def take(self, lap: dict[str, float], names: Iterable[str]) -> None:
+        """Take the phases of a lap, those without time included."""
+        self.phases = {name: lap.get(name, 0.0) for name in names}
+        self.seconds = sum(lap.values())
 
-def flop_per_second(flops: Iterable[float], timed: Iterable[Timed], device: torch.device) -> Spread:
-    """On a CPU per CPU-second, so that other programs disturb less; on a GPU per second."""
+
+def flop_figures(flops: Sequence[float], timed: Sequence[Timed], num_tokens: int, peak: Figures, device: torch.device) -> Figures:  # fmt: skip
+    """FLOP for a token, and in a second: on a CPU in a CPU-second, so that other programs disturb less; and their share of the peak."""
     unit = "CPU-second" if device.type == "cpu" else "second"
-    pairs = zip(flops, timed, strict=True)
-    return Spread.of(flop / one.spent(unit) for flop, one in pairs)
+    speed = spread(flop / one.spent(unit) for flop, one in zip(flops, timed, strict=True))
+    return {
+        "flop_per_target_token": sum(flops) / max(num_tokens, 1),
+        "flop_per_second": speed,
+        "share_of_peak": speed["median"] / peak["flop_per_second"]["median"],
+    }
+
+
+# Memory.
 
 
 PROCESS = Path("/proc/self")
-
-
-@dataclass(frozen=True, slots=True)
-class PeakMemory:
-    """Bytes; None where the system does not report them."""
-
-    resident: int | None
-    """The largest memory of the machine that the process had, libraries included."""
-    usable: int | None
-    """The memory that this process could have: what it has, and what is free."""
-    device: int | None = None
-    """On a CUDA device: the largest memory of its tensors."""
-    device_usable: int | None = None
-
-    @property
-    def used_and_usable(self) -> tuple[int | None, int | None]:
-        """Of the memory that decides how large a batch may be."""
-        if self.device is None:
-            return self.resident, self.usable
-        return self.device, self.device_usable
-
-    @property
-    def used_share(self) -> float | None:
-        """Share (0 to 1) of this memory."""
-        used, usable = self.used_and_usable
-        return used / usable if used is not None and usable else None
 
 
 def start_measuring(device: torch.device) -> None:
@@ -190,38 +221,43 @@ def start_measuring(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def peak_memory(device: torch.device, *, has_graphs: bool = False) -> PeakMemory:
-    """The peak since `start_measuring`.
+def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, int | None]:
+    """The peak since `start_measuring`, in bytes; None where the system does not report it.
 
     Args:
         device: of the model.
         has_graphs: whether CUDA graphs are replayed. Their memory was allocated when they were recorded, so all memory
             counts that PyTorch has reserved.
+
+    Returns:
+        `resident`: the largest memory of the machine that the process had, libraries included; `usable`: what it could have, with
+        what is free; `device` and `device_usable`: the same of the tensors on a CUDA device.
     """
-    free = free_bytes(torch.device("cpu"))
-    now = _resident("VmRSS")
-    usable = None if now is None or free is None else now + free
-    if device.type != "cuda":
-        return PeakMemory(_largest_resident(), usable)
-    own = torch.cuda.memory_allocated(device)
-    of_device = (free_bytes(device) or 0) + own
-    peak_of = torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated
-    return PeakMemory(_largest_resident(), usable, peak_of(device), of_device)
+    peak, now, free = _resident("VmHWM"), _resident("VmRSS"), free_bytes(torch.device("cpu"))
+    if peak is None and sys.platform != "win32":
+        import resource  # not on Windows
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    of_device: tuple[int | None, int | None] = None, None
+    if device.type == "cuda":
+        peak_of = torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated
+        usable = (free_bytes(device) or 0) + torch.cuda.memory_allocated(device)
+        of_device = peak_of(device), usable
+    usable_here = None if now is None or free is None else now + free
+    names = "resident", "usable", "device", "device_usable"
+    return dict(zip(names, (peak, usable_here, *of_device), strict=True))
+
+
+def used_and_usable(memory: dict[str, int | None]) -> tuple[int | None, int | None]:
+    """Of the memory that decides how large a batch may be: that of the device, if it has its own."""
+    names = ("resident", "usable") if memory["device"] is None else ("device", "device_usable")
+    return memory[names[0]], memory[names[1]]
 
 
 def bytes_in_use(device: torch.device) -> int:
     """The memory that the process has now: of a CUDA device, else of the machine; 0 if the system does not tell."""
     return torch.cuda.memory_allocated(device) if device.type == "cuda" else _resident("VmRSS") or 0
-
-
-def _largest_resident() -> int | None:
-    peak = _resident("VmHWM")
-    if peak is not None or sys.platform == "win32":
-        return peak
-    import resource  # not on Windows
-
-    in_bytes = sys.platform == "darwin"
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if in_bytes else 1024)
 
 
 def _resident(name: str) -> int | None:
@@ -231,19 +267,13 @@ def _resident(name: str) -> int | None:
     return None
 
 
+# What a device can do.
+
+
 PEAKS_OF_DATA_SHEETS = {
-    "B200": 2250e12,
-    "H200": 989e12,
-    "H100 PCIe": 756e12,
-    "H100 NVL": 835e12,
-    "H100": 989e12,
-    "A100": 312e12,
-    "RTX 4090": 165e12,
-    "RTX 3090": 71e12,
-    "L4": 121e12,
-    "V100": 125e12,
-    "T4": 65e12,
-}
+    "B200": 2250e12, "H200": 989e12, "H100 PCIe": 756e12, "H100 NVL": 835e12, "H100": 989e12, "A100": 312e12,
+    "RTX 4090": 165e12, "RTX 3090": 71e12, "L4": 121e12, "V100": 125e12, "T4": 65e12,
+}  # fmt: skip
 """A part of the name of an NVIDIA card -> FLOP a second of dense products in bfloat16 or float16, added up in float32.
 
 Source: the data sheets and architecture papers of NVIDIA; those of H100 and H200 are of SXM cards unless the name says otherwise.
@@ -258,7 +288,7 @@ def peak_of_data_sheet(name: str, precision: torch.dtype) -> float | None:
     return next((peak for part, peak in PEAKS_OF_DATA_SHEETS.items() if f" {part} " in words), None)
 
 
-def busy_seconds(device: torch.device, work: Callable[[], None]) -> float | None:
+def busy_seconds(device: torch.device, work: Callable[[], object]) -> float | None:
     """The seconds that a GPU spends in kernels while it does some work; None if the device is no CUDA device.
 
     The work itself takes longer than usual, because PyTorch's profiler writes down each kernel.
@@ -281,67 +311,33 @@ def kernel_seconds(events: Iterable[Any]) -> float:
 
 # (m, k, n) of square products: on a CPU 1.5 MB of bfloat16 and 24 MB, on a GPU 6 MB and 400 MB.
 SIDES = {"cpu": (512, 2048), "cuda": (1024, 8192), "mps": (1024, 4096)}
-SECONDS_PER_SHAPE = 0.5
-NUM_WARM_UPS, MIN_PRODUCTS = 3, 5
-
-
-@dataclass(frozen=True, slots=True)
-class ProductSpeed:
-    """The speed of one shape of matrix product."""
-
-    what: str
-    shape: tuple[int, int, int]
-    """m, k, n: (m, k) times (k, n)."""
-    flop_per_second: Spread
-    """On a CPU per CPU-second, so that other programs disturb less; on a GPU per second."""
-
-
-def peak_of(products: Iterable[ProductSpeed]) -> ProductSpeed:
-    """The fastest one."""
-    return max(products, key=lambda product: product.flop_per_second.median)
 
 
 def measure_products(
-    machine: Machine, own_shape: tuple[int, int, int], *, seconds: float = SECONDS_PER_SHAPE
-) -> list[ProductSpeed]:
-    """The speeds of a product that fits into caches, a large one, and one of the model's own shape.
+    machine: Machine, own_shape: tuple[int, int, int], *, seconds: float
+) -> tuple[list[Figures], Figures]:
+    """The speeds of a product that fits into caches, a large one, and one of the model's own shape; and the fastest of them.
 
     Args:
         machine: the device and the precision.
-        own_shape: m, k, n of the largest product of the model.
-        seconds: time for each shape.
+        own_shape: m, k, n of the largest product of the model, (m, k) times (k, n).
+        seconds: time for each shape; on a CPU of the processor, so that other programs disturb less.
     """
     small, large = SIDES[machine.device.type]
-    shapes = {
-        "fits into caches": (small, small, small),
-        "large": (large, large, large),
-        "of this model": own_shape,
-    }
-    return [
-        ProductSpeed(what, shape, _flop_per_second(machine, shape, seconds))
-        for what, shape in shapes.items()
-    ]
+    shapes = {"fits into caches": 3 * (small,), "large": 3 * (large,), "of this model": own_shape}
 
+    def now() -> float:
+        wait_for(machine.device)
+        return time.process_time() if machine.device.type == "cpu" else time.perf_counter()
 
-def _flop_per_second(machine: Machine, shape: tuple[int, int, int], seconds: float) -> Spread:
-    m, k, n = shape
-    device, dtype = machine.device, machine.precision
-    rows = torch.randn(m, k, device=device, dtype=dtype)
-    weights = torch.randn(n, k, device=device, dtype=dtype)
-    on_cpu, stopwatch = device.type == "cpu", Stopwatch(device)
-    at_once = 1 if on_cpu else 10  # so that a GPU does not wait for the CPU
-    found: list[float] = []
-    with torch.inference_mode():
-        for _ in range(NUM_WARM_UPS):
-            F.linear(rows, weights)
-        wait_for(device)
-        started_at = time.perf_counter()
-        while len(found) < MIN_PRODUCTS or time.perf_counter() - started_at < seconds:
-            start, cpu_started_at = stopwatch.now(), time.process_time()
-            for _ in range(at_once):
-                F.linear(rows, weights)
-            cpu_seconds, end = time.process_time() - cpu_started_at, stopwatch.now()
-            wait_for(device)
-            taken = cpu_seconds if on_cpu else seconds_between(start, end)
-            found.append(taken / at_once)
-    return Spread.of(2 * m * k * n / one for one in found)
+    found = list[Figures]()
+    for what, (m, k, n) in shapes.items():
+        rows, weights = (
+            torch.randn(size, k, device=machine.device, dtype=machine.precision) for size in (m, n)
+        )
+        given = {"linear": torch.inference_mode()(F.linear), "rows": rows, "weights": weights}
+        timer = Timer("linear(rows, weights)", timer=now, globals=given, num_threads=torch.get_num_threads())  # fmt: skip
+        times = timer.blocked_autorange(min_run_time=seconds).times
+        speed = spread(2 * m * k * n / one for one in times)
+        found.append({"what": what, "shape": (m, k, n), "flop_per_second": speed})
+    return found, max(found, key=lambda one: one["flop_per_second"]["median"])

@@ -1,63 +1,52 @@
 """What a benchmark found: as JSON for `--json`, as lines for people, and two files of it compared by `--compare`."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.config import Config
-from transformer_cli.extensions.benchmark.decoding import DecodingBenchmark
-from transformer_cli.extensions.benchmark.engine_turns import OTHER
-from transformer_cli.extensions.benchmark.training import TrainingBenchmark
 from transformer_cli.process.device import environment, processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
-
-class Figure(NamedTuple):
-    """A figure of a training or of a search, with its place in the JSON; its name is the same for people."""
-
-    name: str
-    path: str
-    shown: Callable[[float], str] = "{:,.0f}".format
-    """A value without a spread, in words."""
-    may_be_absent: bool = False
-    """Whether some devices do not have it; files of earlier versions do not either."""
+OTHER = "ctranslate2"
 
 
-_percent = "{:.1%}".format
-_AT_THE_END = (
-    Figure("FLOP per target token", "flop_per_target_token", lambda value: f"{value / 1e6:,.1f} M"),
-    Figure("share of the peak", "share_of_peak", _percent),
-)
-OF_TRAINING = (
-    Figure("target tokens per second", "target_tokens_per_second"),
-    Figure("  all updates together", "target_tokens_per_second_together", may_be_absent=True),
-    Figure("target tokens per CPU-second", "target_tokens_per_cpu_second"),
-    Figure("target tokens per update", "target_tokens_per_update"),
-    Figure("padding", "padding_share", _percent),
-    Figure("an update, ms", "update_milliseconds"),
-    *_AT_THE_END,
-    Figure("share of the data sheet's peak", "share_of_data_sheet", _percent, may_be_absent=True),
-    Figure("GPU busy", "busy_share", _percent, may_be_absent=True),
-)
-OF_SEARCH = (
-    Figure("source tokens per second", "source_tokens_per_second"),
-    Figure("source tokens per CPU-second", "source_tokens_per_cpu_second"),
-    Figure("target tokens per second", "target_tokens_per_second"),
-    Figure("target tokens per CPU-second", "target_tokens_per_cpu_second"),
-    Figure("padding of the sources", "padding_share", _percent),
-    Figure("rows per decoder step", "rows_per_step"),
-    Figure("a batch, ms", "batch_milliseconds"),
-    *_AT_THE_END,
-)
-OF_MACHINE = (
-    Figure("peak memory, resident, bytes", "memory.resident"),
-    Figure("peak memory, device, bytes", "memory.device"),
-    Figure("peak of matrix products, FLOP/s", "peak.flop_per_second"),
-)
-PARTS: dict[str, dict[str, tuple[Figure, ...]]] = {
+_AT_THE_END = {
+    "FLOP per target token": "flop_per_target_token",
+    "share of the peak": "share_of_peak",
+}
+OF_TRAINING = {
+    "target tokens per second": "target_tokens_per_second",
+    "  all updates together": "target_tokens_per_second_together",
+    "target tokens per CPU-second": "target_tokens_per_cpu_second",
+    "target tokens per update": "target_tokens_per_update",
+    "padding": "padding_share",
+    "an update, ms": "update_milliseconds",
+    **_AT_THE_END,
+    "share of the data sheet's peak": "share_of_data_sheet",
+    "GPU busy": "busy_share",
+}
+OF_SEARCH = {
+    "source tokens per second": "source_tokens_per_second",
+    "source tokens per CPU-second": "source_tokens_per_cpu_second",
+    "target tokens per second": "target_tokens_per_second",
+    "target tokens per CPU-second": "target_tokens_per_cpu_second",
+    "padding of the sources": "padding_share",
+    "rows per decoder step": "rows_per_step",
+    "a batch, ms": "batch_milliseconds",
+    **_AT_THE_END,
+}
+"""The names of figures for people, in their order -> their keys in the JSON."""
+MAY_BE_ABSENT = {"target_tokens_per_second_together", "share_of_data_sheet", "busy_share"}
+"""Some devices do not have them, and files of earlier versions do not either."""
+OF_MACHINE = {
+    "peak memory, resident, bytes": "memory.resident",
+    "peak memory, device, bytes": "memory.device",
+    "peak of matrix products, FLOP/s": "peak.flop_per_second",
+}
+PARTS = {
     "training": {"figures": OF_TRAINING},
     "decoding": {"greedy": OF_SEARCH, "beam": OF_SEARCH},
 }
@@ -66,50 +55,56 @@ FORMAT = 1
 _HINT = "write such a file with: tfm benchmark --config X --json > before.json"
 
 
-def benchmark_json(config: Config, report: TrainingBenchmark | DecodingBenchmark) -> dict[str, Any]:
-    """The report with its conditions: versions, hardware, and every setting but the paths of the corpus."""
+def benchmark_json(config: Config, kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found, with its conditions: versions, hardware, and every setting but the paths of the corpus."""
     settings = config.model_dump(mode="json", exclude={"data": {"root"}})
     for corpus in settings["data"].get("corpora", ()):
         for name in [name for name in corpus if name.endswith("path")]:
             del corpus[name]
     about = {
         "tfm_benchmark": FORMAT,
-        "kind": "training" if isinstance(report, TrainingBenchmark) else "decoding",
+        "kind": kind,
         "name": config.name,
         "processor": processor_name(),
         "environment": environment(kernel_level()),
         "settings": settings,
     }
-    return about | asdict(report)
+    return about | dict(found)
 
 
 # Lines for people: a name, a value, and its spread.
 
-NAME, VALUE = 32, 14
-
 
 def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """One line per figure of a benchmark, then the conclusion; from what `benchmark_json` returns."""
-    of_machine, about = found, f"{found['num_parameters']:,} parameters"
+    about, spread = f"{found['num_parameters']:,} parameters", "10 % to 90 % of"
     if found["kind"] == "training":
         of_machine = figures = found["figures"]
         yield f"{about}; {found['machine']}; {figures['num_updates']} updates"
-        yield ""
-        yield f"{'':{NAME}}{'median':>{VALUE}}   10 % to 90 % of updates"
-        yield from _figure_lines(figures, OF_TRAINING)
+        yield from _figure_lines(figures, OF_TRAINING, f"{spread} updates")
     else:
+        of_machine = found
         forced = "random weights, lengths forced to those of the sources"
         weights = forced if found["is_forced"] else "trained"
         yield f"{about} ({weights}); {found['machine']}; {found['num_lines']:,} lines"
         for figures in (found["greedy"], found["beam"]):
             size = figures["beam_size"]
             search = "greedy search" if size == 1 else f"beam size {size}"
-            rounds = f"10 % to 90 % of {figures['num_rounds']} rounds, {search}"
-            yield ""
-            yield f"{'':{NAME}}{'median':>{VALUE}}   {rounds}"
-            yield from _figure_lines(figures, OF_SEARCH)
+            rounds = f"{spread} {figures['num_rounds']} rounds, {search}"
+            yield from _figure_lines(figures, OF_SEARCH, rounds)
     yield ""
-    yield from _machine_lines(of_machine, found["machine"])
+    for what, limit in (("resident", "usable"), ("device", "device_usable")):
+        used, usable = of_machine["memory"][what], of_machine["memory"][limit]
+        if used is not None:
+            of = f"{used / usable:.0%} of {usable / 1e6:,.0f} MB" if usable else ""
+            yield _line(f"peak memory, {what}", f"{used / 1e6:,.0f} MB", of)
+    unit = "CPU-second" if found["machine"].startswith("CPU") else "second"
+    yield f"matrix products, GFLOP per {unit}"
+    for product in of_machine["products"]:
+        shape = " x ".join(f"{size:,}" for size in product["shape"])
+        note = f"{shape}{', the peak' if product == of_machine['peak'] else ''}"
+        speed = product["flop_per_second"]["median"] / 1e9
+        yield _line(f"  {product['what']}", f"{speed:,.0f}", note)
     yield ""
     if "engines" in found:
         yield from _engine_lines(found["engines"])
@@ -118,46 +113,39 @@ def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _line(name: str, value: str, note: str = "") -> str:
-    return f"{name:{NAME}}{value:>{VALUE}}   {note}".rstrip()
+    return f"{name:32}{value:>14}   {note}".rstrip()
 
 
 def _spread_line(name: str, spread: Mapping[str, float], note: str = "") -> str:
-    low, median, high = (_number_shown(spread[part]) for part in ("low", "median", "high"))
+    low, median, high = (
+        f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+        for value in (spread["low"], spread["median"], spread["high"])
+    )
     return _line(name, median, f"{low} to {high}{note}")
 
 
-def _number_shown(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
-
-
-def _figure_lines(part: Mapping[str, Any], figures: tuple[Figure, ...]) -> Iterator[str]:
-    for figure in figures:
-        value = part.get(figure.path) if figure.may_be_absent else part[figure.path]
-        if value is None:
-            continue
-        if not isinstance(value, Mapping):
-            yield _line(figure.name, figure.shown(value))
-            continue
-        yield _spread_line(figure.name, value)
-        if figure.name.endswith(", ms"):  # of an update or of a batch, which consist of phases
-            for name, phase in part["phases"].items():
-                yield _spread_line(f"  {name}", phase["milliseconds"], f"   {phase['share']:.1%}")
-
-
-def _machine_lines(found: Mapping[str, Any], machine: str) -> Iterator[str]:
-    """The memory, and the speed of each shape of matrix product; the fastest is the peak."""
-    for what, limit in (("resident", "usable"), ("device", "device_usable")):
-        used, usable = found["memory"][what], found["memory"][limit]
-        if used is not None:
-            of = f"{used / usable:.0%} of {usable / 1e6:,.0f} MB" if usable else ""
-            yield _line(f"peak memory, {what}", f"{used / 1e6:,.0f} MB", of)
-    unit = "GFLOP per CPU-second" if machine.startswith("CPU") else "GFLOP per second"
-    yield f"matrix products, {unit}"
-    for product in found["products"]:
-        shape = " x ".join(f"{size:,}" for size in product["shape"])
-        note = f"{shape}{', the peak' if product == found['peak'] else ''}"
-        speed = product["flop_per_second"]["median"] / 1e9
-        yield _line(f"  {product['what']}", f"{speed:,.0f}", note)
+def _figure_lines(
+    part: Mapping[str, Any], figures: Mapping[str, str], spread: str
+) -> Iterator[str]:
+    yield ""
+    yield _line("", "median", spread)
+    for name, key in figures.items():
+        value = part.get(key) if key in MAY_BE_ABSENT else part[key]
+        if isinstance(value, Mapping):
+            yield _spread_line(name, value)
+        elif value is not None:
+            is_share, is_flop = "share" in key, key.startswith("flop")
+            yield _line(
+                name,
+                f"{value:.1%}"
+                if is_share
+                else f"{value / 1e6:,.1f} M"
+                if is_flop
+                else f"{value:,.0f}",
+            )
+        if key.endswith("_milliseconds"):  # of an update or of a batch, which consist of phases
+            for phase, found in part["phases"].items():
+                yield _spread_line(f"  {phase}", found["milliseconds"], f"   {found['share']:.1%}")
 
 
 def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
@@ -166,13 +154,13 @@ def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
         f"engines in turns, without the text pipeline: {turns['num_lines']:,} lines, {turns['num_rounds']} rounds, "
         f"{turns['processor']}, {threads}"
     )
-    yield f"{'target tokens per CPU-second':{NAME}}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
+    yield f"{'target tokens per CPU-second':32}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
     for found in turns["figures"]:
         speed, ratio = found["target_tokens_per_cpu_second"], found["ratio"]
         spread, shown = f"{speed['low']:,.0f} to {speed['high']:,.0f}", ""
         if ratio is not None and found["engine"] != OTHER:
             shown = f"   {ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
-        yield f"{_name_of_engine(found):{NAME}}{speed['median']:>10,.0f} {spread:>18}{shown}"
+        yield f"{_name_of_engine(found):32}{speed['median']:>10,.0f} {spread:>18}{shown}"
     for reason in turns["left_out"]:
         yield f"not measured: {reason}"
 
@@ -185,114 +173,86 @@ def _name_of_engine(found: Mapping[str, Any]) -> str:
 # Two files of `tfm benchmark --json`, compared.
 
 
-class ComparedFigure(NamedTuple):
-    """A figure of both files."""
-
-    name: str
-    before: float
-    after: float
-
-    @property
-    def ratio(self) -> float | None:
-        """after / before; None if the figure was 0."""
-        return self.after / self.before if self.before else None
-
-
-class BenchmarkComparison(NamedTuple):
-    """Two benchmarks."""
-
-    rows: list[ComparedFigure]
-    differences: list[str]
-    """Conditions that differ; the ratios then show more than one change."""
-
-    def lines(self) -> Iterator[str]:
-        """A table for people."""
-        width = max((len(row.name) for row in self.rows), default=0)
-        yield f"{'':{width}}{'before':>18}{'after':>18}{'after/before':>14}"
-        for row in self.rows:
-            ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-            yield f"{row.name:{width}}{row.before:>18,.4g}{row.after:>18,.4g}{ratio:>14}"
-
-
-def compare_benchmarks(before: Path, after: Path) -> BenchmarkComparison:
+def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
     """Compare two files of `tfm benchmark --json`.
+
+    Returns:
+        `figures`: name, before, after and ratio (None if the first was 0) of each that both have; `differences`: conditions
+        that differ, so that the ratios show more than one change.
 
     Raises:
         MissingInputError: there is no such file.
         DataError: a file is not of a benchmark, or one is of training and the other of translating.
     """
-    first, second = (_with_named_engines(read_benchmark(file), file) for file in (before, after))
+    first, second = read_benchmark(before), read_benchmark(after)
     kind, other_kind = first.get("kind"), second.get("kind")
     if kind != other_kind or kind not in PARTS:
         raise DataError(
             f"{before} is a benchmark of {kind}, {after} of {other_kind}",
             hint="compare two of training, or two of decoding",
         )
-    rows = []
-    for name, path in _paths(first, second, before).items():
-        of_first, of_second = _number(first, path, before), _number(second, path, after)
-        if of_first is not None and of_second is not None:
-            rows.append(ComparedFigure(name, of_first, of_second))
-    return BenchmarkComparison(rows, list(_differences(first, second)))
+    old, new = _numbers(first, before), _numbers(second, after)
+    rows = [
+        {"name": name, "before": one, "after": new[name], "ratio": new[name] / one if one else None}
+        for name, one in old.items()
+        if name in new
+    ]
+    files = {"before": str(before), "after": str(after)}
+    return files | {"differences": list(_differences(first, second)), "figures": rows}
 
 
-def _paths(first: Mapping[str, Any], second: Mapping[str, Any], file: Path) -> dict[str, str]:
-    """The name of each figure that is compared, and its place in the JSON."""
-    paths, is_training = dict[str, str](), first["kind"] == "training"
-    for part, figures in PARTS[first["kind"]].items():
-        prefix = "" if is_training else f"{part}: "
-        paths |= {
-            f"{prefix}{one.name.strip()}": f"{part}.{one.path}"
-            for one in figures
-            if not one.may_be_absent
-            or all(one.path in found.get(part, {}) for found in (first, second))
-        }
-        for phase in _value(first, f"{part}.phases", file):
-            paths[f"{prefix}{phase}, ms"] = f"{part}.phases.{phase}.milliseconds"
-    machine = "figures." if is_training else ""
-    paths |= {one.name: f"{machine}{one.path}" for one in OF_MACHINE}
-    for name, engine in first["engines"].items():
-        if (other := second["engines"].get(name)) is None:
+def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """A table for people, from what `compare_benchmarks` returns."""
+    width = max((len(row["name"]) for row in found["figures"]), default=0)
+    yield f"{'':{width}}{'before':>18}{'after':>18}{'after/before':>14}"
+    for row in found["figures"]:
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
+        yield f"{row['name']:{width}}{row['before']:>18,.4g}{row['after']:>18,.4g}{ratio:>14}"
+
+
+def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
+    """The figures of a file that are compared; of one with a spread, the median."""
+    numbers = dict[str, float]()
+    for name, path in _paths(found, file).items():
+        value = _value(found, path, file)
+        if isinstance(value, Mapping):
+            value = _value(value, "median", file)
+        if value is None:
             continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise DataError(f"{file}: {path} is {value!r} instead of a number")
+        numbers[name] = value
+    return numbers
+
+
+def _paths(found: Mapping[str, Any], file: Path) -> dict[str, str]:
+    """The name of each figure that is compared, and its place in the JSON."""
+    is_training = found["kind"] == "training"
+    paths = dict[str, str]()
+    for part, figures in PARTS[found["kind"]].items():
+        prefix = "" if is_training else f"{part}: "
+        for name, key in figures.items():
+            if key not in MAY_BE_ABSENT or key in found.get(part, {}):
+                paths[f"{prefix}{name.strip()}"] = f"{part}.{key}"
+        for phase in _value(found, f"{part}.phases", file):
+            paths[f"{prefix}{phase}, ms"] = f"{part}.phases.{phase}.milliseconds"
+    for name, path in OF_MACHINE.items():
+        paths[name] = f"figures.{path}" if is_training else path
+    for name, engine in found["engines"].items():
         speed = f"engines.{name}.target_tokens_per_cpu_second.median"
         paths[f"{name}: target tokens per CPU-second"] = speed
-        if engine.get("ratio") and other.get("ratio") and engine.get("engine") != OTHER:
+        if engine.get("ratio") and engine.get("engine") != OTHER:
             paths[f"{name}: times as fast as {OTHER}"] = f"engines.{name}.ratio.median"
     return paths
-
-
-def _with_named_engines(found: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """The content of a file; its engines are named after search, engine and precision.
-
-    Training has no engines, and files of older versions have none either.
-    """
-    figures = _value(found, "engines.figures", file) if "engines" in found else []
-    named = {}
-    for one in figures if isinstance(figures, list) else [figures]:
-        if not isinstance(one, Mapping):
-            raise DataError(f"{file}: engines.figures holds {one!r} instead of an object")
-        named[_name_of_engine(one)] = one
-    return {**found, "engines": named}
 
 
 def _value(found: Mapping[str, Any], path: str, file: Path) -> Any:
     value: Any = found
     for key in path.split("."):
         if not isinstance(value, Mapping) or key not in value:
-            raise DataError(
-                f"{file}: {path} is missing", hint="measure again with tfm benchmark --json"
-            )
+            hint = "measure again with tfm benchmark --json"
+            raise DataError(f"{file}: {path} is missing", hint=hint)
         value = value[key]
-    return value
-
-
-def _number(found: Mapping[str, Any], path: str, file: Path) -> float | None:
-    """A figure; of one with a spread, the median."""
-    value = _value(found, path, file)
-    if isinstance(value, Mapping):
-        value = _value(value, "median", file)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise DataError(f"{file}: {path} is {value!r} instead of a number")
     return value
 
 
@@ -310,15 +270,14 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterato
 
 def _flat(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        return {name: value}
-    found: dict[str, Any] = {}
-    for key, one in value.items():
-        found |= _flat(f"{name}.{key}".removeprefix("settings."), one)
-    return found
+        return {name.removeprefix("settings."): value}
+    return {key: one for part in value for key, one in _flat(f"{name}.{part}", value[part]).items()}
 
 
 def read_benchmark(path: Path) -> dict[str, Any]:
-    """The content of a file that `tfm benchmark --json` has written.
+    """The content of a file that `tfm benchmark --json` has written; its engines are named after search, engine and precision.
+
+    Training has no engines, and files of older versions have none either.
 
     Raises:
         MissingInputError: there is no such file.
@@ -337,4 +296,10 @@ def read_benchmark(path: Path) -> dict[str, Any]:
             f"{path}: format {found['tfm_benchmark']!r} of a benchmark; this tfm reads format {FORMAT}",
             hint="measure again with this version of tfm",
         )
-    return found
+    figures = _value(found, "engines.figures", path) if "engines" in found else []
+    named = {}
+    for one in figures if isinstance(figures, list) else [figures]:
+        if not isinstance(one, Mapping):
+            raise DataError(f"{path}: engines.figures holds {one!r} instead of an object")
+        named[_name_of_engine(one)] = one
+    return {**found, "engines": named}

@@ -1,55 +1,50 @@
-"""The benchmark of training: measure, suggest, try, conclude."""
+"""The benchmark of training: the loop and the batches of `tfm train` under a stopwatch, what limits them, and trials of other settings."""
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, cast
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from transformer_cli.acceleration.accelerate import num_compiled_graphs
+from transformer_cli.acceleration.compilation import planned_compilation
+from transformer_cli.acceleration.recorded_passes import RecordedPasses
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
+from transformer_cli.config.loading import override_settings
 from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
+from transformer_cli.data.updates import Batch, Updates
+from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.advice import (
     LEAST_GAIN,
     MachineFacts,
     Suggestion,
-    Trial,
     conclusion,
-    other_precision,
-    other_threads,
+    setting,
     tried,
     worth_trying,
 )
-from transformer_cli.extensions.benchmark.flop import flop_counter
 from transformer_cli.extensions.benchmark.measuring import (
-    PeakMemory,
-    Phase,
-    ProductSpeed,
-    Spread,
-    busy_seconds,
-    bytes_in_use,
-    flop_per_second,
-    measure_products,
-    peak_memory,
-    peak_of,
-    peak_of_data_sheet,
-    phases_of,
-    start_measuring,
+    Figures,
+    Observed,
+    Stopwatch,
+    Timed,
+    rates,
+    spread,
+    used_and_usable,
+    work_of_batch,
 )
-from transformer_cli.extensions.benchmark.timed_updates import (
-    DATA,
-    OPTIMIZER,
-    OTHER,
-    TimedUpdate,
-    Trainee,
-)
+from transformer_cli.model import Transformer
 from transformer_cli.process.device import (
     prepare_machine,
     require_cuda_graphs,
@@ -57,26 +52,41 @@ from transformer_cli.process.device import (
 )
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import remove
+from transformer_cli.training.batch_size import with_fitting_batches
+from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.initial_weights import load_initial_model
+from transformer_cli.training.loop import Progress, run_loop
+from transformer_cli.training.process_group import ALONE
+from transformer_cli.training.run import TrainingSession, num_steps_of, updates_of
+from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)
 
+PHASES = ("waiting for data", "forward", "output and loss", "backward", "optimizer", "other")
+"""The phases of an update, in their order.
 
-LEAST_BATCH_TOKENS = 256
-MUCH_PADDING, MUCH_WAITING = 0.1, 0.02
-MEMORY_TO_USE = 0.8
-"""The share of the memory that a suggestion plans to use; the rest is for batches that differ."""
-LARGEST_RAISE = 8.0
-MUCH_BUSY = 0.75
-"""The share of the time that a GPU computes, from which on recordings that start all kernels at once gain little."""
-SMALL_SHARE = 0.15
-"""A share of the peak below which the short kernels of a model may be what limits a GPU."""
-LEAST_GAIN_OF_LARGER_BATCHES = 1.15
-"""Larger updates change what a model learns from the same number of tokens, so they must gain more than noise."""
+"forward" ends with the decoder. "output and loss" has the output layer too, and on a CPU also their gradients. The
+optimizer's contains the clipping of the gradient.
+"""
+DATA, FORWARD, LOSS, BACKWARD, OPTIMIZER, OTHER = PHASES
+REPLAY = "replay of CUDA graphs"
+PHASES_OF_REPLAYS = (DATA, REPLAY, OPTIMIZER, OTHER)
+"""With `runtime.cuda_graphs`: forward and backward pass are started as a whole."""
 WHAT_IS_OTHER = (
     "Other work (Python code of the training loop, copies of batches to the device, the moving average of the weights, "
     "logging)"
 )
+NEVER = 10**9
+MOST_ROUNDS_OF_PREPARATION = 10
+
+LEAST_BATCH_TOKENS = 256
+MUCH_PADDING, MUCH_WAITING, LARGEST_RAISE = 0.1, 0.02, 8.0
+MEMORY_TO_USE = 0.8  # a suggestion leaves the rest for batches that differ
+MUCH_BUSY = 0.75  # of the time of a GPU; from here on, recordings that start all kernels at once gain little
+SMALL_SHARE = 0.15  # of the peak; below it, the short kernels of a model may be what limits a GPU
+# Larger updates change what a model learns from the same number of tokens, so they must gain more than noise.
+LEAST_GAIN_OF_LARGER_BATCHES = 1.15
+NUM_PROFILED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,84 +106,9 @@ class TrainingPacing:
     num_trials: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingFigures:
-    """What was measured. A spread is over updates, the warm-up left out."""
-
-    num_updates: int
-    target_tokens_per_second: Spread
-    target_tokens_per_second_together: float
-    """All target tokens divided by all seconds: unlike the median, it has the few updates that take long."""
-    target_tokens_per_cpu_second: Spread
-    target_tokens_per_update: Spread
-    batches_per_update: float
-    """The mean; `training.accumulate` or `training.update_tokens` may add up several."""
-    padding_share: float
-    """Share of padding (0 to 1) in the source and target ids of all batches."""
-    update_milliseconds: Spread
-    phases: dict[str, Phase]
-    """Measured in further updates, so that marking them slows no speed above."""
-    memory: PeakMemory
-    num_halvings: int
-    """How often a batch was cut in two, because memory was too small."""
-    flop_per_target_token: float
-    """FLOP of the matrix products of forward and backward pass, for both predictions of R-Drop; padding needs none."""
-    flop_per_second: Spread
-    """On a CPU per CPU-second."""
-    products: tuple[ProductSpeed, ...]
-    peak: ProductSpeed
-    """The fastest of `products`."""
-    share_of_peak: float
-    share_of_data_sheet: float | None = None
-    """Of the FLOP a second in the data sheet of the card; None if it is not known."""
-    busy_share: float | None = None
-    """The share of the time (0 to 1) in which an NVIDIA GPU computes; the rest of the time it waits for the CPU."""
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """Settings and facts, beside the figures, on which a suggestion depends."""
-
-    config: Config
-    machine: MachineFacts
-    num_batches: int
-    """Of an epoch."""
-    fixed_bytes: int
-    """Memory that does not grow with the batch: libraries, weights, gradients and the optimizer's state."""
-    padding_at: Mapping[int, float]
-    """The share of padding for other values of training.batch_tokens."""
-    are_layers_compiled: bool = False
-
-    @property
-    def batch(self) -> tuple[str, int]:
-        """The setting of the size of a batch, and its value."""
-        training = self.config.training
-        assert training.batch_tokens != "auto"  # a number was found when the trainee was made
-        if training.batch_tokens is not None:
-            return "training.batch_tokens", training.batch_tokens
-        return "training.batch_sentences", training.batch_sentences or 1
-
-    @property
-    def keeps_update(self) -> bool:
-        """Whether an update keeps its size when batches are larger: it then consists of fewer batches."""
-        training = self.config.training
-        return training.accumulate > 1 or training.update_tokens is not None
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingBenchmark:
-    """What the benchmark of a training found."""
-
-    machine: str
-    num_parameters: int
-    figures: TrainingFigures
-    trials: list[Trial]
-    conclusion: str
-
-
 def measure_training(
     config_path: str, overrides: Sequence[str], *, num_updates: int | None
-) -> tuple[Config, TrainingBenchmark]:
+) -> tuple[Config, Figures]:
     """Measure the training of a config; nothing stays on the disk, and no run changes."""
     config = load_config(config_path, overrides)
     require_training_precision(config.runtime)
@@ -212,9 +147,219 @@ def data_to_measure(config: Config) -> Iterator[tuple[PreparedData, Path]]:
         yield prepared, folder
 
 
+# Timed updates.
+
+
+@dataclass(slots=True)
+class TimedUpdate(Timed):
+    """One update: its size and its time."""
+
+    num_batches: int = 0
+    num_tokens: int = 0  # of source and target
+    num_cells: int = 0  # the same with padding
+    largest_batch: int = 0  # positions on its longer side, as training.batch_tokens counts them
+    num_halvings: int = 0
+
+    @property
+    def target_tokens(self) -> int:
+        """Without padding."""
+        return int(self.work[1])
+
+    def add(self, batch: Batch, recorded: RecordedPasses | None) -> None:
+        """Count a batch of this update; recorded passes pad it further."""
+        self.work += work_of_batch(batch)
+        self.num_batches += 1
+        self.num_tokens += batch.num_source_tokens + batch.num_target_tokens
+        if recorded is None:
+            self.num_cells += batch.source_ids.numel() + batch.target_ids.numel()
+        else:
+            shape = recorded.shape_of(batch)
+            self.num_cells += 2 * shape.num_pairs * shape.length
+        self.largest_batch = max(self.largest_batch, batch.num_cells)
+
+
+class Trainee:
+    """A model that is trained for a benchmark: as `tfm train` does it, but nothing is validated or saved.
+
+    Args:
+        config: of the experiment; its limits and intervals are not used.
+        data: the prepared corpus.
+        folder: an empty folder; nothing is written into it.
+
+    Raises:
+        ConfigError: the config asks for a device that this machine does not have.
+        TryAgainError: memory is too small for the model.
+    """
+
+    def __init__(self, config: Config, data: PreparedData, folder: Path) -> None:
+        self.machine = prepare_machine(config.runtime)
+        self.num_threads = torch.get_num_threads()
+        self.cells_of_largest_batch = 0
+        if config.training.batch_tokens == "auto":
+            config = with_fitting_batches(config, data, self.machine)
+        updates = updates_of(config, data, Progress(), self.machine, ALONE)
+        limits, device = config.training, self.machine.device
+        compilation = planned_compilation(config, device, lambda: num_steps_of(limits, updates))
+        endless = {"max_steps": NEVER, "max_epochs": None, "patience": None}
+        rare = {"save_every": NEVER, "validate_every": NEVER}
+        training = limits.model_copy(update=endless | rare)
+        self.config = config.model_copy(update={"training": training})
+        self.session = TrainingSession.open(
+            RunFolder(folder), self.config, data, self.machine, ALONE, compilation=compilation
+        )
+        self.progress = self.session.progress
+        self._data, self._folder = data, folder
+
+    @contextmanager
+    def changed(self, overrides: Sequence[str]) -> Iterator["Trainee"]:
+        """A model that is trained with other settings, until the end of the block; its shapes are prepared."""
+        config = override_settings(self.config, overrides)
+        with closing(Trainee(config, self._data, self._folder)) as other:
+            other.prepare_shapes()
+            yield other
+
+    def prepare_shapes(self) -> None:
+        """Train until no batch needs a compilation or a recording any more, because these take long.
+
+        Only if layers or the loss are compiled, or with `runtime.cuda_graphs`.
+        """
+        compilation, recorded = self.session.compilation, self.session.experiment.worker.recorded
+        is_compiled = compilation.layers or compilation.loss
+        if not is_compiled and recorded is None:
+            return
+
+        def num_prepared() -> tuple[int, int]:
+            return (
+                num_compiled_graphs() if is_compiled else 0,
+                0 if recorded is None else recorded.num_recordings,
+            )
+
+        for _ in range(MOST_ROUNDS_OF_PREPARATION):
+            before = num_prepared()
+            self.train(0.0, at_least=20)
+            if num_prepared() == before:
+                return
+
+    def close(self) -> None:
+        """Stop the thread that prepares batches."""
+        self.session.experiment.updates.__exit__()
+
+    def train(
+        self, seconds: float, *, at_least: int = 1, at_most: int | None = None, phases: bool = False
+    ) -> list[TimedUpdate]:
+        """Train on, from where the last call ended.
+
+        Args:
+            seconds: stop after this time.
+            at_least: but not before this number of updates.
+            at_most: stop after this number in any case.
+            phases: whether to measure the phases too, which may slow the updates on a GPU.
+        """
+        torch.set_num_threads(self.num_threads)
+        stopwatch = Stopwatch(self.machine.device, phases=phases)
+        experiment, timed = self.session.experiment, list[TimedUpdate]()
+        recorded = experiment.worker.recorded
+
+        def next_updates() -> list[Batch]:
+            stopwatch.mark(OTHER)
+            batches = next(experiment.updates)
+            stopwatch.mark(DATA)
+            timed.append(TimedUpdate())
+            for batch in batches:
+                timed[-1].add(batch, recorded)
+            return batches
+
+        def marked(work: Callable[..., Any], phase: str) -> Callable[..., Any]:
+            def call(*inputs: Any, **options: Any) -> Any:
+                stopwatch.mark(OTHER)
+                result = work(*inputs, **options)
+                stopwatch.mark(phase)
+                return result
+
+            return call
+
+        watched = replace(
+            experiment, updates=cast(Updates, Observed(experiment.updates, next_one=next_updates))
+        )
+        if recorded is None:
+            watched = replace(watched, objective=marked(experiment.objective, LOSS))
+        else:
+            passes = Observed(recorded, sum_gradients=marked(recorded.sum_gradients, REPLAY))
+            worker = replace(experiment.worker, recorded=cast(RecordedPasses, passes))
+            watched = replace(watched, worker=worker)
+        ends_at, cpu_started_at = time.perf_counter() + seconds, time.process_time()
+
+        class Limit(Callback):
+            """Ends each lap with its update, and the training after the given time."""
+
+            def on_step(self, step: int, report: StepReport) -> None:
+                nonlocal cpu_started_at
+                stopwatch.end_lap(OTHER)
+                cpu_now = time.process_time()
+                timed[-1].cpu_seconds, cpu_started_at = cpu_now - cpu_started_at, cpu_now
+                timed[-1].num_halvings = report.num_halvings
+
+            def should_stop(self) -> bool:
+                is_late = time.perf_counter() >= ends_at and len(timed) >= at_least
+                return is_late or len(timed) == at_most
+
+        with ExitStack() as hooks, self.session.compiling():
+            if phases:
+                # No hook runs in a replay, and one that runs while a pass is recorded would be recorded too.
+                _mark_phases(stopwatch, None if recorded else experiment.model, hooks)
+            self.progress = run_loop(
+                watched,
+                self.progress,
+                self.session.meter,
+                validate=lambda *_: None,
+                save=lambda *_: None,
+                callbacks=Callbacks([Limit()]),
+            )
+        for update, lap in zip(timed, stopwatch.laps(), strict=True):
+            update.take(lap, PHASES if recorded is None else PHASES_OF_REPLAYS)
+        largest = (update.largest_batch for update in timed)
+        self.cells_of_largest_batch = max(self.cells_of_largest_batch, *largest)
+        return timed
+
+
+def _mark_phases(stopwatch: Stopwatch, model: Transformer | None, hooks: ExitStack) -> None:
+    """Mark the phases by hooks of PyTorch: those of a model, and the optimizer's.
+
+    After the last parameter has its gradient, the backward pass has ended, so each parameter marks it.
+    """
+
+    def marks(phase: str) -> Callable[..., None]:
+        return lambda *_: stopwatch.mark(phase)
+
+    handles: list[Any] = [register_optimizer_step_post_hook(marks(OPTIMIZER))]
+    if model is not None:
+        handles.append(model.decoder.register_forward_hook(marks(FORWARD)))
+        trained = (one for one in model.parameters() if one.requires_grad)
+        handles += [one.register_post_accumulate_grad_hook(marks(BACKWARD)) for one in trained]
+    for handle in handles:
+        hooks.callback(handle.remove)
+
+
+# The figures.
+
+
+class Situation(NamedTuple):
+    """Settings and facts, beside the figures, on which a suggestion depends."""
+
+    config: Config
+    machine: MachineFacts
+    num_batches: int
+    """Of an epoch."""
+    fixed_bytes: int
+    """Memory that does not grow with the batch: libraries, weights, gradients and the optimizer's state."""
+    padding_at: Mapping[int, float]
+    """The share of padding for other values of training.batch_tokens."""
+    are_layers_compiled: bool = False
+
+
 def benchmark_training(
     config: Config, data: PreparedData, folder: Path, pacing: TrainingPacing
-) -> TrainingBenchmark:
+) -> Figures:
     """Measure the training of a config on this machine; try suggested settings in short trials.
 
     Args:
@@ -227,255 +372,225 @@ def benchmark_training(
         ConfigError: the config asks for a device that this machine does not have.
         TryAgainError: memory is too small for the model.
     """
-    with ExitStack() as stack:
-        trainee = Trainee(config, data, folder)
-        stack.callback(trainee.close)
-        machine = trainee.machine.describe()
-        model = trainee.session.experiment.model
-        num_parameters = sum(parameter.numel() for parameter in model.parameters())
-        fixed = bytes_in_use(trainee.machine.device) + 3 * sum(p.nbytes for p in model.parameters())
+    with closing(Trainee(config, data, folder)) as trainee:
+        machine, experiment = trainee.machine, trainee.session.experiment
+        parameters = list(experiment.model.parameters())
+        description = machine.describe()  # the trials change the number of threads
+        fixed = measuring.bytes_in_use(machine.device) + 3 * sum(one.nbytes for one in parameters)
         figures = _measured(trainee, pacing)
         situation = Situation(
             trainee.config,
-            MachineFacts.of(trainee.machine),
-            num_batches=sum(1 for _ in trainee.session.experiment.updates.order.batches(0)),
+            MachineFacts.of(machine),
+            num_batches=sum(1 for _ in experiment.updates.order.batches(0)),
             fixed_bytes=fixed,
             padding_at=_padding_of_smaller_batches(trainee, data),
             are_layers_compiled=trainee.session.compilation.layers,
         )
-        worth = training_suggestions(figures, situation)[: pacing.num_trials]
 
         def tokens_per(one: Trainee, unit: str) -> float:
             updates = one.train(pacing.turn_seconds)
-            spent = sum(update.spent(unit) for update in updates)
-            return sum(update.work.target_tokens for update in updates) / spent
+            return sum(u.target_tokens for u in updates) / sum(u.spent(unit) for u in updates)
 
+        worth = training_suggestions(figures, situation)[: pacing.num_trials]
         trials = [
             tried(one, trainee, trainee.changed, tokens_per, num_turns=pacing.num_turns)
             for one in worth
         ]
-    concluded = conclusion(training_limit(figures), trials)
-    return TrainingBenchmark(machine, num_parameters, figures, trials, concluded)
+    return {
+        "machine": description,
+        "num_parameters": sum(one.numel() for one in parameters),
+        "figures": figures,
+        "trials": [one.to_json() for one in trials],
+        "conclusion": conclusion(training_limit(figures), trials),
+    }
 
 
-def _measured(trainee: Trainee, pacing: TrainingPacing) -> TrainingFigures:
-    device, at_most = trainee.machine.device, pacing.num_updates
-    at_least = at_most or 3
-    model = trainee.config.model
+def _measured(trainee: Trainee, pacing: TrainingPacing) -> Figures:
+    """The figures of a training. A spread is over updates, the warm-up left out; a share is from 0 to 1."""
+    machine, model, at_most = trainee.machine, trainee.config.model, pacing.num_updates
+    limits: dict[str, Any] = {"at_least": at_most or 3, "at_most": at_most}
     logger.info("warming up")
     trainee.prepare_shapes()
-    warm_up = trainee.train(pacing.warm_up_seconds, at_least=3)
+    num_rows = trainee.train(pacing.warm_up_seconds, at_least=3)[-1].num_cells // 2
     logger.info("measuring the speed of matrix products")
-    num_rows = warm_up[-1].num_cells // 2
-    own_shape = num_rows, model.d_model, model.d_ff
-    products = measure_products(trainee.machine, own_shape, seconds=pacing.product_seconds)
+    products, peak = measuring.measure_products(
+        machine, (num_rows, model.d_model, model.d_ff), seconds=pacing.product_seconds
+    )
     logger.info("measuring the speed of updates")
-    start_measuring(device)
-    speed = trainee.train(pacing.speed_seconds, at_least=at_least, at_most=at_most)
-    memory = peak_memory(device, has_graphs=trainee.config.runtime.cuda_graphs)
-    logger.info("measuring the phases of an update")
-    phases = trainee.train(pacing.phases_seconds, at_least=at_least, at_most=at_most, phases=True)
-    flop_of = flop_counter(trainee.session.experiment.model, trains=True)
+    measuring.start_measuring(machine.device)
+    speed = trainee.train(pacing.speed_seconds, **limits)
+    has_graphs = trainee.config.runtime.cuda_graphs
+    memory = measuring.peak_memory(machine.device, has_graphs=has_graphs)
+    logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
+    marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
+    flop_of = measuring.flop_counter(trainee.session.experiment.model, trains=True)
     num_predictions = trainee.config.training.num_predictions
     flops = [num_predictions * flop_of(update.work) for update in speed]
-    flop_speed, peak = flop_per_second(flops, speed, device), peak_of(products)
-    of_data_sheet = (
-        peak_of_data_sheet(torch.cuda.get_device_name(device), trainee.machine.precision)
-        if device.type == "cuda"
-        else None
+    tokens = sum(u.target_tokens for u in speed)
+    # Unlike the median, this has the few updates that take long.
+    together = tokens / sum(u.seconds for u in speed)
+    of_flop = measuring.flop_figures(flops, speed, tokens, peak, machine.device)
+    of_data_sheet = None
+    if machine.device.type == "cuda":
+        name = torch.cuda.get_device_name(machine.device)
+        of_data_sheet = measuring.peak_of_data_sheet(name, machine.precision)
+    profiled = list[TimedUpdate]()
+    busy = measuring.busy_seconds(
+        machine.device,
+        lambda: profiled.extend(trainee.train(0.0, at_least=NUM_PROFILED, at_most=NUM_PROFILED)),
     )
-    tokens = sum(u.work.target_tokens for u in speed)
-    seconds_of_a_token = sum(u.seconds for u in speed) / tokens
-    return TrainingFigures(
-        num_updates=len(speed),
-        target_tokens_per_second=Spread.of(u.work.target_tokens / u.seconds for u in speed),
-        target_tokens_per_second_together=tokens / sum(u.seconds for u in speed),
-        target_tokens_per_cpu_second=Spread.of(u.work.target_tokens / u.cpu_seconds for u in speed),
-        target_tokens_per_update=Spread.of(u.work.target_tokens for u in speed),
-        batches_per_update=sum(u.num_batches for u in speed) / len(speed),
-        padding_share=1.0 - sum(u.num_tokens for u in speed) / sum(u.num_cells for u in speed),
-        update_milliseconds=Spread.of(1000.0 * u.seconds for u in phases),
-        phases=phases_of([update.phases for update in phases], tuple(phases[0].phases)),
-        memory=memory,
-        num_halvings=sum(update.num_halvings for update in (*speed, *phases)),
-        flop_per_target_token=sum(flops) / sum(u.work.target_tokens for u in speed),
-        flop_per_second=flop_speed,
-        products=tuple(products),
-        peak=peak,
-        share_of_peak=flop_speed.median / peak.flop_per_second.median,
-        share_of_data_sheet=None if of_data_sheet is None else flop_speed.median / of_data_sheet,
-        busy_share=_busy_share(trainee, seconds_of_a_token),
-    )
-
-
-NUM_PROFILED = 3
-
-
-def _busy_share(trainee: Trainee, seconds_of_a_token: float) -> float | None:
-    """The seconds in kernels for a target token, of the seconds that it takes without a profiler."""
-    profiled: list[TimedUpdate] = []
-
-    def work() -> None:
-        profiled.extend(trainee.train(0.0, at_least=NUM_PROFILED, at_most=NUM_PROFILED))
-
-    seconds = busy_seconds(trainee.machine.device, work)
-    if seconds is None:
-        return None
-    # Two streams may compute at the same time.
-    return min(1.0, seconds / sum(u.work.target_tokens for u in profiled) / seconds_of_a_token)
+    if busy is not None:
+        # The seconds in kernels for a token, of those without a profiler; two streams may compute at the same time.
+        busy = min(1.0, busy / sum(u.target_tokens for u in profiled) * together)
+    return {
+        "num_updates": len(speed),
+        **rates("target", [u.target_tokens for u in speed], speed),
+        "target_tokens_per_second_together": together,
+        "target_tokens_per_update": spread(u.target_tokens for u in speed),
+        "batches_per_update": sum(u.num_batches for u in speed) / len(speed),
+        "padding_share": 1.0 - sum(u.num_tokens for u in speed) / sum(u.num_cells for u in speed),
+        "update_milliseconds": spread(1000.0 * u.seconds for u in marked),
+        "phases": measuring.phases_of([u.phases for u in marked], marked[0].phases),
+        "memory": memory,
+        "num_halvings": sum(u.num_halvings for u in (*speed, *marked)),
+        **of_flop,
+        "products": products,
+        "peak": peak,
+        "share_of_data_sheet": of_data_sheet
+        and of_flop["flop_per_second"]["median"] / of_data_sheet,
+        "busy_share": busy,
+    }
 
 
 def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[int, float]:
     """The padding with a half, a quarter and an eighth of the tokens in a batch; nothing is trained for that."""
-    config = trainee.config
-    cells = trainee.cells_of_largest_batch
     found = {}
-    for tokens in (cells // 2, cells // 4, cells // 8):
+    for tokens in (trainee.cells_of_largest_batch // share for share in (2, 4, 8)):
         if tokens >= LEAST_BATCH_TOKENS:
             sizes = {"batch_tokens": tokens, "batch_sentences": None}
-            changed = config.model_copy(
-                update={"training": config.training.model_copy(update=sizes)}
-            )
+            training = trainee.config.training.model_copy(update=sizes)
+            changed = trainee.config.model_copy(update={"training": training})
             order = epoch_order(data.train.lengths, data.train.corpus_sizes, changed)
             found[tokens] = padding_share(order, max_batches=200)
     return found
 
 
-def training_limit(figures: TrainingFigures) -> str:
+def training_limit(figures: Figures) -> str:
     """One sentence: the phase that takes the most time, and the share of the peak."""
-    name, phase = max(figures.phases.items(), key=lambda item: item[1].share)
-    subject = WHAT_IS_OTHER if name == OTHER else f"{name[0].upper()}{name[1:]}"
+    name, share = measuring.longest_of(figures["phases"])
     limit = (
-        f"{subject} takes {phase.share:.0%} of an update of "
-        f"{figures.update_milliseconds.median:,.0f} ms; the matrix products reach "
-        f"{figures.share_of_peak:.0%} of this machine's peak"
+        f"{WHAT_IS_OTHER if name == OTHER else name.capitalize()} takes {share:.0%} of an update of "
+        f"{figures['update_milliseconds']['median']:,.0f} ms; the matrix products reach "
+        f"{figures['share_of_peak']:.0%} of this machine's peak"
     )
-    if figures.share_of_data_sheet is not None:
-        limit += f" and {figures.share_of_data_sheet:.0%} of that of its data sheet"
-    if figures.busy_share is not None:
-        limit += f"; the GPU computes {figures.busy_share:.0%} of the time"
-    waiting = figures.phases[DATA].share
+    if figures["share_of_data_sheet"] is not None:
+        limit += f" and {figures['share_of_data_sheet']:.0%} of that of its data sheet"
+    if figures["busy_share"] is not None:
+        limit += f"; the GPU computes {figures['busy_share']:.0%} of the time"
+    waiting = figures["phases"][DATA]["share"]
     if waiting >= MUCH_WAITING:
         limit += f"; waiting for data takes {waiting:.0%}: one thread prepares the batches"
-    if figures.num_halvings:
-        limit += f"; {figures.num_halvings} batches did not fit into memory and were cut in two"
+    if figures["num_halvings"]:
+        limit += f"; {figures['num_halvings']} batches did not fit into memory and were cut in two"
     return limit
 
 
-def training_suggestions(figures: TrainingFigures, situation: Situation) -> list[Suggestion]:
+# Suggestions.
+
+
+def training_suggestions(figures: Figures, situation: Situation) -> list[Suggestion]:
     """What is worth a trial, the largest expected gain first."""
-    of_machine = (other_precision(situation.machine), other_threads(situation.machine))
-    rules = (_compiling, _cuda_graphs, _core_for_data, _padding, _larger_batches)
-    return worth_trying([*of_machine, *(rule(figures, situation) for rule in rules)])
+    rules = _on_a_gpu, _core_for_data, _padding, _larger_batches
+    found = [one for rule in rules for one in rule(figures, situation)]
+    return worth_trying([*situation.machine.suggestions(), *found])
 
 
-def _compiling(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    is_compiled = situation.are_layers_compiled or situation.config.runtime.compile is True
-    if situation.machine.device != "cuda" or is_compiled:
-        return None
-    because = "the layers are not compiled"
-    # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
-    gain = 1.05 if is_waiting(figures) else 1.2
-    return Suggestion(because, "set runtime.compile=true", ("runtime.compile=true",), gain)
-
-
-def is_waiting(figures: TrainingFigures) -> bool:
-    """Whether the GPU often waits for the CPU to start its kernels, as far as that is known."""
-    return figures.busy_share is not None and figures.busy_share < MUCH_BUSY
-
-
-def _cuda_graphs(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    share, runtime = figures.share_of_peak, situation.config.runtime
+def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
+    runtime, busy, share = situation.config.runtime, figures["busy_share"], figures["share_of_peak"]
+    if situation.machine.device != "cuda":
+        return
+    is_waiting = busy is not None and busy < MUCH_BUSY  # for the CPU, which starts its kernels
+    if not situation.are_layers_compiled and runtime.compile is not True:
+        # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
+        gain = 1.05 if is_waiting else 1.2
+        yield setting("the layers are not compiled", "runtime.compile=true", expected=gain)
     may_record = runtime.sharding == "none" and not situation.config.model.layer_dropout
-    is_open = may_record and not runtime.cuda_graphs
-    if situation.machine.device != "cuda" or not is_open:
-        return None
-    if figures.busy_share is not None:
-        if not is_waiting(figures):
-            return None
-        because = f"the GPU computes only {figures.busy_share:.0%} of the time and waits for the CPU to start its kernels"
-        gain = min(3.0, 1.0 / max(figures.busy_share, 0.01))
-        return Suggestion(because, "set runtime.cuda_graphs=true", ("runtime.cuda_graphs=true",), gain)  # fmt: skip
-    if share > SMALL_SHARE:
-        return None
-    because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
-    gain = min(2.0, SMALL_SHARE / max(share, 0.01))
-    return Suggestion(because, "set runtime.cuda_graphs=true", ("runtime.cuda_graphs=true",), gain)
+    if runtime.cuda_graphs or not may_record:
+        return
+    change = "runtime.cuda_graphs=true"
+    if is_waiting:
+        because = f"the GPU computes only {busy:.0%} of the time and waits for the CPU to start its kernels"
+        yield setting(because, change, expected=min(3.0, 1.0 / max(busy, 0.01)))
+    elif busy is None and share <= SMALL_SHARE:
+        because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
+        yield setting(because, change, expected=min(2.0, SMALL_SHARE / max(share, 0.01)))
 
 
-def _core_for_data(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    waiting, now = figures.phases[DATA].share, situation.machine.num_threads
+def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
+    waiting, now = figures["phases"][DATA]["share"], situation.machine.num_threads
     has_no_core = now > 2 and now >= situation.machine.num_cores
-    if situation.machine.device != "cpu" or waiting < MUCH_WAITING or not has_no_core:
-        return None
-    because = f"waiting for data takes {waiting:.0%} of an update"
-    what = f"leave a core for the thread that prepares batches: set runtime.threads={now - 1}"
-    return Suggestion(because, what, (f"runtime.threads={now - 1}",), 1.0 / (1.0 - waiting))
+    if situation.machine.device == "cpu" and waiting >= MUCH_WAITING and has_no_core:
+        because = f"waiting for data takes {waiting:.0%} of an update"
+        change = f"runtime.threads={now - 1}"
+        what = f"leave a core for the thread that prepares batches: set {change}"
+        yield Suggestion(because, what, (change,), 1.0 / (1.0 - waiting))
 
 
-def _padding(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    now = figures.padding_share
+def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
+    now = figures["padding_share"]
     if now < MUCH_PADDING or not situation.padding_at:
-        return None
+        return
     batch_tokens, padding = min(situation.padding_at.items(), key=lambda item: item[1])
-    because = f"padding is {now:.0%} of a batch"
     overrides: tuple[str, ...] = (f"training.batch_tokens={batch_tokens}",)
     verb = "lower training.batch_tokens to"
-    if situation.batch[0] == "training.batch_sentences":
+    if situation.config.training.batch_tokens is None:
         overrides = ("training.batch_sentences=null", *overrides)
         verb = "replace training.batch_sentences by training.batch_tokens:"
     what = f"{verb} {batch_tokens:,}, which leaves {padding:.0%}"
-    return Suggestion(because, what, overrides, (1.0 - padding) / (1.0 - now))
+    gain = (1.0 - padding) / (1.0 - now)
+    yield Suggestion(f"padding is {now:.0%} of a batch", what, overrides, gain)
 
 
-def _larger_batches(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
-    factor = min(LARGEST_RAISE, _room_for_batches(figures, situation), situation.num_batches / 50)
-    if situation.config.training.update_tokens is not None:
+def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
+    used, usable = used_and_usable(figures["memory"])
+    fixed, training = situation.fixed_bytes, situation.config.training
+    if used is None or usable is None or used <= fixed:
+        return
+    room = (MEMORY_TO_USE * usable - fixed) / (used - fixed)
+    factor = min(LARGEST_RAISE, room, situation.num_batches / 50)
+    if training.update_tokens is not None:
         # One batch is the least; a larger one would make the update larger than the setting says.
-        factor = min(factor, figures.batches_per_update)
+        factor = min(factor, figures["batches_per_update"])
     if factor < 1.5:
-        return None
-    # Matrix products are larger, and the work that is done once per batch is done less often.
-    less_often = figures.phases[OTHER].share
-    if not situation.keeps_update:
-        less_often += figures.phases[OPTIMIZER].share
+        return
+    # An update that keeps its size consists of fewer batches. Matrix products are larger, and the work that is done
+    # once per batch is done less often.
+    keeps_update = training.accumulate > 1 or training.update_tokens is not None
+    once = (OTHER,) if keeps_update else (OTHER, OPTIMIZER)
+    less_often = sum(figures["phases"][name]["share"] for name in once)
     gain = 1.0 / (1.0 - less_often * (1.0 - 1.0 / factor))
     if situation.machine.device != "cpu":
-        gain = max(gain, min(factor, 0.5 / max(figures.share_of_peak, 0.01)))
-    least = LEAST_GAIN if situation.keeps_update else LEAST_GAIN_OF_LARGER_BATCHES
-    because = f"{figures.memory.used_share or 0.0:.0%} of the memory is used"
-    return Suggestion(because, *_raised(situation, factor), gain, least)
+        gain = max(gain, min(factor, 0.5 / max(figures["share_of_peak"], 0.01)))
+    least = LEAST_GAIN if keeps_update else LEAST_GAIN_OF_LARGER_BATCHES
+    because = f"{used / usable:.0%} of the memory is used"
+    yield Suggestion(because, *_raised(situation.config, factor), gain, least)
 
 
-def _room_for_batches(figures: TrainingFigures, situation: Situation) -> float:
-    """How many times as large batches fit into memory."""
-    used, usable = figures.memory.used_and_usable
-    if used is None or usable is None or used <= situation.fixed_bytes:
-        return 1.0
-    room = MEMORY_TO_USE * usable - situation.fixed_bytes
-    return room / (used - situation.fixed_bytes)
-
-
-def _raised(situation: Situation, factor: float) -> tuple[str, tuple[str, ...]]:
+def _raised(config: Config, factor: float) -> tuple[str, tuple[str, ...]]:
     """Larger batches, of which an update has fewer if its size is set; in words and as overrides."""
-    (setting, before), training = situation.batch, situation.config.training
+    training, unit = config.training, "training.batch_tokens"
+    before = training.batch_tokens
+    assert before != "auto"  # a number was found when the trainee was made
+    if before is None:
+        unit, before = "training.batch_sentences", training.batch_sentences or 1
     if training.accumulate > 1:
         accumulate = math.ceil(training.accumulate / factor)
         size = before * training.accumulate // accumulate
-        changes = (f"{setting}={size}", f"training.accumulate={accumulate}")
-        return (
-            f"raise {setting} to {size:,} and lower training.accumulate to {accumulate}",
-            changes,
-        )
-    size = _rounded(before * factor)
+        what = f"raise {unit} to {size:,} and lower training.accumulate to {accumulate}"
+        return what, (f"{unit}={size}", f"training.accumulate={accumulate}")
+    step: int = 10 ** max(0, len(str(int(before * factor))) - 2)  # two digits, then zeros
+    size = int(before * factor) // step * step
+    effect = f"an update then sees {size / before:.1f} times as many tokens"
     if training.update_tokens is not None:
         effect = f"an update keeps its size of about {training.update_tokens:,} target tokens"
-    else:
-        effect = f"an update then sees {size / before:.1f} times as many tokens"
-    return f"raise {setting} to {size:,} ({effect})", (f"{setting}={size}",)
-
-
-def _rounded(number: float) -> int:
-    """Two digits, then zeros; rounded down."""
-    step: int = 10 ** max(0, len(str(int(number))) - 2)
-    return int(number) // step * step
+    return f"raise {unit} to {size:,} ({effect})", (f"{unit}={size}",)

@@ -248,8 +248,8 @@ def _atoms_of_run(xml: XmlText, run: Element, parent: Element) -> Iterator[_Atom
         if child.local in _BREAKS:
             yield atom._replace(sort=_Sort.BREAK)
         elif child.local == "ruby" and (base := child.child("rubyBase")) is not None:
-            # A translation has no use for the reading above the text.
-            yield atom._replace(sort=_Sort.TEXT, text=xml.whole_text(base))
+            # The reading above the text goes along; what is text stands in runs of its own.
+            yield from _atoms_of_ruby(xml, child, base, atom)
         elif is_text(child, "t") or child.local in _SIGNS:
             text = _SIGNS.get(child.local) or _shown_text(xml, child)
             yield atom._replace(sort=_Sort.TEXT, text=text)
@@ -259,6 +259,16 @@ def _atoms_of_run(xml: XmlText, run: Element, parent: Element) -> Iterator[_Atom
             yield atom._replace(sort=_Sort.FIELD, text=of_field, parent=parent.start)
         else:
             yield atom
+
+
+def _atoms_of_ruby(xml: XmlText, ruby: Element, base: Element, atom: _Atom) -> Iterator[_Atom]:
+    if base.inner_end == base.inner_start:
+        yield atom
+        return
+    name = "ruby"
+    yield atom._replace(end=base.inner_start, end_format=None, role=Role.OPEN, name=name)
+    yield from _atoms(xml, base)
+    yield atom._replace(start=base.inner_end, run_format=None, role=Role.CLOSE, name=name)
 
 
 def _seen_format(xml: XmlText, properties: Element) -> str:

@@ -53,7 +53,9 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         if name in parts:
             continue
         if name in names and kind == _CHAPTER:
-            parts[name] = read_html(read_part(archive, name, options.limits), of_chapters)
+            parts[name] = read_html(
+                read_part(archive, name, options.limits), of_chapters, is_xhtml=True
+            )
         elif name in names and kind == _CONTENTS:
             parts[name] = _table_of_contents(xml(name), options.watch)
     return ZipDocument(data, parts)

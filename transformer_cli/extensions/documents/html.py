@@ -44,6 +44,8 @@ class TokenKind(Enum):
     """A start tag."""
     END = "end"
     """An end tag."""
+    CDATA = "cdata"
+    """Text without references, between <![CDATA[ and ]]>; only in XHTML and inside pictures (SVG) and formulas."""
     OTHER = "other"
     """A comment, a declaration, the content of a script, or a tag that never ends."""
 
@@ -56,6 +58,8 @@ class HtmlToken(NamedTuple):
     end: int
     name: str = ""
     """Of a tag, in small letters."""
+    is_empty: bool = False
+    """Of a START: whether it is a whole element, such as <a id="x"/> in XHTML."""
 
 
 _DECIMAL_REFERENCE = re.compile(r"&#0*([0-9]{1,8})[0-9]*")
@@ -73,6 +77,7 @@ def unescaped_html(text: str) -> str:
 _MARKUP = re.compile(
     r"""
     (?P<comment> <!--(?:-?>|(?s:.*?)(?:--!?>|\Z)) )
+  | (?P<cdata> <!\[CDATA\[ )
   | (?P<other> <[!?][^>]*+(?:>|\Z) | </(?![A-Za-z])[^>]*+(?:>|\Z) )
   | (?P<tag> <(?P<slash>/?)(?P<name>[A-Za-z][^\s/>]*+)
       (?: [^>"'=]++ | =\s*+(?:"[^"]*+"|'[^']*+')? | ["'] )*+ (?P<close>>?) )
@@ -87,13 +92,31 @@ _RAW = frozenset(
 _WITH_TEXT = frozenset(["title"])
 
 
-def html_tokens(text: str) -> Iterator[HtmlToken]:
-    """The tokens of an HTML text, in order, without gaps."""
+_CDATA, _END_OF_CDATA = "<![CDATA[", "]]>"
+# Elements of other standards, in which CDATA sections and elements of one tag are known, as in XHTML.
+_FOREIGN = frozenset(["svg", "math"])
+
+
+def html_tokens(text: str, *, is_xhtml: bool = False) -> Iterator[HtmlToken]:
+    """The tokens of an HTML text, in order, without gaps.
+
+    Args:
+        is_xhtml: whether it is read as XML: with CDATA sections, and <title/> is a whole element.
+    """
     place = 0
+    num_foreign = 0
     while match := _MARKUP.search(text, place):
         if match.start() > place:
             yield HtmlToken(TokenKind.TEXT, place, match.start())
         place = match.end()
+        is_xml = is_xhtml or num_foreign > 0
+        if match["cdata"] is not None:
+            end = text.find(_END_OF_CDATA if is_xml else ">", place)
+            place = len(text) if end < 0 else end + len(_END_OF_CDATA if is_xml else ">")
+            is_text = is_xml and end >= 0
+            kind = TokenKind.CDATA if is_text else TokenKind.OTHER
+            yield HtmlToken(kind, match.start(), place)
+            continue
         if match["tag"] is None:
             yield HtmlToken(TokenKind.OTHER, match.start(), place)
             continue
@@ -103,8 +126,11 @@ def html_tokens(text: str) -> Iterator[HtmlToken]:
             return
         name = match["name"].lower()
         kind = TokenKind.END if match["slash"] else TokenKind.START
-        yield HtmlToken(kind, match.start(), place, name)
-        if kind is TokenKind.START and name in _RAW:
+        is_empty = is_xml and kind is TokenKind.START and match[0].endswith("/>")
+        yield HtmlToken(kind, match.start(), place, name, is_empty)
+        if name in _FOREIGN and not is_empty:
+            num_foreign = num_foreign + 1 if kind is TokenKind.START else max(0, num_foreign - 1)
+        if kind is TokenKind.START and name in _RAW and not is_empty:
             end = _end_of_raw(text, place, name)
             if end > place:
                 inner = TokenKind.TEXT if name in _WITH_TEXT else TokenKind.OTHER
@@ -204,7 +230,7 @@ def _names(text: str) -> frozenset[str]:
 # Elements inside a sentence. Every other element ends the text before it.
 _INLINE = _names(
     "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark nobr q rb ruby s small span strike "
-    "strong sub sup time tt u"
+    "strong sub sup textpath time tspan tt u"
 )
 BLOCKS = _names(
     "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset figcaption "
@@ -220,6 +246,12 @@ CODE = _names("code kbd math samp svg var")
 _INVISIBLE = _names(
     "audio canvas datalist iframe noembed noframes object picture rp rt rtc script style template textarea video xmp"
 )
+# Of these, the texts inside are texts of their own.
+_WITH_INNER_TEXTS = _names("audio canvas datalist object picture template video")
+_TEXTS_OF_FOREIGN = _names("desc foreignobject mtext text title")
+# A line of a text in a picture has a place of its own.
+_PLACES_OF_LINES = frozenset(["x", "y", "dy"])
+_MOST_NESTED = 50
 # or they are blocks of their own.
 _CODE_BLOCKS = _names("listing plaintext pre")
 _TEXT_ATTRIBUTES = _names(
@@ -238,16 +270,30 @@ _MOST_TOKENS_OF_MARK = 50
 _CHARSET = re.compile(rb"""<meta[^>]+charset\s*+=\s*+["']?+\s*+([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
 
-def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+_XHTML = re.compile(
+    r"""\s*(?:<\?xml\s|(?:<!(?:--(?s:.*?)--|[^>]*)>\s*)*<html\s[^>]*?xmlns\s*=\s*["']http://www\.w3\.org/1999/xhtml["'])""",
+    re.IGNORECASE,
+)
+
+
+def read_html(
+    data: bytes, options: ReadingOptions = DEFAULTS, *, is_xhtml: bool | None = None
+) -> SplicedDocument:
     """An HTML page or fragment.
 
     The content of <script>, <style>, <pre> and <code> stays, and so does that of elements with translate="no", with the
     class notranslate, or in another language than the page.
+
+    Args:
+        is_xhtml: whether it is read as XML; None: if it has an XML declaration, or its root the namespace of XHTML.
     """
     charset = _CHARSET.search(data[:_BEGINNING])
     named = charset[1].decode("ascii") if charset else declared_encoding(data)
     content = decoded(data, named, given=options.encoding, is_markup=True)
-    reader = _Reader(content.text, options.watch, options.language)
+    if is_xhtml is None:
+        is_xhtml = _XHTML.match(content.text[:_BEGINNING]) is not None
+    tokens = options.watch.over(html_tokens(content.text, is_xhtml=is_xhtml))
+    reader = _Reader(content.text, list(tokens), options.watch, options.language)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 
 
@@ -259,29 +305,79 @@ def is_inline_element(name: str) -> bool:
 class _Reader:
     """Reads an HTML text once, from the beginning to the end."""
 
-    def __init__(self, text: str, watch: ReadingWatch, language: str | None) -> None:
+    def __init__(
+        self, text: str, tokens: list[HtmlToken], watch: ReadingWatch, language: str | None
+    ) -> None:
         self.slots: list[Slot] = []
         self.edits: list[Edit] = []
         self._text = text
         self._watch = watch
-        self._tokens = list(watch.over(html_tokens(text)))
+        self._tokens = tokens
         self._run: list[InlinePart] = []
         self._sentence = SentenceInWork()
         self._ends = ends_of_elements(self._tokens)
         self._lines = LineNumbers(text)
         self._language = None if language is None else primary_language(language)
-        index = 0
-        while index < len(self._tokens):
-            watch.check()
+        # Of the element whose texts are read: the index behind its last token, and in how many such elements it stands.
+        self._stop, self._depth = len(tokens), 0
+        self._read_all(0, len(tokens))
+
+    def _read_all(self, first: int, stop: int) -> None:
+        """Read tokens[first:stop] as texts of their own."""
+        outside = self._run, self._sentence, self._stop
+        self._run, self._sentence, self._stop = [], SentenceInWork(), stop
+        index = first
+        while index < stop:
+            self._watch.check()
             index = self._read(index)
         self._flush()
+        self._run, self._sentence, self._stop = outside
+
+    def _read_inside(self, index: int, end: int) -> None:
+        """Read the texts inside an element of `tokens[index:end]` that is markup for the text around it, such as a picture."""
+        name = self._tokens[index].name
+        if self._depth == _MOST_NESTED or end - index < 2:
+            return
+        self._depth += 1
+        if name in _WITH_INNER_TEXTS:
+            self._read_all(index + 1, end)
+        elif name in _FOREIGN:
+            self._read_foreign(index + 1, end)
+        self._depth -= 1
+
+    def _read_foreign(self, first: int, stop: int) -> None:
+        """Read the texts of a picture or formula: its titles, descriptions and words."""
+        index = first
+        while index < stop:
+            token, following = self._tokens[index], index + 1
+            if token.kind is TokenKind.START:
+                of_tag = attributes(self._text[token.start : token.end])
+                end = min(self._ends.get(index, following), stop)
+                if _is_kept(of_tag) or self._is_foreign(token.name, of_tag):
+                    following = end
+                else:
+                    self._read_attributes(token, of_tag)
+                    if token.name in _TEXTS_OF_FOREIGN:
+                        self._read_all(index + 1, end)
+                        following = end
+            index = following
+
+    def _end_of(self, index: int) -> int:
+        """The index behind the element that begins with a start tag; behind the tag, if it has no end."""
+        return min(self._ends.get(index, index + 1), self._stop)
 
     def _read(self, index: int) -> int:
         """Read a token, or a whole element whose content is not translated; gives the index of the next token."""
         token = self._tokens[index]
         raw = self._text[token.start : token.end]
         if token.kind is TokenKind.TEXT:
-            self._add_text(unescaped_html(raw), token.start, token.end)
+            text = unescaped_html(raw)
+            if _follows_a_label(self._run, text):
+                self._flush()
+            self._add_text(text, token.start, token.end)
+        elif token.kind is TokenKind.CDATA:
+            text = raw[len(_CDATA) : -len(_END_OF_CDATA)]
+            self._add_text(text, token.start, token.end)
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
         elif token.kind is TokenKind.END:
@@ -298,16 +394,28 @@ class _Reader:
         role = self._untranslated_role(token, of_tag)
         if role is not None and not _is_kept(of_tag) and not self._is_foreign(token.name, of_tag):
             self._read_attributes(token, of_tag)
+            self._read_inside(index, self._end_of(index))
         elif role is None and self._is_mark(index):
             role = Role.POINT
         if role is not None:
-            end = self._ends.get(index, index + 1)
+            end = self._end_of(index)
             if role is Role.OPEN:
                 self._flush()
             else:
                 self._add(role, token.start, self._tokens[end - 1].end)
             return end
-        if token.name in _INLINE:
+        self._read_tag(index, of_tag)
+        self._read_attributes(token, of_tag)
+        return index + 1
+
+    def _read_tag(self, index: int, of_tag: list[Attribute]) -> None:
+        """Read a start tag whose content is text: it is markup inside a sentence, or ends the text before it."""
+        token = self._tokens[index]
+        if token.name == "tspan" and _PLACES_OF_LINES.intersection(each.name for each in of_tag):
+            self._flush()
+        elif token.name in _INLINE and token.is_empty:
+            self._add(Role.POINT, token.start, token.end)
+        elif token.name in _INLINE:
             if self._begins_a_text(index):
                 self._flush()
             self._add(Role.OPEN, token.start, token.end, token.name)
@@ -319,8 +427,6 @@ class _Reader:
             self._add_text(" ", token.end, token.end)
         else:
             self._flush()
-        self._read_attributes(token, of_tag)
-        return index + 1
 
     def _begins_a_text(self, index: int) -> bool:
         """Whether an inline element and the one before it are texts of their own, as the links of a menu without white space.
@@ -358,10 +464,14 @@ class _Reader:
 
     def _is_mark(self, index: int) -> bool:
         """Whether an element is the mark of a footnote, or a link without words, such as an arrow back to the text."""
-        start, end = self._tokens[index], self._ends.get(index, index + 1)
+        start, end = self._tokens[index], self._end_of(index)
         if start.name not in ("sup", "a") or end - index > _MOST_TOKENS_OF_MARK:
             return False
-        texts = [each for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]
+        texts = [
+            each
+            for each in self._tokens[index:end]
+            if each.kind in (TokenKind.TEXT, TokenKind.CDATA)
+        ]
         text = unescaped_html("".join(self._text[each.start : each.end] for each in texts))
         if not text.strip() or has_letter(text):
             return False
@@ -433,6 +543,21 @@ class _Reader:
                 self._add_slot(start, end, segment, partial(_as_attribute, each))
 
 
+def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:
+    """Whether the elements of a run hold words of their own, to which a text is glued: <span>NEWS</span>The dog is back.
+
+    A word in two formats has another form: <b>O</b>nce, <b>H</b>TML.
+    """
+    if len(run) > _FEW_TAGS or not (text[:1].isupper() and text[1:2].islower() and " " in text.strip()):  # fmt: skip
+        return False
+    if not run or not isinstance(run[0].piece, Markup) or not isinstance(run[-1].piece, Markup):
+        return False
+    if run[0].piece.role is not Role.OPEN or run[-1].piece.role is not Role.CLOSE:
+        return False
+    label = plain_text([part.piece for part in run])
+    return label[-1:].islower() or (len(label) > 1 and label[-2:].isalpha() and label.isupper())
+
+
 def _is_kept(of_tag: Sequence[Attribute]) -> bool:
     """Whether a tag says that its element is not to be translated."""
     values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
@@ -479,7 +604,7 @@ def ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
     opened: dict[str, list[int]] = {}
     ends = {}
     for index, token in enumerate(tokens):
-        if token.kind is TokenKind.START and token.name not in _VOID:
+        if token.kind is TokenKind.START and token.name not in _VOID and not token.is_empty:
             opened.setdefault(token.name, []).append(index)
         elif token.kind is TokenKind.END and opened.get(token.name):
             ends[opened[token.name].pop()] = index + 1

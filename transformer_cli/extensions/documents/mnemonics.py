@@ -1,6 +1,7 @@
 """Mnemonics: the mark of the key in a label of a program, such as &File, _Cancel and Cancel(&C), taken out and put in again."""
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from transformer_cli.text.languages import primary_language
@@ -10,10 +11,10 @@ from transformer_cli.text.sentences import find_spans, masked
 _BEHIND = re.compile(
     r"[ \u3000]?\((?P<sign>[&_])(?P<key>[A-Za-z0-9])\)(?=(?:\.{3}|[\u2026:\uff1a])?\s*\Z)"
 )
-# Before a letter: at the beginning of a word, or inside one that begins with a capital letter, but not in R&D.
+# Before a letter: at the beginning of a word, or inside one that begins with a capital letter.
 _BEFORE = re.compile(
     r"(?<![\w&])(?P<sign>[&_])(?P<key>[^\W_])(?![A-Za-z0-9]{0,31};)"
-    r"|(?:(?<=\b[A-Z])|(?<=\b[A-Z][a-z])|(?<=[a-z]{3}))(?P<inner_sign>[&_])(?P<inner_key>[a-z])"
+    r"|(?<=[^\W\d_])(?P<inner_sign>[&_])(?P<inner_key>[^\W\d_])"
 )
 _END_OF_LABEL = re.compile(r"(?:\.{3}|[\u2026:\uff1a])?\s*\Z")
 _WITHOUT_KEYS = frozenset(["zh", "ja", "ko"])
@@ -46,17 +47,23 @@ def without_mnemonic(label: str) -> tuple[str, Mnemonic] | None:
     place = match.start("sign") if match["sign"] else match.start("inner_sign")
     if label.count(sign) != 1 or _is_inside_span(label, place, sign):
         return None
-    if match["inner_sign"] and not _word_before(label, place)[:1].isupper():
-        return None
+    if match["inner_sign"] and not (key.islower() and _word_before(label, place)[:1].isupper()):
+        return None  # black&white, R&D
     if sign == "_" and match["sign"] and not (key.isupper() or " " in label.strip()):
         return None  # _id
     return label[:place] + label[place + 1 :], Mnemonic(sign, key, is_behind=False)
 
 
-def with_mnemonic(label: str, mnemonic: Mnemonic, language: str) -> str:
+def with_mnemonic(
+    label: str, mnemonic: Mnemonic, language: str, taken: Collection[str] = ()
+) -> str:
     """A label with the mark before a word that begins with the key, else before the first word.
 
     In a language that is written without such letters it stands in brackets behind the label.
+
+    Args:
+        taken: the keys of the labels beside it, in small letters. A word that begins with one of them is marked at another
+            letter, if there is one that is free.
     """
     visible = masked(label, find_spans(label), " ")
     places = [at for at, sign in enumerate(visible) if sign.isalnum()]
@@ -66,8 +73,45 @@ def with_mnemonic(label: str, mnemonic: Mnemonic, language: str) -> str:
         return f"{label[:place]}({mnemonic.sign}{mnemonic.key.upper()}){label[place:]}"
     starts = [at for at in places if at == 0 or not visible[at - 1].isalnum()]
     same = [at for at in starts if visible[at].casefold() == mnemonic.key.casefold()]
-    place = (same or starts)[0]
+    wanted = [*same, *starts, *places]
+    place = next((at for at in wanted if visible[at].casefold() not in taken), wanted[0])
     return f"{label[:place]}{mnemonic.sign}{label[place:]}"
+
+
+class KeysOfLabels:
+    """Marks the labels of a document in order, so that those beside each other have different keys, as in their source.
+
+    No file says which labels are in one menu. Labels whose keys differ in the source may be, up to the one that has the key
+    of an earlier one, or another sign.
+    """
+
+    def __init__(self, language: str) -> None:
+        """For labels in a language, after which comes no other key."""
+        self._language = language
+        self._sign = ""
+        self._of_source: set[str] = set()
+        self._taken: set[str] = set()
+
+    def marked(self, label: str, mnemonic: Mnemonic) -> str:
+        """A translated label with its mark; see `with_mnemonic`."""
+        self._begin(mnemonic)
+        found = with_mnemonic(label, mnemonic, self._language, self._taken)
+        place = next(at for at, sign in enumerate(found) if label[at : at + 1] != sign)
+        start = place + found[place:].index(mnemonic.sign) + 1
+        self._taken.add(found[start].casefold())
+        return found
+
+    def keep(self, mnemonic: Mnemonic) -> None:
+        """Note the key of a label that stays as it is."""
+        self._begin(mnemonic)
+        self._taken.add(mnemonic.key.casefold())
+
+    def _begin(self, mnemonic: Mnemonic) -> None:
+        key = mnemonic.key.casefold()
+        if key in self._of_source or mnemonic.sign != self._sign:
+            self._of_source, self._taken = set(), set()
+        self._sign = mnemonic.sign
+        self._of_source.add(key)
 
 
 def _word_before(label: str, place: int) -> str:
@@ -82,5 +126,5 @@ def _is_inside_span(label: str, place: int, sign: str) -> bool:
     for span in find_spans(label):
         if span.start <= place < span.end:
             text = label[span.start : span.end]
-            return not (sign == "_" and re.fullmatch(r"[A-Z][a-z]*_[a-z]+", text))
+            return not (sign == "_" and text.replace("_", "", 1).isalpha() and text[0].isupper())
     return False

@@ -326,8 +326,10 @@ def _is_pause(word: Word) -> bool:
 
 logger = logging.getLogger(__name__)
 
-# With the reading of a ruby, which is no part of the sentence.
-_TAG = re.compile(r"<rt>[^<>\r\n]*</rt>(?:</ruby>)?|<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
+# With the reading of a ruby, which is no part of the sentence; but not "2 (<) and 3 (>)".
+_TAG = re.compile(
+    r"<rt>[^<>\r\n]*</rt>(?:</ruby>)?|<(?:/?[A-Za-z][^<>\r\n]*|[\d:.]+|/?)>|\{\\[^{}\r\n]*\}"
+)
 # A sound or music, which is a line of its own.
 _SOUND = re.compile(
     r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*",
@@ -339,7 +341,7 @@ _TAGGED_LINE = re.compile(
 )
 _NOTES = ("\u266a", "\u266b")
 _TIME_OF_WORD = re.compile(r"<[\d:.]+>")
-_BREAK = re.compile(r"\\N")
+_BREAK = re.compile(r"\\[Nn]")
 _VOICE = re.compile(r"<v[. ][^<>]*>")
 _DASH = re.compile(rf"[-\u2013\u2014][ \t]*|{_VOICE.pattern}")
 # The name of who speaks, in capitals, or the sign of news.

@@ -144,7 +144,7 @@ def _delimiter(text: str) -> str:
 
 
 def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """The indices of the wanted columns.
+    """The indices of the wanted columns, each once; of a name that several have, all of them.
 
     Raises:
         UsageError: no column is wanted, or there is none of this name or number.
@@ -156,16 +156,16 @@ def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
             "which columns are to be translated?",
             hint=f"{has_all}; name one or more: --columns NAME, or --columns NUMBER",
         )
-    columns = []
+    columns: list[int] = []
     numbers = {str(number): number for number in range(1, len(names) + 1)}
     for name in wanted:
         if name in names:
-            columns.append(names.index(name))
+            columns += [at for at, given in enumerate(names) if given == name]
         elif name in numbers:
             columns.append(numbers[name] - 1)
         else:
             raise UsageError(f"there is no column {on_one_line(name, 40)}", hint=has_all)
-    return columns
+    return list(dict.fromkeys(columns))
 
 
 def _written(cell: Cell, delimiter: str, translation: TranslatedSegment) -> str:

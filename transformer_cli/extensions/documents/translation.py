@@ -13,8 +13,8 @@ from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import Estimate, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.mnemonics import (
+    KeysOfLabels,
     Mnemonic,
-    with_mnemonic,
     without_mnemonic,
 )
 from transformer_cli.extensions.documents.segments import (
@@ -40,14 +40,18 @@ from transformer_cli.extensions.documents.translator import (
     TextTranslator,
     links_by_position,
 )
+from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import (
     SPECIFICATION,
     TOUCHING_SPECIFICATION,
     Sentence,
+    as_inner_part,
+    closing_mark,
     find_spans,
     gap_between,
     masked,
     text_ranges,
+    without_closing_mark,
 )
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
@@ -86,22 +90,31 @@ class CheckedAnswer(NamedTuple):
 def with_kept_spans(
     answers: Mapping[AskedText, AnsweredText], translator: TextTranslator
 ) -> dict[AskedText, CheckedAnswer]:
-    """The answers, in which each protected span stands as often as in its text.
+    """The answers, in which each protected span stands as often as in its text, and brackets around words do.
 
-    Where an answer has lost one, the text between the spans is translated again, piece by piece. Where a piece
-    invents a span, the text stays as it is.
+    Where an answer has lost one, the text between the spans, and that inside and outside of the brackets, is translated
+    again, piece by piece. Where a piece invents a span, the text stays as it is.
     """
-    broken = {
-        asked: _pieces(asked.text)
-        for asked, answer in answers.items()
-        if not _promise(asked.text, answer.spans_of_terms).is_kept_by(answer.text)
-    }
-    texts = [piece.text for pieces in broken.values() for piece in pieces if piece.is_translated]
+    broken = {}
+    for asked, answer in answers.items():
+        has_spans = _promise(asked.text, answer.spans_of_terms).is_kept_by(answer.text)
+        brackets = _lost_brackets(asked.text, answer.text)
+        if brackets or not has_spans:
+            broken[asked] = _pieces(asked.text, brackets)
+    # A model that has seen whole sentences only may read part of one without a full stop as a question.
+    texts = [
+        piece.text + closing_mark(asked.text)
+        for asked, pieces in broken.items()
+        for piece in pieces
+        if piece.is_translated
+    ]
     asked_pieces = [AskedText(text) for text in dict.fromkeys(texts)]
     found = translator.translate(asked_pieces) if asked_pieces else []
     of_pieces = {asked.text: answer for asked, answer in zip(asked_pieces, found, strict=True)}
     checked = {
-        asked: _in_pieces(asked, broken[asked], of_pieces)
+        asked: _in_pieces(
+            asked, broken[asked], of_pieces, primary_language(translator.languages.target)
+        )
         if asked in broken
         else _checked(asked, answer)
         for asked, answer in answers.items()
@@ -265,17 +278,28 @@ class _Piece(NamedTuple):
 
 
 def _in_pieces(
-    asked: AskedText, pieces: Sequence[_Piece], of_pieces: Mapping[str, AnsweredText]
+    asked: AskedText, pieces: Sequence[_Piece], of_pieces: Mapping[str, AnsweredText], language: str
 ) -> CheckedAnswer:
-    """The translation that the pieces give together, with links for the words of each piece."""
+    """The translation that the pieces give together, with links for the words of each piece.
+
+    Args:
+        asked: the text.
+        pieces: of it.
+        of_pieces: the translation of each piece that is translated, with the mark that ends the text behind it.
+        language: of the translation.
+    """
+    closing = closing_mark(asked.text)
     text, place = "", 0
     links: list[LinkedWords] = []
     doubts = [IN_PIECES]
     for piece in pieces:
         translated = piece.text
         if piece.is_translated:
-            translated = of_pieces[piece.text].text
-            doubts += _doubts(of_pieces[piece.text])
+            answer = of_pieces[piece.text + closing]
+            translated = without_closing_mark(answer.text) if closing else answer.text
+            if place:
+                translated = as_inner_part(translated, piece.text, target_language=language)
+            doubts += _doubts(answer)
         for source, target in links_by_position(piece.text, translated):
             links.append(LinkedWords(_shifted(source, place), _shifted(target, len(text))))
         text += translated
@@ -289,13 +313,34 @@ def _shifted(extent: Extent, by: int) -> Extent:
     return extent[0] + by, extent[1] + by
 
 
-def _pieces(text: str) -> list[_Piece]:
-    """A text, cut before and after each protected span and the marks beside it."""
+def _lost_brackets(text: str, translation: str) -> list[int]:
+    """The places of the brackets around words of a text, if its translation has fewer; a model that has seen none loses what they enclose.
+
+    Brackets that touch a word, as in "dog(s)", belong to it.
+    """
+    if translation == text or not any(map(text.__contains__, _BRACKETS)):
+        return []
+    visible = masked(text, find_spans(text), "0")
+    found = []
+    for start, end in _partners_of_brackets(visible, 0, len(visible)).items():
+        is_word = (
+            visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
+        )
+        if start < end and has_letter(visible[start:end]) and not is_word:
+            found += [start, end]
+    num_left = sum(map(translation.count, (*_BRACKETS, *_WIDE_BRACKETS)))
+    return sorted(found) if 2 * num_left < len(found) else []
+
+
+def _pieces(text: str, brackets: Sequence[int] = ()) -> list[_Piece]:
+    """A text, cut before and after each protected span and the marks beside it, and at these brackets."""
+    cuts = [(place, place + 1) for place in brackets]
+    cuts += [(span.start, span.end) for span in find_spans(text)]
     pieces, place = [], 0
-    for span in find_spans(text):
-        pieces += _with_edges(text[place : span.start])
-        pieces.append(_Piece(text[span.start : span.end], is_translated=False))
-        place = span.end
+    for start, end in sorted(cuts):
+        pieces += _with_edges(text[place:start])
+        pieces.append(_Piece(text[start:end], is_translated=False))
+        place = end
     return [piece for piece in [*pieces, *_with_edges(text[place:])] if piece.text]
 
 
@@ -383,9 +428,10 @@ def translate_document(
     answers = dict(zip(asked, translator.translate(asked), strict=True))
     checked = with_kept_spans(answers, translator)
     translations = []
+    keys = KeysOfLabels(translator.languages.target)
     for each in segments:
         check()
-        translation = each.translation(checked, translator.languages)
+        translation = each.translation(checked, translator.languages, keys)
         translations.append(each.with_trust(translation, checked, not_green))
     estimates = (each.estimate(checked) for each in segments)
     return TranslatedDocument(
@@ -408,6 +454,8 @@ _SOUND = re.compile(r"\[[^\[\]]+\]|(?:\A|(?<=[.!?\u2026]\s))\([^()]+\)")
 # A mark behind a sound belongs to it: ANNA [whispering]: Come.
 _BEGINNING_OF_PART = re.compile(r"\s*(?:[:;,.!?\u2026\u3002\uff1a]+\s+)?")
 _BRACKETS = {"(": ")", "[": "]"}
+# Which a translation into Chinese, Japanese or Korean may have instead.
+_WIDE_BRACKETS = "\uff08\u3010\u300c\uff3b"
 _END_OF_SENTENCE = ".!?\u2026:;,\u3002\uff01\uff1f"
 _WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
 
@@ -598,16 +646,24 @@ class _SegmentInWork:
         return replace(translation, doubts=(*translation.doubts, NOT_GREEN))
 
     def translation(
-        self, answers: dict[AskedText, CheckedAnswer], languages: Direction
+        self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels
     ) -> TranslatedSegment:
-        """The segment with the translations of its parts."""
+        """The segment with the translations of its parts, and the mark of its key."""
         if not self.inner:
-            return self._own_translation(answers, languages)
+            found = self._own_translation(answers, languages)
+            if self.mnemonic is None:
+                return found
+            if found.pieces == self.segment.pieces:
+                keys.keep(self.mnemonic)
+                return found
+            return replace(found, pieces=(keys.marked(found.text, self.mnemonic),))
         found = self._own_translation(answers, languages)
         doubts, pieces = list(found.doubts), []
         for piece in found.pieces:
             if isinstance(piece, Markup) and piece.inner is not None:
-                texts = [each.translation(answers, languages) for each in self.inner[piece.number]]
+                texts = [
+                    each.translation(answers, languages, keys) for each in self.inner[piece.number]
+                ]
                 doubts += chain.from_iterable(text.doubts for text in texts)
                 written = piece.inner.document.translated_text(texts, languages)
                 piece = piece._replace(raw=piece.inner.finish(written))
@@ -644,8 +700,6 @@ class _SegmentInWork:
             inner = placed.pieces
             doubts += (EMPTY,) if placed.num_empty else ()
         pieces = merged([*self.inline.before, *inner, *self.inline.after])
-        if self.mnemonic is not None:
-            pieces = [with_mnemonic(plain_text(pieces), self.mnemonic, languages.target)]
         return TranslatedSegment(tuple(pieces), doubts)
 
 

@@ -65,16 +65,24 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     keeping = _starts_of_units_that_keep_spaces(xml.root)
     for file in xml.root.walk():
         if file.local == "file":
-            edits += _language_edits(xml, file)
-            units += _units(file)
-    for unit in units:
-        slots += _slots_of(xml, unit, options.watch, keeps_spaces=unit.start in keeping)
+            of_file = _units(file)
+            found = [
+                slot
+                for unit in of_file
+                for slot in _slots_of(xml, unit, options.watch, keeps_spaces=unit.start in keeping)
+            ]
+            edits += _language_edits(xml, file, has_open_units=bool(found))
+            units += of_file
+            slots += found
     _warn_of_targets(xml, units)
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
 
 
-def _language_edits(xml: XmlText, file: Element) -> list[Edit]:
-    """The target language of a file, if it names none; languages that the model does not translate are refused."""
+def _language_edits(xml: XmlText, file: Element, *, has_open_units: bool) -> list[Edit]:
+    """The target language of a file, if it names none; languages that the model does not translate are refused.
+
+    Where nothing is translated, nobody knows in which language its targets are.
+    """
     edits = []
     for name, of in (("source-language", "source"), ("target-language", "target")):
         given = file.attributes.get(name)
@@ -85,7 +93,7 @@ def _language_edits(xml: XmlText, file: Element) -> list[Edit]:
             assert place is not None
             start, end = place.span(place.lastindex or 1)
             edits.append(Edit(start, end, partial(_language, given, name, of)))
-    if "target-language" not in file.attributes:
+    if has_open_units and "target-language" not in file.attributes:
         end = file.start + 1 + len(file.name)
         edits.append(Edit(end, end, lambda languages: f' target-language="{languages.target}"'))
     return edits

@@ -364,7 +364,7 @@ def _requests(files: TrainedFiles, pipeline: TextPipeline) -> list[Request]:
     run = RunFolder.of_checkpoint(files.folder)
     sources = [] if run is None else _validation_sources(run)
     pipelines = [(replace(pipeline, direction=number), line) for line, number in sources]
-    requests = [part for one, line in pipelines for part in one.prepare(line).parts]
+    requests = [part for one, line in pipelines for part in one.prepare(line).requests]
     return list(dict.fromkeys(requests))[:NUM_CHECKED] or _random_requests(files)
 
 

@@ -107,7 +107,8 @@ def _sentences(
     tokenizer = files.source_tokenizer
     of_other_side = _pieces_of_other_side(tokenizer)
     prepared = replace(pipeline, direction=direction).prepare(line)
-    for text, request in zip(prepared.texts, prepared.parts, strict=True):
+    for part in prepared.parts:
+        text, request = part.text, part.request
         if len(request.ids) == pipeline.max_length or tokenizer.eos_id == request.ids[0]:
             continue
         if any(special in text for special in tokenizer.special_tokens):

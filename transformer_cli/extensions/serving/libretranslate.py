@@ -34,7 +34,8 @@ class LibreTranslateApi:
     def routes(self) -> list[Route]:
         """The routes of these endpoints."""
         return [
-            Route("/languages", self.languages, methods=["GET"]),
+            # Several clients post here; LibreTranslate itself refuses that.
+            Route("/languages", self.languages, methods=["GET", "POST"]),
             Route("/translate", self.translate, methods=["POST"]),
             Route("/detect", self.detect, methods=["POST"]),
             Route("/suggest", self.suggest, methods=["POST"]),
@@ -42,7 +43,7 @@ class LibreTranslateApi:
         ]
 
     async def languages(self, request: Request) -> JSONResponse:
-        """GET /languages: every language of the server, and the languages into which it is translated."""
+        """GET or POST /languages: every language of the server, and the languages into which it is translated."""
         runs = self._service.runs
         return JSONResponse(
             [

@@ -19,7 +19,7 @@ from transformer_cli.decoding.details import (
     details_of,
     linked_words,
     places_as_given,
-    places_of,
+    places_of_parts,
     spans_in_line,
     word_spans,
     words_at,
@@ -73,11 +73,11 @@ def unspaced_words(
     of_source = [
         [
             (places[start], places[end - 1] + 1) if end > start >= 0 else (start, end)
-            for start, end in spans_in_line(part.ids, text, place, pipeline.source_tokenizer)
+            for start, end in spans_in_line(
+                part.request.ids, part.text, place, pipeline.source_tokenizer
+            )
         ]
-        for part, text, place in zip(
-            prepared.parts, prepared.texts, places_of(prepared.texts, prepared.read), strict=True
-        )
+        for part, place in zip(prepared.parts, places_of_parts(prepared), strict=True)
     ]
     of_target = _target_spans(pipeline, target, [part.target_ids for part in details.parts])
     if of_target is None:
@@ -445,7 +445,7 @@ def _explained(
     if len(prepared.parts) != 1 or not isinstance(engine, ExplainingEngine):
         return {}
     # The engine of a server has these hypotheses in its cache.
-    [request], [found] = prepared.parts, engine.translate(prepared.parts, decoding)
+    [request], [found] = prepared.requests, engine.translate(prepared.requests, decoding)
     targets = [hypothesis.ids for hypothesis in found]
     explanations = engine.explain(
         [request] * len(found), targets, batch_tokens=decoding.batch_tokens
@@ -564,10 +564,10 @@ def source_ids_of(translator: Translator, sentence: str) -> TokenIds:
     Raises:
         DataError: it is blank, or the model cannot read it as a whole.
     """
-    parts = replace(translator.pipeline, splits_sentences=False).prepare(sentence).parts
-    if len(parts) != 1:
+    requests = replace(translator.pipeline, splits_sentences=False).prepare(sentence).requests
+    if len(requests) != 1:
         raise DataError(
             "the sentence is blank or too long for the model",
             hint="give one sentence that the model can read as a whole",
         )
-    return parts[0].ids
+    return requests[0].ids

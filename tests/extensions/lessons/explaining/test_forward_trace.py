@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.extensions.benchmark.timed_updates import FORWARD
+from transformer_cli.extensions.benchmark.training import FORWARD
 from transformer_cli.extensions.lessons.explaining.forward_trace import (
     ForwardTrace,
     attention_of,

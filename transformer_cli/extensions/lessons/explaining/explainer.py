@@ -19,14 +19,14 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.details import (
     linked_words,
-    places_of,
+    places_of_parts,
     spans_in_line,
     word_spans,
     words_at,
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.translation import LINE_BREAKS, PreparedLine
+from transformer_cli.decoding.translation import LINE_BREAKS, Chunk
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
     best_of_each_step,
@@ -374,10 +374,9 @@ class Explainer:
             self.num_alternatives,
             TEMPERATURES,
         )
-        places = places_of(prepared.texts, prepared.read)
         searched = [
-            recorded.explain(request, text, place, continues=continues)
-            for request, text, place in zip(prepared.parts, prepared.texts, places, strict=True)
+            recorded.explain(part.request, part.text, place, continues=continues)
+            for part, place in zip(prepared.parts, places_of_parts(prepared), strict=True)
         ]
         translation = self.translator.pipeline.restore(prepared, [one.found for one in searched])
         return LineExplanation(
@@ -398,14 +397,15 @@ class Explainer:
         best = min(num_best or options.num_best, size)
         return options.model_copy(update={"beam_size": size, "num_best": best})
 
-    def _prepared(self, line: str, prefix: str, prefix_ids: TokenIds) -> PreparedLine:
+    def _prepared(self, line: str, prefix: str, prefix_ids: TokenIds) -> Chunk:
         if prefix and prefix_ids:
             raise UsageError("a prefix as text and one as token ids were given", hint="give one")
         prepared = self.translator.pipeline.prepare(line, prefix)
         if not (prefix_ids and prepared.parts):
             return prepared
         self._check_prefix(prefix_ids)
-        first = prepared.parts[0]._replace(prefix=prefix_ids)
+        first = prepared.parts[0]
+        first = first._replace(request=first.request._replace(prefix=prefix_ids))
         return replace(prepared, parts=(first, *prepared.parts[1:]))
 
     def _check_prefix(self, ids: TokenIds) -> None:
