@@ -187,7 +187,12 @@ def test_a_batch_that_does_not_fit_while_it_is_recorded_is_cut_in_halves() -> No
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(
     ("model", "settings"),
-    [({}, {}), ({"dropout": 0.2}, {"r_drop": 1.0}), ({}, {"optimizer": "muon"})],
+    [
+        ({}, {}),
+        ({"dropout": 0.2}, {"r_drop": 1.0}),
+        ({}, {"simcut": {}}),
+        ({}, {"optimizer": "muon"}),
+    ],
     ids=str,
 )
 def test_a_cuda_graph_computes_what_the_python_code_computes(

@@ -61,16 +61,65 @@ def test_marked_lines_stay_aligned(calibrated_run: Path, capfd: pytest.CaptureFi
 
 @pytest.mark.long
 def test_only_green_lines_are_written(
-    calibrated_run: Path, capfd: pytest.CaptureFixture[str]
+    calibrated_run: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = ["xkcd qqzz wwvv", "The dog is big."]
     translate_lines(lines, None, TranslateOptions(run=str(calibrated_run), only_green=True))
     assert capfd.readouterr().out == "\nIl cane è grande.\n"
+    told = [message for message in caplog.messages if "line 1" in message]
+    assert told == ["line 1: the translation is not green, so it was left out"]
     options = TranslateOptions(run=str(calibrated_run), only_green=True, as_json=True)
     translate_lines(lines, None, options)
     guess, good = map(json.loads, capfd.readouterr().out.splitlines())
     assert (guess["green"], guess["translation"]) == (False, "")
     assert (good["green"], good["translation"]) == (True, "Il cane è grande.")
+
+
+def test_a_marked_translation_is_that_without_a_mark(
+    calibrated_run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        "  - The dog is big.",
+        "1. THE HOUSE IS OLD!",
+        "The cat is small. The car is new.",
+        "42",
+    ]
+    for protects_spans in (False, True):
+        found = []
+        for mark in (False, True):
+            options = TranslateOptions(
+                run=str(calibrated_run), mark=mark, protects_spans=protects_spans
+            )
+            translate_lines(lines, None, options)
+            found.append(capfd.readouterr().out.splitlines())
+        assert [line.split("\t")[0] for line in found[1]] == found[0]
+        assert [line.split("\t")[2] != "" for line in found[1]] == [True, True, True, False]
+
+
+def test_a_text_of_another_kind_is_named(
+    calibrated_run: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = TranslateOptions(run=str(calibrated_run), mark=True)
+    translate_lines(LINES[:60], None, options)
+    assert not [message for message in caplog.messages if "not like that" in message]
+    longer = [f"{first[:-1]} and {second.lower()}" for first, second in zip(LINES, LINES[7:47], strict=False)]  # fmt: skip
+    translate_lines(longer, None, options)
+    [told] = [message for message in caplog.messages if "not like that" in message]
+    assert "source tokens in a line" in told
+    assert "nothing is promised about it" in told
+    caplog.clear()
+    (calibrated_run.parent / "longer.en").write_text("\n".join(longer * 3) + "\n")
+    before = (calibrated_run / CALIBRATION_FILE).read_bytes()
+    calibrate(calibrated_run, source=calibrated_run.parent / "longer.en", reference=calibrated_run.parent / "longer.en")  # fmt: skip
+    assert [message for message in caplog.messages if "not like that of the calibration that is there" in message]  # fmt: skip
+    (calibrated_run / CALIBRATION_FILE).write_bytes(before)
+
+
+def test_a_number_needs_no_estimate(
+    calibrated_run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    translate_lines(["42"], None, TranslateOptions(run=str(calibrated_run), only_green=True))
+    assert capfd.readouterr().out == "42\n"
 
 
 def test_a_run_without_calibration_names_the_command(tmp_path: Path) -> None:
@@ -134,6 +183,6 @@ def test_too_little_text_is_refused(calibrated_run: Path, tmp_path: Path) -> Non
 
 
 def test_options_that_do_not_fit_together_are_refused() -> None:
-    for options in ({"num_best": 2}, {"alignment": True}, {"protects_spans": True}):
+    for options in ({"num_best": 2}, {"alignment": True}):
         with pytest.raises(UsageError):
             translate_lines(["Hi."], None, TranslateOptions(mark=True, **options))  # type: ignore[arg-type]

@@ -3,20 +3,23 @@
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from transformer_cli.commands.prompt import direction_towards
+from transformer_cli.commands.prompt import direction_towards, trust_lines
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import Direction, PhrasebookData, SequencesData, TokenizerConfig
-from transformer_cli.decoding import Glossary, Translator
+from transformer_cli.decoding import Glossary, Translation, Translator
+from transformer_cli.decoding.translator import load_translator
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words, translator
 
+DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 Typed = Callable[..., tuple[list[str], str]]
 
 
@@ -154,6 +157,24 @@ def test_why_says_that_it_explains_another_text_than_the_one_that_was_printed(
     assert f"this is the line as one text:\n{whole.text}" in err
     _, err = typed("uno due tre", ":why", of=of_words)
     assert "as one text" not in err
+
+
+def test_why_says_how_far_the_translation_can_be_trusted(typed: Typed) -> None:
+    _, err = typed("The dog is big.", ":why", of=load_translator(DOCS_RUN))
+    assert "green: estimated probability" in err
+    assert "not green" not in err
+    _, err = typed("xkcd qqzz wwvv", ":why", of=load_translator(DOCS_RUN))
+    assert "not green: estimated probability 0.000" in err
+    assert "that it reaches chrf 60" in err
+
+
+def test_why_names_the_doubts_of_a_translation() -> None:
+    doubtful = Translation("a", "b", 0.0, (), doubts=("repeats itself",), is_repaired=True)
+    pipeline = translator(tokenizer_of_words()).pipeline
+    assert trust_lines(doubtful, pipeline) == [
+        "doubt: the translation repeats itself",
+        "the first translation was doubtful, so the sentence was searched again",
+    ]
 
 
 def test_why_of_a_blank_line_has_nothing_to_tell(typed: Typed, of_words: Translator) -> None:

@@ -20,6 +20,7 @@ from transformer_cli.decoding.ensemble import (
     mean_log_probs,
 )
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+from transformer_cli.decoding.quality import Quality, QualityPromise
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
@@ -62,6 +63,14 @@ def test_an_ensemble_of_the_same_model_translates_as_this_model(beam_size: int, 
         for engine in (alone.engine, together.engine)
     ]
     assert likelihoods[1] == pytest.approx(likelihoods[0], abs=1e-6)
+
+
+def test_a_calibration_of_one_model_says_nothing_about_an_ensemble() -> None:
+    quality = Quality({}, {}, 0.0, 0.0, 0.0, 0.0, 0.5, QualityPromise("chrf", 60, 0.05, 0.95), {})
+    alone = single(1)
+    calibrated = replace(alone, pipeline=replace(alone.pipeline, qualities={"en-it": quality}))
+    assert calibrated.pipeline.quality is quality
+    assert combined(calibrated, single(2)).pipeline.quality is None
 
 
 def mean_probabilities(engines: list[Engine], source: TokenIds, prefix: TokenIds) -> torch.Tensor:

@@ -13,9 +13,11 @@ from transformer_cli.decoding.engine import Explanation
 from transformer_cli.decoding.quality import (
     CALIBRATION_FILE,
     FEATURES,
+    Drift,
     Quality,
     QualityPromise,
     features_of,
+    largest_distance,
     quality_json,
     read_quality,
 )
@@ -53,6 +55,11 @@ def drawn(number: int, seed: int, noise: float = 0.1) -> tuple[list[Translation]
     return translations, scores
 
 
+def is_green(quality: Quality, translation: Translation) -> bool:
+    estimate = quality.estimate(translation)
+    return estimate is not None and estimate.is_green
+
+
 def test_the_weights_are_those_of_the_data_and_never_negative() -> None:
     torch.manual_seed(0)
     features = torch.randn(1000, 3, dtype=torch.float64)
@@ -62,6 +69,15 @@ def test_the_weights_are_those_of_the_data_and_never_negative() -> None:
     assert means.tolist() == pytest.approx(features.mean(0).tolist())
     assert weights[0] > weights[1] > 0.3
     assert 0.0 <= weights[2] < 0.05  # it should fall, and may only rise
+
+
+def test_a_feature_that_never_changes_has_hardly_any_weight() -> None:
+    torch.manual_seed(0)
+    features = torch.randn(400, 2, dtype=torch.float64)
+    features[:, 1] = 0.0
+    _, weights, _ = fit_monotone(features, (features[:, 0] > 0).double())
+    assert weights[0] > 1.0
+    assert weights[1] < 0.05
 
 
 def test_better_features_never_make_the_estimate_worse() -> None:
@@ -80,7 +96,9 @@ def test_the_promise_is_broken_as_seldom_as_promised() -> None:
         found = calibrated(*drawn(400, seed), PROMISE, conditions={}, seed=seed)
         assert found is not None
         green = [
-            score for each, score in zip(truth, scores, strict=True) if found.quality.is_green(each)
+            score
+            for each, score in zip(truth, scores, strict=True)
+            if is_green(found.quality, each)
         ]
         has_green += bool(green)
         broken += sum(score < PROMISE.below for score in green) > PROMISE.share * len(green)
@@ -114,14 +132,23 @@ def test_a_doubtful_or_untranslated_text_is_never_green() -> None:
     found = calibrated(*drawn(400, 1, noise=0.0), PROMISE, conditions={})
     assert found is not None
     best = translation_of(-0.001)
-    assert found.quality.is_green(best)
+    assert is_green(found.quality, best)
     for worse in (
         replace(best, doubts=("repeats itself",)),
         replace(best, is_untranslated=True),
         replace(best, is_partly_copied=True),
+        replace(best, is_in_pieces=True),
         replace(best, details=None),
     ):
-        assert not found.quality.is_green(worse)
+        assert not is_green(found.quality, worse)
+
+
+def test_a_text_that_stays_as_it_is_is_not_good_and_a_number_needs_no_estimate() -> None:
+    found = calibrated(*drawn(400, 1), PROMISE, conditions={})
+    assert found is not None
+    number = Translation("42", "42", 0.0, ())
+    assert found.quality.estimate(number) is None
+    assert found.quality.estimate(replace(number, is_untranslated=True)) == (0.0, False)
 
 
 def test_too_few_translations_make_no_calibration() -> None:
@@ -138,12 +165,18 @@ def test_a_calibration_comes_back_from_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b'{"format": 9}', b'{"format": 1, "directions": {"en-it": {}}}', b"\xff"],
+    [b"", b"[]", b'{"format": 9}', b'{"format": 2, "directions": {"en-it": {}}}', b"\xff"],
 )
 def test_a_damaged_calibration_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / CALIBRATION_FILE).write_bytes(content)
     with pytest.raises(DataError, match=CALIBRATION_FILE):
         read_quality(tmp_path)
+
+
+def test_an_older_calibration_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / CALIBRATION_FILE).write_bytes(b'{"format": 1, "directions": {"en-it": {}}}')
+    assert read_quality(tmp_path) == {}
+    assert "make it again: tfm calibrate" in caplog.text
 
 
 def test_the_features_are_those_of_the_worst_part() -> None:
@@ -156,6 +189,58 @@ def test_the_features_are_those_of_the_worst_part() -> None:
     assert set(features) == set(FEATURES)
     assert features["mean_log_prob"] == pytest.approx(-2.0)
     assert features["brevity"] == pytest.approx(-np.log(10))
+
+
+def lines_of(number: int, seed: int, *, length: int = 5) -> list[Translation]:
+    dice = random.Random(seed)
+    return [
+        translation_of(-dice.random(), length=dice.randint(2, 2 + length)) for _ in range(number)
+    ]
+
+
+def quality_of(lines: list[Translation]) -> Quality:
+    scores = [90.0 if number % 3 else 10.0 for number in range(len(lines))]
+    found = calibrated(lines, scores, PROMISE, conditions={"sentences": len(lines)})
+    assert found is not None
+    return found.quality
+
+
+def differences(quality: Quality, lines: list[Translation]) -> set[str]:
+    drift = Drift(quality)
+    drift.add(lines)
+    return set(drift.differences())
+
+
+def test_a_text_of_the_same_kind_is_seldom_called_another_one() -> None:
+    quality = quality_of(lines_of(300, 1))
+    found = [differences(quality, lines_of(100, seed)) for seed in range(2, 102)]
+    assert sum(map(bool, found)) <= 1
+
+
+def test_longer_sentences_and_less_probable_ones_are_another_kind_of_text() -> None:
+    quality = quality_of(lines_of(300, 1))
+    assert "length" in differences(quality, lines_of(100, 2, length=12))
+    unsure = [translation_of(-1.0 - number % 3) for number in range(100)]
+    assert "mean_log_prob" in differences(quality, unsure)
+    assert differences(quality, unsure[:29]) == set(), "too few lines say nothing"
+
+
+def test_a_calibration_without_statistics_finds_no_drift() -> None:
+    older = replace(quality_of(lines_of(300, 1)), statistics={})
+    assert differences(older, lines_of(100, 2, length=12)) == set()
+
+
+def test_the_distance_of_two_texts_is_that_of_kolmogorov_and_smirnov() -> None:
+    dice = random.Random(1)
+    for _ in range(20):
+        one = [float(dice.randint(0, 9)) for _ in range(dice.randint(30, 80))]
+        other = [float(dice.randint(0, 12)) for _ in range(dice.randint(30, 80))]
+        shares = (
+            [sum(x <= place for x in each) / len(each) for place in range(13)]
+            for each in (one, other)
+        )
+        expected = max(abs(a - b) for a, b in zip(*shares, strict=True))
+        assert largest_distance(one, sorted(other)) == pytest.approx(expected)
 
 
 def test_a_blank_line_has_no_estimate() -> None:

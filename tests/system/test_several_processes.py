@@ -233,6 +233,7 @@ OPTIONS = {
         ("training.update_tokens=70", "training.word_dropout=0.1", "training.r_drop=1.0", "model.layer_dropout=0.2"),
         (),
     ),
+    "cut": (("training.simcut={probability: 0.3}",), ()),
 }  # fmt: skip
 
 

@@ -34,6 +34,7 @@ MODELS: dict[str, dict[str, Any]] = {
 TRAININGS: dict[str, dict[str, Any]] = {
     "as shipped": {},
     "R-Drop, moving average": {"r_drop": 1.0, "ema_decay": 0.9, "clip_norm": None},
+    "SimCut": {"simcut": {}},
     "smoothed over others": {"smoothed_over": "others", "optimizer": "adamw"},
     "Muon": {"optimizer": "muon"},
 }

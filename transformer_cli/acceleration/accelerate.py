@@ -35,8 +35,10 @@ from transformer_cli.acceleration.cpu_training import (
 from transformer_cli.acceleration.losses import (
     compiled_sum_loss,
     compiled_symmetric_divergence,
+    divergence_in_parts,
     likelihood_loss_on_cpu,
     r_drop_loss_on_cpu,
+    simcut_loss_on_cpu,
     sum_loss_in_parts,
     symmetric_divergence_in_parts,
 )
@@ -57,7 +59,7 @@ from transformer_cli.model.layers import (
     MultiHeadAttention,
     Rotation,
 )
-from transformer_cli.model.loss import LossSums, likelihood_loss
+from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.errors import ConfigError, is_out_of_memory
 
@@ -241,7 +243,7 @@ def with_cast_layers(model: Transformer, precision: torch.dtype) -> Transformer:
 def accelerated_loss(
     loss: Callable[..., LossSums], device: torch.device, *, is_compiled: bool = False
 ) -> Callable[..., LossSums]:
-    """The twin of `likelihood_loss` or `r_drop_loss` for a device.
+    """The twin of `likelihood_loss`, `r_drop_loss` or `simcut_loss` for a device.
 
     Args:
         loss: the plain form.
@@ -249,10 +251,14 @@ def accelerated_loss(
         is_compiled: whether torch.compile makes kernels for the loss; a CPU has its own in any case.
     """
     if device.type == "cpu":
-        return likelihood_loss_on_cpu if loss is likelihood_loss else r_drop_loss_on_cpu
+        return {r_drop_loss: r_drop_loss_on_cpu, simcut_loss: simcut_loss_on_cpu}.get(
+            loss, likelihood_loss_on_cpu
+        )
     sum_loss = compiled_sum_loss if is_compiled else sum_loss_in_parts
     if loss is likelihood_loss:
         return partial(loss, sum_loss=sum_loss)
+    if loss is simcut_loss:
+        return partial(loss, sum_loss=sum_loss, divergence=divergence_in_parts)
     divergence = compiled_symmetric_divergence if is_compiled else symmetric_divergence_in_parts
     return partial(loss, sum_loss=sum_loss, divergence=divergence)
 

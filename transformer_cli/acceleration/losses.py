@@ -40,6 +40,12 @@ def symmetric_divergence_in_parts(logits: Tensor, other_logits: Tensor, is_real:
     return divergence.apply(logits, other_logits, is_real)
 
 
+def divergence_in_parts(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+    """The same as `divergence` of model/loss.py."""
+    divergence: Any = _Divergence
+    return divergence.apply(logits, other_logits, is_real)
+
+
 class _SumOverTokens(torch.autograd.Function):
     """Both sums, with a gradient for the first one.
 
@@ -152,6 +158,35 @@ class _SymmetricDivergence(torch.autograd.Function):
             of_q = q * ((q * difference).sum(-1, keepdim=True) - difference) + q - p
             gradients[0].flatten(0, 1)[part] = scale * of_p
             gradients[1].flatten(0, 1)[part] = scale * of_q
+        return gradients[0], gradients[1], None
+
+
+class _Divergence(torch.autograd.Function):
+    """As `_SymmetricDivergence`, for KL(P || Q): with d = log p - log q, its gradients are p (d - sum(p d)) and q - p."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+        ctx.save_for_backward(logits, other_logits, is_real)
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        total = torch.zeros((), dtype=dtype, device=logits.device)
+        for part, log_p, log_q in _parts_of_both(logits, other_logits):
+            of_positions = (log_p.exp() * (log_p - log_q)).sum(-1)
+            total += of_positions.masked_fill(~is_real.flatten()[part], 0.0).sum()
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, None]:
+        logits, other_logits, is_real = ctx.saved_tensors
+        gradients = [
+            torch.empty_like(one, memory_format=torch.contiguous_format)
+            for one in (logits, other_logits)
+        ]
+        for part, log_p, log_q in _parts_of_both(logits, other_logits):
+            p, difference = log_p.exp(), log_p - log_q
+            scale = given * is_real.flatten()[part].unsqueeze(-1)
+            of_p = p * (difference - (p * difference).sum(-1, keepdim=True))
+            gradients[0].flatten(0, 1)[part] = scale * of_p
+            gradients[1].flatten(0, 1)[part] = scale * (log_q.exp() - p)
         return gradients[0], gradients[1], None
 
 
@@ -499,6 +534,66 @@ def r_drop_loss_on_cpu(
         for rows, ids in _real_positions(target_ids, labels.pad_id, output, num_copies=2)
     ]
     return _sum_over_chunks(output, x, chunks)
+
+
+def simcut_loss_on_cpu(
+    output: nn.Linear, x: Tensor, target_ids: Tensor, labels: SmoothedLabels, weight: float
+) -> LossSums:
+    """The same as `simcut_loss`, for training.
+
+    Args:
+        output: the output layer, from D to V.
+        x: (2 B, T, D), what it reads: the rows of the whole sentences, then those of their cut copies.
+        target_ids: (B, T) int64, `labels.pad_id` where there is no token.
+        labels: the probabilities that the model shall learn.
+        weight: of the divergence.
+
+    Source: Gao et al. 2022, section 3; the gradient of the divergence: see `divergence_in_parts`.
+    """
+    chunks = [
+        _Chunk(
+            torch.cat([rows, rows + target_ids.numel()]),
+            partial(_become_gradient_of_cut, ids=ids, labels=labels, weight=weight),
+        )
+        for rows, ids in _real_positions(target_ids, labels.pad_id, output, num_copies=2)
+    ]
+    return _sum_over_chunks(output, x, chunks)
+
+
+def _become_gradient_of_cut(
+    logits: Tensor,
+    bias: Tensor | None,
+    of_bias: Tensor | None,
+    *,
+    ids: Tensor,
+    labels: SmoothedLabels,
+    weight: float,
+) -> tuple[Tensor, Tensor]:
+    """See `_BecomeGradient`: N rows of whole sentences, N of their cut copies; the first of each have these ids."""
+    one, other = logits.chunk(2)
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
+    first, second = one[: len(ids)], other[: len(ids)]
+    for part in parts(first, share=_SHARE):
+        p, q = _widened(first[part], bias), _widened(second[part], bias)
+        of_truth = p.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
+        of_labels = labels.mean_of(p, of_truth)
+        difference = p - q  # of logits, then of log-probabilities
+        of_p, of_q = _become_probabilities(p), _become_probabilities(q)
+        difference -= (of_p - of_q).unsqueeze(-1)
+        distance = (p * difference).sum(-1, keepdim=True)  # KL(P || Q)
+        objectives[part] = of_p - of_labels + weight * distance.squeeze(-1)
+        likelihoods[part] = of_p - of_truth
+        of_second = q.sub_(p).mul_(weight)
+        # p (1 + weight (difference - distance)), less the labels
+        of_first = difference.sub_(distance).mul_(weight).add_(1.0).mul_(p)
+        subtract_labels(labels, of_first, ids[part])
+        for rows, gradient in ((first, of_first), (second, of_second)):
+            if of_bias is not None:
+                of_bias += gradient.sum(0)
+            rows[part] = gradient
+    one[len(ids) :] = other[len(ids) :] = 0.0
+    return objectives.sum(), likelihoods.sum()
 
 
 def _become_gradient_of_twins(

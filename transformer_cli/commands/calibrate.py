@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -59,6 +60,16 @@ def calibrate_command(
     certainty: Annotated[
         float, typer.Option("--certainty", help="How sure the promise is: 0 to 1.")
     ] = 0.95,
+    samples: Annotated[
+        int,
+        typer.Option(
+            "--samples",
+            min=0,
+            max=64,
+            help="Compare each translation with so many samples of the model, here and whenever the calibration is used. 0: faster, "
+            "and fewer translations are green.",
+        ),
+    ] = 6,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
@@ -74,6 +85,8 @@ def calibrate_command(
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.decoding.quality import (
         CALIBRATION_FILE,
+        STATISTICS,
+        Drift,
         QualityPromise,
         quality_json,
         read_quality,
@@ -102,9 +115,10 @@ def calibrate_command(
             "the validation split has chosen the checkpoint, so its translations are a little better than others"
         )
     with sentence_progress():
-        translations = list(
-            translator.translate([pair.source for pair in pairs], with_details=True)
-        )
+        # An earlier calibration of the run has no part in this one.
+        pipeline = replace(translator.pipeline, qualities={})
+        of_pairs = replace(translator, pipeline=pipeline, estimates=True, num_samples=samples)
+        translations = list(of_pairs.translate([pair.source for pair in pairs]))
     texts, references = [each.text for each in translations], [pair.target for pair in pairs]
     languages = translator.pipeline.languages
     [measured] = measure_corpus(texts, references, [metric], target_language=languages.target)
@@ -119,13 +133,22 @@ def calibrate_command(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     promise = QualityPromise(metric, below, share, certainty)
-    found = calibrated(translations, scores, promise, conditions=conditions)
+    found = calibrated(translations, scores, promise, conditions=conditions, num_samples=samples)
     if found is None:
         raise DataError(
             f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
             hint="give more text: --source FILE --reference FILE",
         )
     path, before = folder.path / CALIBRATION_FILE, read_quality(folder.path)
+    if (earlier := before.get(str(languages))) is not None:
+        drift = Drift(earlier)
+        drift.add(translations)
+        if differing := [STATISTICS[each] for each in drift.differences()]:
+            logger.warning(
+                "this text is not like that of the calibration that is there; it differs in: %s. Of one kind of text, nothing is "
+                "promised about the other",
+                ", ".join(differing),
+            )
     # A calibration that keeps its promise is not given up for one that keeps none.
     is_kept = found.quality.threshold is None and str(languages) in before
     if not is_kept:
@@ -171,10 +194,11 @@ def _facts(found: Calibrated) -> dict[str, Any]:
         "promise": quality.promise._asdict(),
         "threshold": quality.threshold,
         "least_confidence": quality.least_confidence,
-        "sentences_of_second_half": found.num_sentences,
+        "sentences_of_threshold": found.num_sentences,
         "green": found.num_green,
         "bad_among_green": found.num_bad,
         "share_of_bad": found.share_bad,
+        "samples": quality.num_samples,
         **quality.conditions,
     }
 
@@ -184,10 +208,13 @@ def _lines(found: Calibrated) -> list[str]:
     promise = found.quality.promise
     bad = f"below {promise.metric} {promise.below:g}"
     if found.quality.threshold is None:
+        from transformer_cli.evaluation.green import fewest_sentences
+
         return [
             f"no threshold keeps the promise: {promise}",
-            f"of the sentences of the second half, {found.share_bad:.1%} are {bad}; with a lower --below, a larger --share, or "
-            "more text there may be one",
+            f"of the {found.num_sentences} sentences on which it was looked for, {found.share_bad:.1%} are {bad}; among the "
+            f"{fewest_sentences(promise)} or more with the best estimates there must be hardly any",
+            "with a lower --below, a larger --share, or more text there may be one",
         ]
     return [
         f"promise: {promise}",

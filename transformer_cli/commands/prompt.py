@@ -25,6 +25,7 @@ from transformer_cli.commands.translate_lines import (
 )
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding import (
+    ExplainingEngine,
     PartDetails,
     TextPipeline,
     Translation,
@@ -71,7 +72,15 @@ def talk(translator: Translator, options: TranslateOptions, output: Path | None)
 
     Args:
         output: a file that gets the translations, too; None: standard output.
+
+    Raises:
+        UsageError: two models translate in a row.
     """
+    if translator.before is not None:
+        raise UsageError(
+            "the prompt works with one model, not with two in a row (--via)",
+            hint="give sentences, or a file with --input",
+        )
     prompt, unknown_words, glossary_use = Prompt(translator, options), UnknownWords(), GlossaryUse()
     conversation = prompt.conversation
     with opened_output_of_typing(output) as write:
@@ -79,7 +88,7 @@ def talk(translator: Translator, options: TranslateOptions, output: Path | None)
             pipeline = prompt.translator.pipeline
             translator, details = prompt.translator, options.any_details
             translations = translator.translate_window(window, with_details=details)
-            prompt.last, prompt.last_text = window[0], translations[0].text
+            prompt.last, prompt.last_translation = window[0], translations[0]
             data = output_bytes(window, translations, pipeline, options, output)
             if output is None:
                 conversation.announce_answer()
@@ -100,10 +109,13 @@ class Prompt:
     """What a person has set at the prompt, and the line that was translated last."""
 
     def __init__(self, translator: Translator, options: TranslateOptions) -> None:
-        self.translator = translator
+        quality = translator.pipeline.quality
+        has_promise = quality is not None and quality.threshold is not None
+        can_tell = has_promise and isinstance(translator.engine, ExplainingEngine)
+        self.translator = replace(translator, estimates=True) if can_tell else translator
         self.options = options
         self.last: Line | None = None
-        self.last_text = ""
+        self.last_translation: Translation | None = None
         self.conversation = Conversation(translator.pipeline)
         self._commands: dict[str, Callable[[str], None]] = {
             "beam": self._set_beam,
@@ -163,14 +175,16 @@ class Prompt:
         self.conversation.speak(self.translator.pipeline)
 
     def _tell_why(self, value: str) -> None:
-        if self.last is None:
+        if self.last is None or self.last_translation is None:
             raise UsageError(":why: nothing was translated yet", hint="type a sentence first")
         translator = self.translator
         num_best = min(_MOST_TOLD, translator.decoding.num_hypotheses)
         decoding = translator.decoding.model_copy(update={"num_best": num_best})
-        several = replace(translator, decoding=decoding)
+        several = replace(translator, decoding=decoding, only_green=False, reports_lines=False)
+        self.conversation.tell(trust_lines(self.last_translation, translator.pipeline))
         for translation in several.translate_window([self.last], with_details=True):
-            if translation.text != self.last_text:
+            # Where only green translations are shown, the last one may have been left out.
+            if self.last_translation.text not in ("", translation.text):
                 self.conversation.tell(
                     [
                         "the last line was translated in pieces, to keep its layout or its protected spans; "
@@ -220,6 +234,21 @@ def direction_towards(language: str, pipeline: TextPipeline) -> int:
             + " or ".join(f"--to {target} --from {source}" for source in sources),
         )
     return (from_now or fitting)[0]
+
+
+def trust_lines(translation: Translation, pipeline: TextPipeline) -> list[str]:
+    """What is known about the quality of a translation: its doubts, and its estimate if the run has a calibration."""
+    lines = [f"doubt: the translation {doubt}" for doubt in translation.doubts]
+    if translation.is_repaired:
+        lines.append("the first translation was doubtful, so the sentence was searched again")
+    estimate, quality = translation.estimate, pipeline.quality
+    if estimate is not None and quality is not None:
+        verdict = "green" if estimate.is_green else "not green"
+        lines.append(
+            f"{verdict}: estimated probability {estimate.probability:.3f} that it reaches {quality.promise.metric} "
+            f"{quality.promise.below:g}"
+        )
+    return lines
 
 
 def reason_lines(translation: Translation, pipeline: TextPipeline) -> list[str]:

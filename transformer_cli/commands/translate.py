@@ -154,14 +154,15 @@ MarkOption = Annotated[
     typer.Option(
         "--mark",
         help="Print, after a tab, green if the translation can be trusted as tfm calibrate has found, else -, and after "
-        "another tab the estimated probability that it is good.",
+        "another tab the estimated probability that it is good. In a document: mark what is not green (fuzzy, needs-review).",
     ),
 ]
 OnlyGreenOption = Annotated[
     bool,
     typer.Option(
         "--only-green",
-        help="Leave the line of a translation empty that cannot be trusted, as tfm calibrate has found.",
+        help="Leave out each translation that cannot be trusted, as tfm calibrate has found: its line is empty; in a "
+        "document, its source stays.",
     ),
 ]
 ResumeOption = Annotated[
@@ -189,6 +190,15 @@ SentencesArgument = Annotated[
     list[str] | None,
     typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
 ]
+ViaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--via",
+        metavar="LANGUAGE",
+        help="Translate through this language, the pivot: --run names the model into it, a second --run the one that goes on; "
+        "or one model that does both.",
+    ),
+]
 SettingsOption = Annotated[
     Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
 ]
@@ -197,6 +207,7 @@ SettingsOption = Annotated[
 def translate_command(
     sentences: SentencesArgument = None,
     run: RunsOption = None,
+    via: ViaOption = None,
     input_file: InputOption = None,
     output_file: OutputOption = None,
     document_format: FormatOption = None,
@@ -237,6 +248,7 @@ def translate_command(
 
     options = TranslateOptions(
         run=run,
+        via=via,
         overrides=settings,
         to=to,
         from_=from_,

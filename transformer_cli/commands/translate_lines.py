@@ -42,6 +42,7 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.memory import TranslationMemory
+from transformer_cli.decoding.quality import Drift
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES, LoadedRun, load_run
@@ -66,6 +67,8 @@ class TranslateOptions:
 
     run: str | Sequence[str] | None = None
     """As of `load_run`."""
+    via: str | None = None
+    """The pivot language; None: one model, or an ensemble, translates."""
     overrides: Sequence[str] = ()
     to: str | None = None
     """The target language; None: the only possible one."""
@@ -90,7 +93,7 @@ class TranslateOptions:
     mark: bool = False
     """Whether each translation is marked as green or not."""
     only_green: bool = False
-    """Whether only green translations are printed."""
+    """Whether only green translations are written."""
     protects_spans: bool = False
     """See `Translator.protects_spans`."""
     is_strict: bool = False
@@ -108,7 +111,7 @@ class TranslateOptions:
     @property
     def any_details(self) -> bool:
         """Whether the translations need their details."""
-        return self.alignment or self.details or self.attention or self.needs_quality
+        return self.alignment or self.details or self.attention
 
     @property
     def needs_quality(self) -> bool:
@@ -140,8 +143,7 @@ def translate_lines(
 
         talk(translator, options, output)
         return
-    unknown_words = UnknownWords()
-    glossary_use = GlossaryUse() if options.glossary is not None else None
+    counts = _Counts(translator, options)
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
         windows = input_lines(opened.enter_context(_opened_windows(given)), options)
@@ -166,14 +168,41 @@ def translate_lines(
             with ended_after():
                 write(data)
             advance(len(window))
-            for translation in translations:
-                if translation.num_words:  # of a model of subwords, none
-                    unknown_words.add(translation)
-                if glossary_use is not None:
-                    glossary_use.add(translation)
-    for use in (unknown_words, glossary_use, translator.memory):
-        if use is not None:
-            use.report()
+            counts.add(translations)
+    counts.report()
+
+
+class _Counts:
+    """What is counted over all lines, and told at their end."""
+
+    def __init__(self, translator: Translator, options: TranslateOptions) -> None:
+        self._unknown_words = UnknownWords()
+        self._glossary_use = GlossaryUse() if options.glossary is not None else None
+        self._drift = drift_of(translator) if options.needs_quality else None
+        self._memory = translator.memory
+
+    def add(self, translations: Sequence[Translation]) -> None:
+        if self._drift is not None:
+            self._drift.add(translations)
+        for translation in translations:
+            if translation.num_words:  # of a model of subwords, none
+                self._unknown_words.add(translation)
+            if self._glossary_use is not None:
+                self._glossary_use.add(translation)
+
+    def report(self) -> None:
+        if self._unknown_words.num_unknown:
+            self._unknown_words.report()
+        for each in (self._glossary_use, self._memory, self._drift):
+            if each is not None:
+                each.report()
+
+
+def drift_of(translator: Translator) -> Drift:
+    """What compares a text with that of the calibration; `_require_quality` has found one."""
+    quality = translator.pipeline.quality
+    assert quality is not None
+    return Drift(quality)
 
 
 def open_translator(
@@ -189,6 +218,8 @@ def open_translator(
         UsageError: an option does not fit the run.
         DataError: the glossary or the dictionary cannot be read.
     """
+    if options.via is not None:
+        return open_pivot_translator(options, options.via)
     glossary = None if options.glossary is None else read_glossary(options.glossary)
     loaded = load_run(options.run, options.overrides, or_demonstration=or_demonstration)
     translator = replace(
@@ -208,6 +239,7 @@ def open_translator(
         translator = _with_replacement(translator, options.dictionary)
     if options.needs_quality:
         _require_quality(translator, loaded)
+        translator = replace(translator, estimates=True, only_green=options.only_green)
     return loaded, translator
 
 
@@ -219,12 +251,79 @@ def _with_memory(translator: Translator, path: Path) -> Translator:
         DataError: it cannot be read, or has no pair in these languages.
         UsageError: the symbols of a synthetic task are no language; or a package is missing.
     """
-    if isinstance(translator.pipeline.data, SequencesData):
+    reader = (translator.before or translator).pipeline
+    if isinstance(reader.data, SequencesData):
         raise UsageError("--memory is for languages, but this run was trained on symbols")
-    languages = translator.pipeline.languages
+    languages = translator.languages
     pairs = imported(MEMORY)(path, languages.source, languages.target)
-    memory = TranslationMemory.of(pairs, translator.pipeline.normalize_source, str(path))
+    memory = TranslationMemory.of(pairs, reader.normalize_source, str(path))
     return replace(translator, memory=memory)
+
+
+def open_pivot_translator(options: TranslateOptions, pivot: str) -> tuple[LoadedRun, Translator]:
+    """Two runs, and the translator that uses one after the other; as of `open_translator`."""
+    _check_one_model(options)
+    runs = [options.run] if isinstance(options.run, str) else list(options.run or [])
+    if not 1 <= len(runs) <= 2:
+        raise UsageError(
+            f"--via {pivot} needs two runs, but --run is given {len(runs) or 'no'} times",
+            hint=f"--run INTO_{pivot} --run FROM_{pivot}, in this order; or one run that does both",
+        )
+    loaded = [load_run(run, options.overrides) for run in runs]
+    first = _step(loaded[0], pivot, f"the first step, into {pivot}", options.from_)
+    second = _step(loaded[-1], options.to, f"the second step, from {pivot}", pivot)
+    translator = replace(
+        second,
+        protects_spans=options.protects_spans,
+        is_strict=options.is_strict,
+    )
+    if options.num_best is not None:
+        translator = _with_num_best(translator, options.num_best, loaded[-1])
+    translator = translator.after(first)
+    if options.memory is not None:
+        translator = _with_memory(translator, options.memory)
+    both = replace(loaded[0], others=tuple(one.trained for one in loaded[1:]))
+    return both, translator
+
+
+def _step(loaded: LoadedRun, to: str | None, name: str, from_: str | None) -> Translator:
+    """The translator of one of two steps.
+
+    Raises:
+        UsageError: the run has no such direction, or several.
+    """
+    try:
+        return loaded.translator.towards(to, from_)
+    except UsageError as error:
+        raise UsageError(
+            f"--via: {loaded.trained.folder} cannot make {name}: {error.message}",
+            hint="--run names the model into the pivot language, and a second --run the one that goes on; --from and --to name the "
+            "languages of the input and the output",
+        ) from error
+
+
+def _check_one_model(options: TranslateOptions) -> None:
+    """Refuse options that describe what one model does, before two are loaded.
+
+    Raises:
+        UsageError: there is such an option.
+    """
+    reasons = {
+        "--glossary": (options.glossary, "its terms are of the source language, which the second model does not read"),
+        "--alignment": (options.alignment, "it links the words of one model"),
+        "--details": (options.details, "its tokens are those of one model"),
+        "--attention": (options.attention, "its weights are those of one model"),
+        "--mark": (options.mark, "a calibration promises nothing about two models in a row"),
+        "--only-green": (options.only_green, "a calibration promises nothing about two models in a row"),
+        "--replace-unknown": (options.replace_unknown, "the second model does not read the words of the source"),
+        "--comet": (options.comet, "it compares translations with the source of one model"),
+    }  # fmt: skip
+    for option, (is_given, reason) in reasons.items():
+        if is_given:
+            raise UsageError(
+                f"{option} does not work with --via: {reason}",
+                hint=f"leave out {option}, or translate in two commands, one for each step",
+            )
 
 
 def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
@@ -247,13 +346,8 @@ def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
             f"{folder}: no threshold keeps the promise of its calibration: {quality.promise}",
             hint="calibrate with a lower --below, a larger --share, or more text",
         )
-    beam_size = quality.conditions.get("beam_size")
-    if beam_size != translator.decoding.beam_size:
-        logger.warning(
-            "the calibration was made with decoding.beam_size %s, but this translates with %d: the promise may not hold",
-            beam_size,
-            translator.decoding.beam_size,
-        )
+    if warning := quality.warning_about(translator.decoding.beam_size):
+        logger.warning("%s", warning)
     logger.info("%s", quality.promise)
 
 
@@ -321,8 +415,8 @@ def output_lines(
     """
     if options.as_json:
         return [_as_json(translation, pipeline, options)]
-    if options.needs_quality:
-        return [_marked(translation, pipeline, options)]
+    if options.mark:
+        return [_marked(translation)]
     if options.num_best is None:
         details = translation.details
         if not options.alignment:
@@ -336,19 +430,14 @@ def output_lines(
     ]
 
 
-def _marked(translation: Translation, pipeline: TextPipeline, options: TranslateOptions) -> str:
-    """The translation as `--mark` and `--only-green` print it; a blank line stays blank."""
-    quality = pipeline.quality
-    assert quality is not None  # `_require_quality`
+def _marked(translation: Translation) -> str:
+    """The translation as `--mark` prints it; a blank line stays blank."""
     if translation.is_from_memory:
-        return f"{_without_tabs(translation.text)}\tmemory\t" if options.mark else translation.text
-    is_green = quality.is_green(translation)
-    text = translation.text if is_green or not options.only_green else ""
-    if not options.mark:
-        return text
-    probability = quality.probability(translation)
-    shown = "" if probability is None else f"{probability:.3f}"
-    return f"{_without_tabs(text)}\t{'green' if is_green else '-'}\t{shown}"
+        return f"{_without_tabs(translation.text)}\tmemory\t"
+    estimate = translation.estimate
+    is_green = estimate is not None and estimate.is_green
+    shown = "" if estimate is None else f"{estimate.probability:.3f}"
+    return f"{_without_tabs(translation.text)}\t{'green' if is_green else '-'}\t{shown}"
 
 
 def _without_tabs(text: str) -> str:
@@ -367,6 +456,8 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         "doubts": translation.doubts,
         "repaired": translation.is_repaired,
     }
+    if translation.pivot is not None:
+        facts["pivot"] = _pivot(translation.pivot, options)
     if options.glossary is not None:
         facts["terms"] = [
             {"source": term.source, "target": term.target, "applied": term.is_applied}
@@ -374,23 +465,37 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         ]
     if options.memory is not None:
         facts["memory"] = translation.is_from_memory
-    if options.needs_quality and pipeline.quality is not None:
-        facts["green"] = translation.is_from_memory or pipeline.quality.is_green(translation)
-        facts["quality"] = pipeline.quality.probability(translation)
-        if options.only_green and not facts["green"]:
-            facts |= {"translation": "", "alternatives": []}
-    if translation.details is not None:
+    if options.needs_quality:
+        estimate = translation.estimate
+        is_green = estimate is not None and estimate.is_green
+        facts["green"] = is_green or translation.is_from_memory
+        facts["quality"] = None if estimate is None else estimate.probability
+        facts["confidence"] = _rounded_or_none(translation.confidence)
+    if options.any_details and translation.details is not None:
         facts |= _details(translation.details, pipeline, options)
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
+
+
+def _pivot(first: Translation, options: TranslateOptions) -> dict[str, Any]:
+    """The first of two steps."""
+    return {
+        "language": options.via,
+        "translation": first.text,
+        "score": first.score,
+        "unknown_words": first.unknown_words,
+        "divided": first.is_divided,
+        "untranslated": first.is_untranslated,
+        "doubts": first.doubts,
+        "repaired": first.is_repaired,
+    }
 
 
 def _details(
     details: LineDetails, pipeline: TextPipeline, options: TranslateOptions
 ) -> dict[str, Any]:
-    confidence = details.confidence
     facts: dict[str, Any] = {
         "alignment": pharaoh(details.links),
-        "confidence": None if confidence is None else _rounded(confidence),
+        "confidence": _rounded_or_none(details.confidence),
     }
     if options.details or options.attention:
         parts = [_part(part, pipeline) for part in details.parts]
@@ -412,9 +517,8 @@ def _part(part: PartDetails, pipeline: TextPipeline) -> dict[str, Any]:
         explanation.best_probs.tolist(),
         strict=True,
     )
-    confidence = LineDetails((part,), ()).confidence
     return {
-        "confidence": None if confidence is None else _rounded(confidence),
+        "confidence": _rounded_or_none(LineDetails((part,), ()).confidence),
         "source_tokens": pipeline.source_tokenizer.tokens(part.source_ids),
         "target_tokens": [
             {
@@ -429,6 +533,10 @@ def _part(part: PartDetails, pipeline: TextPipeline) -> dict[str, Any]:
             for token, probability, source_token, best_ids, best_probs in rows
         ],
     }
+
+
+def _rounded_or_none(value: float | None) -> float | None:
+    return None if value is None else _rounded(value)
 
 
 def _rounded(value: float) -> float:
@@ -541,7 +649,7 @@ def _check_options(options: TranslateOptions) -> None:
         )
     if options.any_details and options.protects_spans:
         raise UsageError(
-            "--protect cannot be used with --alignment, --details, --attention, --mark and --only-green",
+            "--protect cannot be used with --alignment, --details and --attention",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
         )
     if options.dictionary is not None and not options.replace_unknown:

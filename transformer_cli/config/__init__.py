@@ -23,6 +23,7 @@ from transformer_cli.config.schema import MbrConfig as MbrConfig
 from transformer_cli.config.schema import ModelConfig as ModelConfig
 from transformer_cli.config.schema import SamplingConfig as SamplingConfig
 from transformer_cli.config.schema import ShortlistConfig as ShortlistConfig
+from transformer_cli.config.schema import SimCutConfig as SimCutConfig
 from transformer_cli.config.schema import TrainingConfig as TrainingConfig
 from transformer_cli.config.schema import ValidationConfig as ValidationConfig
 from transformer_cli.config.tree import Config as Config

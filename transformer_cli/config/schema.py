@@ -245,6 +245,15 @@ _SETTINGS_OF_SCHEDULES: dict[str, tuple[ScheduleName, ...]] = {
 ENDS_AT_MAX_STEPS = ("cosine", "linear", "warmup_stable_decay")
 
 
+class SimCutConfig(Section):
+    """SimCut: a second pass whose embeddings are cut, and which is to predict the same."""
+
+    weight: Positive = 3.0
+    """alpha: what the KL divergence of both predictions is multiplied by before it is added to the loss. The gradient goes through both predictions."""
+    probability: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] = 0.05
+    """With which the embedding of a token becomes zero in the second pass, on both sides (token cutoff); special tokens stay."""
+
+
 class TrainingConfig(Section):
     """How the model is trained. Every interval is a number of optimizer updates."""
 
@@ -306,6 +315,8 @@ class TrainingConfig(Section):
     """The tokens that get it. vocabulary: all V tokens, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 tokens that are neither the true one nor padding (The Annotated Transformer)."""
     r_drop: Positive | None = None
     """Weight alpha of R-Drop (Liang et al. 2021): each batch runs twice with different dropout, the losses of both runs are added up, and alpha / 2 times the symmetric KL divergence of both predictions is added to them; an update takes twice the time and memory. Absent: no R-Drop."""
+    simcut: SimCutConfig | None = None
+    """SimCut (Gao et al. 2022, "Bi-SimCut"): each batch runs a second time with some embeddings cut, and the KL divergence from the whole to the cut prediction is added to the loss; an update takes twice the time and memory. `{}` has the values of the paper. Absent: no SimCut."""
     guided_alignment: Positive | None = None
     """Weight of guided alignment: to the loss, this number times the cross-entropy between given word alignments (data.corpora.N.alignment_path) and the attention that model.alignment_head names is added (Chen et al. 2016; Garg et al. 2019, who use 0.05; Marian has 0.1). Absent: alignments are not learned."""
     clip_norm: Positive | None = 1.0
@@ -370,6 +381,11 @@ class TrainingConfig(Section):
         """Whether the ids of a training pair are drawn anew in each epoch."""
         settings = self.bpe_dropout, self.unigram_alpha, self.noise
         return any(setting is not None for setting in settings)
+
+    @property
+    def num_predictions(self) -> int:
+        """How often an update predicts each pair."""
+        return 1 if self.r_drop is None and self.simcut is None else 2
 
     @property
     def patience_of_plateau(self) -> int | None:

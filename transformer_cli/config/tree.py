@@ -134,6 +134,16 @@ class Config(Section):
                 "training.r_drop has no effect without dropout, because both forward passes of a batch are equal; "
                 "set model.dropout above 0, or training.word_dropout"
             )
+        if self.training.simcut is not None:
+            for setting, why in (
+                ("r_drop", "runs each batch twice in another way"),
+                ("word_dropout", "cuts embeddings in both passes"),
+            ):
+                if getattr(self.training, setting) is not None:
+                    raise Contradiction(
+                        f"training.{setting} {why}, so it does not go together with training.simcut",
+                        hint=f"leave out training.simcut or training.{setting}",
+                    )
         for setting, kind in (("bpe_dropout", "bpe"), ("unigram_alpha", "unigram")):
             is_given = getattr(self.training, setting) is not None
             if is_given and self.tokenizer.subwords != kind:
@@ -173,6 +183,7 @@ class Config(Section):
             )
         for setting, is_set, why in (
             ("training.r_drop", training.r_drop is not None, "runs each batch twice"),
+            ("training.simcut", training.simcut is not None, "runs each batch twice"),
             ("training.bpe_dropout", training.bpe_dropout is not None, "cuts words anew in each epoch"),
             ("training.unigram_alpha", training.unigram_alpha is not None, "cuts words anew in each epoch"),
             ("training.noise", training.noise is not None, "changes the words of a pair"),

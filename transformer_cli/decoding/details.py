@@ -82,8 +82,16 @@ def places_as_given(text: str, read: str) -> Sequence[int] | None:
 _NOWHERE = (-2, -1)
 
 
+NUM_RIVALS = 5
+"""How many of the most probable tokens are told for each place of a translation."""
+
+
 def explained_hypotheses(
-    engine: ExplainingEngine, hypotheses: Mapping[Request, Hypothesis], batch_tokens: int
+    engine: ExplainingEngine,
+    hypotheses: Mapping[Request, Hypothesis],
+    batch_tokens: int,
+    *,
+    num_best: int = NUM_RIVALS,
 ) -> dict[Request, Hypothesis]:
     """The same hypotheses with their explanations.
 
@@ -91,10 +99,11 @@ def explained_hypotheses(
         engine: the one that found them.
         hypotheses: one for each request.
         batch_tokens: the largest number of tokens in a batch, padding included.
+        num_best: how many of the most probable tokens are told for each place.
     """
     targets = [hypothesis.ids for hypothesis in hypotheses.values()]
     explanations = engine.explain(
-        list(hypotheses), targets, batch_tokens=batch_tokens, num_best=NUM_RIVALS
+        list(hypotheses), targets, batch_tokens=batch_tokens, num_best=num_best
     )
     return {
         request: hypothesis._replace(explanation=explanation)
@@ -102,12 +111,30 @@ def explained_hypotheses(
     }
 
 
-NUM_RIVALS = 5
-"""How many of the most probable tokens are told for each place of a translation."""
+_NONE: Mapping[Request, float] = {}
+
+
+def parts_of(
+    chunk: Chunk,
+    explained: Mapping[Request, Hypothesis],
+    agreements: Mapping[Request, float] = _NONE,
+) -> tuple[PartDetails, ...]:
+    """The details of each part of a line; nothing if one has no translation or is kept, or if the line is blank."""
+    if any(part.is_kept or part.request not in explained for part in chunk.parts):
+        return ()
+    best = [explained[request] for request in chunk.requests]
+    return tuple(
+        PartDetails(request.ids, hypothesis.ids, hypothesis.explanation, agreements.get(request))
+        for request, hypothesis in zip(chunk.requests, best, strict=True)
+        if hypothesis.explanation is not None
+    )
 
 
 def details_of(
-    pipeline: TextPipeline, chunk: Chunk, explained: Mapping[Request, Hypothesis]
+    pipeline: TextPipeline,
+    chunk: Chunk,
+    explained: Mapping[Request, Hypothesis],
+    agreements: Mapping[Request, float] = _NONE,
 ) -> LineDetails:
     """The details of a line; without parts if one of its parts has no translation or is kept, or if the line is blank.
 
@@ -115,15 +142,12 @@ def details_of(
         pipeline: the one that prepared the line.
         chunk: the whole line with its parts.
         explained: the best hypothesis of each request, with its explanation.
+        agreements: as in `PartDetails`, of each request that has one.
     """
-    if any(part.is_kept or part.request not in explained for part in chunk.parts):
+    parts = parts_of(chunk, explained, agreements)
+    if not parts:
         return LineDetails((), ())
     best = [explained[request] for request in chunk.requests]
-    parts = tuple(
-        PartDetails(request.ids, hypothesis.ids, hypothesis.explanation)
-        for request, hypothesis in zip(chunk.requests, best, strict=True)
-        if hypothesis.explanation is not None
-    )
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
     of_source = _words_of_source(pipeline, chunk)
     of_target = _words_of_target(pipeline, chunk, best)

@@ -212,6 +212,7 @@ def combine_translators(translators: Sequence[Translator], names: Sequence[str])
         max_length=max_length,
         also_read_by=tuple(one.own for one in readings if one is not None),
         seen=_seen_by_all([each.pipeline.seen for each in translators]),
+        qualities={},  # a calibration is about one model
     )
     return replace(first, pipeline=pipeline, engine=EnsembleEngine.of(engines, readings))
 

@@ -4,19 +4,32 @@ A run without a calibration says nothing about the quality of its translations.
 """
 
 import json
+import logging
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translation import Estimate, Translation
 from transformer_cli.process.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 CALIBRATION_FILE = "calibration.json"
 """In a run folder."""
-FORMAT = 1
-FEATURES = ("mean_log_prob", "least_log_prob", "coverage", "brevity", "likeness", "soundness")
+FORMAT = 2
+_OLDER_FORMATS = (1,)
+FEATURES = (
+    "mean_log_prob",
+    "agreement",
+    "least_log_prob",
+    "coverage",
+    "brevity",
+    "likeness",
+    "soundness",
+)
 """Each is larger for a translation that is more likely to be good."""
 _LEAST_LOG_PROB = -10.0  # nats
 _HINT = "make it again: tfm calibrate"
@@ -61,6 +74,12 @@ class Quality:
     promise: QualityPromise
     conditions: Mapping[str, Any]
     """The checkpoint, the decoding settings and the text of the calibration."""
+    num_samples: int = 0
+    """With how many samples each translation is compared."""
+    least_log_prob: float = -math.inf
+    """A translation with a less probable token is not green: one wrong name or number changes nothing else."""
+    statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; empty in older files: no drift is found."""
 
     def probability(self, translation: Translation) -> float | None:
         """The estimated probability that a translation is good, 0 to 1; None without details, and for a blank line."""
@@ -70,19 +89,51 @@ class Quality:
         terms = (self.weights[name] * (features[name] - self.means[name]) for name in FEATURES)
         return 1 / (1 + math.exp(-max(-500.0, self.bias + math.fsum(terms))))
 
-    def is_green(self, translation: Translation) -> bool:
-        """Whether the promise counts for a translation; a text without a translation of its own is never green."""
+    def warning_about(self, beam_size: int) -> str:
+        """Why the promise may not count for a search; empty if nothing speaks against it."""
+        measured = self.conditions.get("beam_size")
+        if measured == beam_size:
+            return ""
+        return (
+            f"the calibration was made with decoding.beam_size {measured}, but this translates with {beam_size}: the promise "
+            "may not hold"
+        )
+
+    def estimate(self, translation: Translation) -> Estimate | None:
+        """The probability, and whether the promise counts; None for what needs no translation, such as a blank line or a number.
+
+        A text that stays as it is, because the model cannot translate it, has the probability 0.
+        """
         probability = self.probability(translation)
-        if self.threshold is None or probability is None:
-            return False
-        is_whole = not (translation.is_untranslated or translation.is_partly_copied)
-        return is_whole and not translation.doubts and probability >= self.threshold
+        if probability is None:
+            is_left = translation.is_untranslated or translation.is_partly_copied
+            return Estimate(0.0, is_green=False) if is_left else None
+        is_likely = self.threshold is not None and probability >= self.threshold
+        return Estimate(probability, is_likely and self.can_be_green(translation))
+
+    def can_be_green(self, translation: Translation) -> bool:
+        """Whether nothing but its estimate can speak against a translation: see `can_be_green`, and `least_log_prob`."""
+        features = features_of(translation, self.length_ratio)
+        has_sure_tokens = features is not None and features["least_log_prob"] >= self.least_log_prob
+        return has_sure_tokens and can_be_green(translation)
+
+
+def can_be_green(translation: Translation) -> bool:
+    """Whether nothing else speaks against a translation: a doubt, a text that stays as it is, or pieces around spans."""
+    return not (
+        translation.doubts
+        or translation.is_untranslated
+        or translation.is_partly_copied
+        or translation.is_in_pieces
+    )
 
 
 def features_of(translation: Translation, length_ratio: float) -> dict[str, float] | None:
     """The features of a translation with details, by their names in `FEATURES`; None if it has no tokens.
 
     - mean_log_prob: the mean log-probability of the tokens of its worst part, in nats (Fomicheva et al. 2020, section 3.1);
+    - agreement: the mean chrF against samples of the model, 0 to 1, of its worst part; 0 without samples (Fomicheva et al. 2020,
+      section 3.2, compare samples of dropout);
     - least_log_prob: the log-probability of its least probable token;
     - coverage: the share of the source that was read, min(1, attention) averaged over the source tokens (Wu et al. 2016, section 7);
     - brevity: -log of the number of its tokens;
@@ -99,6 +150,7 @@ def features_of(translation: Translation, length_ratio: float) -> dict[str, floa
     ratio = math.log(num_target / max(1, num_source))
     return {
         "mean_log_prob": min(float(each.mean()) for each in log_probs),
+        "agreement": min(part.agreement or 0.0 for part in parts),
         "least_log_prob": max(_LEAST_LOG_PROB, min(float(each.min()) for each in log_probs)),
         "coverage": min(
             float(part.explanation.attention.sum(0).clip(max=1.0).mean()) for part in parts
@@ -120,6 +172,9 @@ def read_quality(run: Path) -> dict[str, Quality]:
         return {}
     try:
         facts = json.loads(path.read_bytes())
+        if facts["format"] in _OLDER_FORMATS:
+            logger.warning("%s: an older calibration, which is not used; %s", path, _HINT)
+            return {}
         if facts["format"] != FORMAT:
             raise DataError(f"{path}: format {facts['format']} is not known here", hint=_HINT)
         return {name: _quality(each) for name, each in facts["directions"].items()}
@@ -152,9 +207,116 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         threshold=None if threshold is None else float(threshold),
         promise=QualityPromise(**facts["promise"]),
         conditions=dict(facts["conditions"]),
+        num_samples=int(facts["num_samples"]),
+        least_log_prob=float(facts["least_log_prob"]),
+        statistics={
+            name: tuple(map(float, of_text))
+            for name, of_text in facts.get("statistics", {}).items()
+        },
     )
 
 
 def pieces_per_word(text: str, ids: Sequence[int]) -> float:
     """How many tokens a model reads for each word of a text: more than usual if it does not know the words."""
     return len(ids) / max(1, len(text.split()))
+
+
+# Drift: whether a text is like that of a calibration, of which alone something is promised.
+
+
+STATISTICS = {
+    "length": "source tokens in a line",
+    "pieces_per_word": "source tokens for each word",
+    "mean_log_prob": "mean log-probability of the tokens of a translation",
+}
+"""What is compared, with words for messages."""
+FEWEST_LINES = 30
+"""With fewer lines, nothing is said."""
+_LEAST_DISTANCE = 0.15
+_LOG_OF_ERROR = math.log(2 * len(STATISTICS) / 0.001)
+
+
+def statistics_of(translation: Translation) -> dict[str, float] | None:
+    """The `STATISTICS` of a line whose translation has details; None if no model has translated it."""
+    details = translation.details
+    parts = [part for part in details.parts if len(part.target_ids)] if details is not None else []
+    if not parts:
+        return None
+    num_source = sum(len(part.source_ids) for part in parts)
+    log_probs = [float(each) for part in parts for each in part.explanation.token_log_probs]
+    return {
+        "length": float(num_source),
+        "pieces_per_word": num_source / max(1, len(translation.source.split())),
+        "mean_log_prob": math.fsum(log_probs) / len(log_probs),
+    }
+
+
+def percentiles(values: Sequence[float]) -> tuple[float, ...]:
+    """The 101 percentiles of values, from the smallest to the largest one."""
+    ordered, last = sorted(values), len(values) - 1
+    return tuple(round(ordered[round(last * percent / 100)], 4) for percent in range(101))
+
+
+def largest_distance(text: Sequence[float], known: Sequence[float]) -> float:
+    """The largest difference of two cumulative distributions, 0 to 1: the statistic of Kolmogorov and Smirnov.
+
+    Args:
+        text: values, in any order.
+        known: values or percentiles of the other text, in rising order.
+    """
+    ordered = sorted(text)
+
+    def distance(find: Callable[[Sequence[float], float], int], value: float) -> float:
+        return abs(find(ordered, value) / len(ordered) - find(known, value) / len(known))
+
+    places = {*ordered, *known}
+    return max(max(distance(bisect_right, one), distance(bisect_left, one)) for one in places)
+
+
+class Drift:
+    """Looks at the lines of a text, and says at its end whether they are like those of a calibration.
+
+    For each of the `STATISTICS` the test of Kolmogorov and Smirnov compares both texts; the chance that a text like that of the
+    calibration is called different is at most 0.1 %. Distances below 0.15 do not count, however long the text is.
+    """
+
+    def __init__(self, quality: Quality) -> None:
+        self._quality = quality
+        self._values: dict[str, list[float]] = {name: [] for name in STATISTICS}
+
+    def add(self, translations: Iterable[Translation]) -> None:
+        """Look at the next lines; their translations have details."""
+        for translation in translations:
+            for name, value in (statistics_of(translation) or {}).items():
+                self._values[name].append(value)
+
+    def differences(self) -> dict[str, float]:
+        """The statistics in which the text is another one, each with the largest distance."""
+        num_known = int(self._quality.conditions.get("sentences", 0))
+        num_lines = len(self._values["length"])
+        if num_lines < FEWEST_LINES or not num_known:
+            return {}
+        # Asymptotic form for two samples; each statistic has its part of the allowed error.
+        least = math.sqrt(_LOG_OF_ERROR / 2 * (num_lines + num_known) / (num_lines * num_known))
+        found = {
+            name: largest_distance(values, self._quality.statistics[name])
+            for name, values in self._values.items()
+            if self._quality.statistics.get(name)
+        }
+        return {name: one for name, one in found.items() if one > max(least, _LEAST_DISTANCE)}
+
+    def report(self) -> None:
+        """Warn if the text is not like that of the calibration."""
+        found = self.differences()
+        if not found:
+            return
+        details = "; ".join(
+            f"{STATISTICS[name]}: {percentiles(self._values[name])[50]:.2f} in the middle, in the calibration "
+            f"{self._quality.statistics[name][50]:.2f}"
+            for name in found
+        )
+        logger.warning(
+            "this text is not like that of the calibration (%s), so nothing is promised about it; calibrate with text of its kind: "
+            "tfm calibrate --source FILE --reference FILE",
+            details,
+        )

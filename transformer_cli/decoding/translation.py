@@ -40,6 +40,23 @@ class Link(NamedTuple):
     target: int
 
 
+class Estimate(NamedTuple):
+    """What a calibration says about one translation; see `quality.Quality`."""
+
+    probability: float
+    """That the translation is good, 0 to 1."""
+    is_green: bool
+    """Whether the promise of the calibration counts for it."""
+
+
+def least_of(estimates: Iterable[Estimate]) -> Estimate | None:
+    """The estimate of a text from those of its parts: the smallest probability, green if all are; None for no part."""
+    found = list(estimates)
+    if not found:
+        return None
+    return Estimate(min(each.probability for each in found), all(each.is_green for each in found))
+
+
 class PartDetails(NamedTuple):
     """The details of one part of a line: of a sentence, or of a piece of a long one."""
 
@@ -49,6 +66,8 @@ class PartDetails(NamedTuple):
     """T target tokens, with [EOS] if the search reached it."""
     explanation: Explanation
     """Probabilities and attention of these tokens."""
+    agreement: float | None = None
+    """The mean chrF against samples of the model for this source, 0 to 1; only for an estimate that reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +111,12 @@ class Translation:
     terms: tuple[AppliedTerm, ...] = ()
     """The terms of the glossary that stand in the line, in order, and whether the translation contains their target terms."""
     details: LineDetails | None = None
-    """Tokens, probabilities, attention and word alignment of the best translation; None unless they were asked for."""
+    """Tokens, probabilities, attention and word alignment of the best translation; None unless they were asked for. For an
+    estimate of the quality, they are without alignment."""
+    estimate: Estimate | None = None
+    """How far it can be trusted; None unless it was asked for, without a calibration, and for what no model has translated."""
+    pivot: "Translation | None" = None
+    """The translation into a third language that a second model has read; None for a line of one model."""
     is_cut: bool = False
     """Whether a sentence had more tokens than the model can read, and was translated in parts."""
     is_partly_copied: bool = False
@@ -243,7 +267,16 @@ def joined(
         doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
         is_repaired=any(part.is_repaired for part in parts),
         confidences=tuple(confidence for part in parts for confidence in part.confidences),
+        details=_joined_details(parts),
     )
+
+
+def _joined_details(parts: Sequence[Translation]) -> LineDetails | None:
+    """The details of all parts, without links: their words have other numbers in the whole."""
+    found = [part.details for part in parts if part.details is not None]
+    if not found:
+        return None
+    return LineDetails(tuple(each for of_part in found for each in of_part.parts), ())
 
 
 def copied(source: str, text: str | None = None) -> Translation:

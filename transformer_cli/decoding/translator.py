@@ -21,7 +21,9 @@ from transformer_cli.checkpoint.trained_files import (
 from transformer_cli.config import (
     Config,
     DecodingConfig,
+    Direction,
     RuntimeConfig,
+    SamplingConfig,
     SequencesData,
     load_stored_config,
 )
@@ -34,8 +36,10 @@ from transformer_cli.config.loading import (
 from transformer_cli.decoding.details import (
     details_of,
     explained_hypotheses,
+    parts_of,
     with_explained_unknown,
 )
+from transformer_cli.decoding.doubts import doubts_about
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -57,10 +61,17 @@ from transformer_cli.decoding.repair import (
 )
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
-from transformer_cli.decoding.translation import Chunk, Line, Translation
+from transformer_cli.decoding.translation import (
+    Chunk,
+    Line,
+    LineDetails,
+    Translation,
+    with_alternatives,
+)
 from transformer_cli.process.errors import ConfigError, DataError, UsageError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
@@ -75,6 +86,7 @@ logger = logging.getLogger(__name__)
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
 MAX_SHOWN_LINES = 5
+_SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,15 @@ class Translator:
     """Texts whose translations are reused, so that the model does not translate them; None: none are known."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
+    estimates: bool = False
+    """Whether each translation gets the details that an estimate of its quality reads, and its `estimate` if the direction has
+    a calibration (`tfm calibrate`); this takes a second pass over each source and its translation."""
+    num_samples: int | None = None
+    """With `estimates`: the number of samples with which each translation is compared; None: as many as in the calibration."""
+    only_green: bool = False
+    """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
+    before: "Translator | None" = None
+    """The translator into the language that this one reads, the pivot: lines go through it first. See `after`."""
 
     def translate(
         self,
@@ -121,12 +142,13 @@ class Translator:
                 follows the indentation and the list mark of the line.
             num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
                 other samples for each line of an input, and messages name lines by their numbers.
-            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
+            with_details: whether each translation gets its `details` with a word alignment; this takes a second pass of the model over each
                 source and its best translation. The model then reads whole lines: no layout is kept, no span protected.
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them; or the engine cannot
                 explain its translations; or the settings do not keep the terms of a glossary.
+            UsageError: as of `after`.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
                 is too long for the model, and the translator is strict.
         """
@@ -136,8 +158,10 @@ class Translator:
         of_lines = None if prefixes is None else iter(prefixes)
         if self.pipeline.glossary is not None:
             self._check_keeps_terms()
-        if with_details:
-            self._explainer()
+        if self.before is not None:
+            self._check_two_models(with_details=with_details)
+        if with_details or self.estimates:
+            self._explainer()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(
@@ -164,6 +188,47 @@ class Translator:
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
         return replace(self, pipeline=self.pipeline.towards(to, from_))
+
+    @property
+    def languages(self) -> Direction:
+        """From the language of the lines into that of their translations."""
+        source = self.pipeline if self.before is None else self.before.pipeline
+        return Direction(source.languages.source, self.pipeline.languages.target)
+
+    def after(self, first: "Translator") -> "Translator":
+        """The translator of two models in a row: what `first` writes, in the pivot language, is what this one reads.
+
+        Lines stay aligned. Alternatives are those of this model for the best translation of `first`. A line that `first`
+        cannot translate stays as it is. There are no details, no estimates and no glossary: each describes one model.
+
+        Args:
+            first: of one direction; its target language is the source language of this translator.
+
+        Raises:
+            UsageError: the languages do not fit, or this translator has a glossary.
+        """
+        written, read = first.pipeline.languages, self.pipeline.languages
+        if primary_language(written.target) != primary_language(read.source):
+            raise UsageError(
+                f"the first model translates {written}, and the second one {read}: the second must read what the first writes"
+            )
+        decoding = first.decoding.model_copy(update={"num_best": 1})
+        found = replace(self, before=replace(first, decoding=decoding), estimates=False)
+        found._check_two_models(with_details=False)
+        return found
+
+    def _check_two_models(self, *, with_details: bool) -> None:
+        """Refuse what describes one model only."""
+        if with_details:
+            raise UsageError(
+                "tokens, probabilities and word alignment describe one model, not two in a row",
+                hint="ask each of the two models for its step",
+            )
+        if self.pipeline.glossary is not None:
+            raise UsageError(
+                "a glossary has terms of the source language, but the second of two models reads the pivot language",
+                hint="leave out the glossary, or translate in two commands, with a glossary for each step",
+            )
 
     def with_glossary(self, glossary: Glossary) -> "Translator":
         """The translator whose translations contain the terms of a glossary.
@@ -223,6 +288,8 @@ class Translator:
         """
         if self.memory is not None:
             return self._with_recalled(lines, self.memory, with_details=with_details)
+        if self.before is not None:
+            return self._through_pivot(self.before, lines)
         explainer = self._explainer() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
@@ -245,8 +312,12 @@ class Translator:
             ]
         if self.repairs and explainer is None and not self.protects_spans:
             translations = self._with_lost_spans(lines, translations)
+        if self.estimates and (quality := self.pipeline.quality) is not None:
+            translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
             self._report(translations, lines[0].number + 1)
+        if self.only_green:
+            translations = list(map(_only_green, translations))
         return translations
 
     def _with_recalled(
@@ -262,6 +333,23 @@ class Translator:
             self._report(translations, lines[0].number + 1)
         return translations
 
+    def _through_pivot(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
+        """The translations of lines by two models in a row."""
+        as_here = replace(
+            before,
+            protects_spans=self.protects_spans,
+            is_strict=self.is_strict,
+            reports_lines=self.reports_lines,
+        )
+        first = as_here.translate_window([replace(line, prefix="") for line in lines])
+        second = replace(self, before=None).translate_window(
+            [replace(line, given=each.text) for line, each in zip(lines, first, strict=True)]
+        )
+        return [
+            through_pivot(one, other, self.languages)
+            for one, other in zip(first, second, strict=True)
+        ]
+
     def _with_lost_spans(
         self, lines: Sequence[Line], translations: list[Translation]
     ) -> list[Translation]:
@@ -273,7 +361,7 @@ class Translator:
         ]
         if not lost:
             return translations
-        protecting = replace(self, protects_spans=True, reports_lines=False)
+        protecting = replace(self, protects_spans=True, reports_lines=False, only_green=False)
         found = protecting.translate_window([lines[place] for place in lost])
         better = {
             place: replace(translation, is_repaired=True)
@@ -347,13 +435,23 @@ class Translator:
             )
             for chunk, of_parts in zip(chunks, found, strict=True)
         ]
-        if explainer is None:
+        if explainer is None and not self.estimates:
             return translations
         used = {request for chunk in chunks for request in chunk.requests}
         best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
-        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
+        batch_tokens = self.decoding.batch_tokens
+        agreements = self._agreements_of(best) if self.estimates else {}
+        if explainer is None:
+            explained = explained_hypotheses(self._explainer(), best, batch_tokens, num_best=0)
+            return [
+                replace(
+                    translation, details=LineDetails(parts_of(chunk, explained, agreements), ())
+                )
+                for chunk, translation in zip(chunks, translations, strict=True)
+            ]
+        explained = explained_hypotheses(explainer, best, batch_tokens)
         return [
-            replace(translation, details=details_of(self.pipeline, chunk, explained))
+            replace(translation, details=details_of(self.pipeline, chunk, explained, agreements))
             for chunk, translation in zip(chunks, translations, strict=True)
         ]
 
@@ -429,6 +527,54 @@ class Translator:
             engine = engine.with_all_settings()
         return engine.translate(parts, options)
 
+    def _agreements_of(self, best: Mapping[Request, Hypothesis]) -> dict[Request, float]:
+        """How far each translation agrees with samples, as the calibration does it; nothing if it uses no samples."""
+        num_samples, quality = self.num_samples, self.pipeline.quality
+        if num_samples is None:
+            num_samples = 0 if quality is None else quality.num_samples
+        if not num_samples or not best:
+            return {}
+        decode = self.pipeline.target_tokenizer.decode
+        texts = [decode(hypothesis.ids) for hypothesis in best.values()]
+        return dict(zip(best, self.agreements([*best], texts, num_samples), strict=True))
+
+    def agreements(
+        self, parts: Sequence[Request], texts: Sequence[str], num_samples: int
+    ) -> list[float]:
+        """The mean chrF of a text for each part against samples of the model for the same part, 0 to 1.
+
+        The samples of a part are always the same.
+
+        Args:
+            parts: what is translated.
+            texts: one translation of each part.
+            num_samples: how many samples are drawn for each part.
+
+        Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.2, where dropout
+            makes the samples differ.
+        """
+        from transformer_cli.decoding.minimum_bayes_risk import chrf_matrix  # needs numpy
+
+        options = self.decoding.model_copy(
+            update={
+                "num_best": num_samples,
+                "sampling": _SAMPLES_TO_AGREE_WITH,
+                "coverage_penalty": 0.0,
+                "diversity": None,
+                "mbr": None,
+            }
+        )
+        # Samples keep no terms of a glossary.
+        plain = [part._replace(terms=(), seed=0) for part in parts]
+        decode = self.pipeline.target_tokenizer.decode
+        found = self._search_again(plain, options)
+        return [
+            float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100
+            if samples
+            else 0.0
+            for text, samples in zip(texts, found, strict=True)
+        ]
+
     def _pairwise(self, part: Request) -> "Pairwise | None":
         """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
         if self.utility is None:
@@ -450,6 +596,8 @@ class Translator:
                 _lines(cut),
                 limit,
             )
+        if self.only_green:
+            numbered = _without_left_out(numbered)
         if longer := [number for number, each in numbered if each.is_divided]:
             logger.warning(
                 "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
@@ -472,6 +620,56 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
                 _lines(copies),
             )
+
+
+def through_pivot(first: Translation, second: Translation, languages: Direction) -> Translation:
+    """The translation of a text by two models.
+
+    Args:
+        first: into the pivot language.
+        second: of the text of `first`. If `first` has left the whole text as it is, nothing of `second` is used.
+        languages: of the source of `first` and the text of `second`.
+    """
+    if first.is_untranslated and first.text == first.source:
+        second = with_alternatives(second, [(first.text, 0.0)])
+        doubts: tuple[str, ...] = ()
+    else:
+        doubts = doubts_about(first.source, second.text, languages)
+    either = (first, second)
+    return replace(
+        second,
+        source=first.source,
+        unknown_words=first.unknown_words,
+        num_words=first.num_words,
+        is_cut=any(each.is_cut for each in either),
+        is_partly_copied=any(each.is_partly_copied for each in either),
+        is_in_pieces=any(each.is_in_pieces for each in either),
+        is_divided=any(each.is_divided for each in either),
+        is_untranslated=any(each.is_untranslated for each in either),
+        doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
+        is_repaired=any(each.is_repaired for each in either),
+        confidences=tuple(each for of_step in either for each in of_step.confidences),
+        pivot=first,
+    )
+
+
+def _only_green(translation: Translation) -> Translation:
+    if not _is_left_out(translation):
+        return translation
+    return replace(translation, text="", alternatives=())
+
+
+def _is_left_out(translation: Translation) -> bool:
+    """Whether `only_green` leaves a translation out; what needs no translation, such as a number, stays."""
+    return translation.estimate is not None and not translation.estimate.is_green
+
+
+def _without_left_out(numbered: Sequence[tuple[int, Translation]]) -> list[tuple[int, Translation]]:
+    """The translations that are written; a message names the lines of the others, which need no further one."""
+    left_out = [number for number, each in numbered if _is_left_out(each)]
+    if left_out:
+        logger.warning("%s: the translation is not green, so it was left out", _lines(left_out))
+    return [each for each in numbered if not _is_left_out(each[1])]
 
 
 def _lines(numbers: Sequence[int]) -> str:

@@ -17,22 +17,32 @@ from torch.nn import functional as F
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding.quality import (
     FEATURES,
+    STATISTICS,
     Quality,
     QualityPromise,
     features_of,
+    percentiles,
     pieces_per_word,
+    statistics_of,
 )
 
-STARTS = (0.1, 0.25, 0.5, 0.75)
-"""Shares of the text at which a sequence of tests begins; each has its part of the allowed error."""
-_STEP = 0.02
+NUM_STARTS = 3
+"""A sequence of tests begins with the fewest translations that can keep a promise, with twice and with four times as many; each
+has its part of the allowed error."""
+_STEPS = 50
 FEWEST_SENTENCES = 100
+_FITTED = 5  # one sentence of so many fits the estimate: the threshold needs the others more
 _LEAST_CONFIDENT = 0.01
-_DECAY = 1e-3
+_LEAST_TOKENS = 0.1
+# As of a normal distribution of the weights, of features with a deviation of 1. All but the first two features, the mean
+# log-probability and the agreement with samples, have to show that they help.
+_DECAY_OF_FIRST, _DECAY = 0.1, 5.0
+_NUM_FIRST = 2
+_LEAST_DEVIATION = 1e-6
 
 
 class Calibrated(NamedTuple):
-    """A calibration, and what it says about the half of the text on which the threshold was chosen."""
+    """A calibration, and what it says about the part of the text on which the threshold was chosen."""
 
     quality: Quality
     num_sentences: int
@@ -40,7 +50,7 @@ class Calibrated(NamedTuple):
     num_bad: int
     """Of the green ones."""
     share_bad: float
-    """Of all sentences of this half."""
+    """Of all sentences of this part."""
 
 
 def calibrated(
@@ -49,16 +59,18 @@ def calibrated(
     promise: QualityPromise,
     *,
     conditions: Mapping[str, Any],
+    num_samples: int = 0,
     seed: int = 1,
 ) -> Calibrated | None:
-    """Fit the estimate on one half of the translations, and choose the threshold on the other.
+    """Fit the estimate on a fifth of the translations, and choose the threshold on the others.
 
     Args:
         translations: with details.
         scores: the score of each against its reference, 0 to 100.
         promise: what the green ones must keep.
         conditions: as of `Quality`.
-        seed: of the halves.
+        num_samples: as of `Quality`; the details of the translations have agreements with so many samples.
+        seed: of the two parts.
 
     Returns:
         None if fewer than a hundred translations have tokens.
@@ -72,7 +84,8 @@ def calibrated(
     if len(rows) < FEWEST_SENTENCES:
         return None
     random.Random(seed).shuffle(rows)
-    fitted, held_out = rows[::2], rows[1::2]
+    fitted = rows[::_FITTED]
+    held_out = [row for place, row in enumerate(rows) if place % _FITTED]
     matrix = torch.tensor([[row[0][name] for name in FEATURES] for row in fitted])
     is_good = torch.tensor([float(row[2] >= promise.below) for row in fitted])
     means, weights, bias = fit_monotone(matrix, is_good)
@@ -93,9 +106,12 @@ def calibrated(
         threshold=None,
         promise=promise,
         conditions=conditions,
+        num_samples=num_samples,
+        least_log_prob=_quantile([row[0]["least_log_prob"] for row in fitted], _LEAST_TOKENS),
+        statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.
-    able = [row for row in held_out if _can_be_green(row[1])]
+    able = [row for row in held_out if quality.can_be_green(row[1])]
     estimates = [quality.probability(row[1]) or 0.0 for row in able]
     is_bad = [row[2] < promise.below for row in able]
     threshold = chosen_threshold(estimates, is_bad, promise)
@@ -109,12 +125,13 @@ def calibrated(
     )
 
 
+def _statistics(translations: Sequence[Translation]) -> dict[str, tuple[float, ...]]:
+    found = [each for each in map(statistics_of, translations) if each is not None]
+    return {name: percentiles([each[name] for each in found]) for name in STATISTICS}
+
+
 def _quantile(numbers: Sequence[float], share: float) -> float:
     return float(torch.tensor(numbers, dtype=torch.float64).quantile(share)) if numbers else 0.0
-
-
-def _can_be_green(translation: Translation) -> bool:
-    return not (translation.doubts or translation.is_untranslated or translation.is_partly_copied)
 
 
 def _length_ratio(translations: Sequence[Translation]) -> float:
@@ -129,27 +146,31 @@ def _length_ratio(translations: Sequence[Translation]) -> float:
 
 
 def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, float]:
-    """Logistic regression whose weights are not negative, by L-BFGS.
+    """Logistic regression whose weights are not negative and rather small, by L-BFGS.
 
     Args:
-        features: (N, F).
+        features: (N, F); the first two are known to help.
         is_good: (N,) 0 or 1.
 
     Returns:
         (F,) the mean of each feature; (F,) the weights of the features less their means; the bias.
     """
     features, is_good = features.double(), is_good.double()
-    means, deviations = features.mean(0), features.std(0).clamp(min=1e-6)
+    means, deviations = features.mean(0), features.std(0)
+    # Nothing is learned about a feature that is always the same.
+    deviations[deviations < _LEAST_DEVIATION] = 1.0
     scaled = (features - means) / deviations
     raw = torch.zeros(features.size(1), dtype=torch.float64, requires_grad=True)
     bias = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    decay = torch.full_like(means, _DECAY / len(features))
+    decay[:_NUM_FIRST] = _DECAY_OF_FIRST / len(features)
     optimizer = torch.optim.LBFGS([raw, bias], max_iter=200, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
         weights = F.softplus(raw)
         value = F.binary_cross_entropy_with_logits(scaled @ weights + bias, is_good)
-        value = value + _DECAY * weights.square().sum()
+        value = value + (decay * weights.square()).sum()
         value.backward()
         return value
 
@@ -162,9 +183,9 @@ def chosen_threshold(
 ) -> float | None:
     """The lowest threshold whose green translations keep the promise; None if none does.
 
-    For a growing share of the most trusted translations, a test rejects "more than the allowed share is bad". From each of the
-    `STARTS`, the share grows until a test fails; each start has an equal part of the allowed error 1 - certainty, so the
-    promise holds for the lowest threshold of all.
+    For a growing number of the most trusted translations, a test rejects "more than the allowed share is bad". From each start
+    (see `NUM_STARTS`) the number grows until a test fails; each start has an equal part of the allowed error 1 - certainty, so
+    the promise holds for the lowest threshold of all.
 
     Args:
         estimates: the probability of each translation, on text that the estimate was not fitted on.
@@ -174,17 +195,22 @@ def chosen_threshold(
     bad_before = [0]
     for index in order:
         bad_before.append(bad_before[-1] + is_bad[index])
-    allowed = (1 - promise.certainty) / len(STARTS)
+    allowed = (1 - promise.certainty) / NUM_STARTS
     most = 0
-    for start in STARTS:
-        share = start
-        while share <= 1.0 + 1e-9:
-            size = _with_equals(estimates, order, round(share * len(order)))
-            if size == 0 or _tail(size, bad_before[size], promise.share) > allowed:
+    for number in range(NUM_STARTS):
+        next_size = fewest_sentences(promise) << number
+        while next_size <= len(order):
+            size = _with_equals(estimates, order, next_size)
+            if _tail(size, bad_before[size], promise.share) > allowed:
                 break
             most = max(most, size)
-            share += _STEP
+            next_size = size + max(1, len(order) // _STEPS)
     return estimates[order[most - 1]] if most else None
+
+
+def fewest_sentences(promise: QualityPromise) -> int:
+    """The smallest number of green translations that can show that a promise is kept: if not one of them is bad."""
+    return math.ceil(math.log((1 - promise.certainty) / NUM_STARTS) / math.log1p(-promise.share))
 
 
 def _with_equals(estimates: Sequence[float], order: Sequence[int], size: int) -> int:

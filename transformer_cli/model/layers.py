@@ -521,10 +521,35 @@ class WordDropout(nn.Module):
         if not self.training:
             return embedded
         kept = F.dropout(torch.ones_like(ids, dtype=embedded.dtype), self.probability)  # (B, S)
+        return embedded * kept.masked_fill(self.stays(ids), 1.0).unsqueeze(-1)
+
+    def stays(self, ids: Tensor) -> Tensor:
+        """Which of the ids are special tokens and tags, (B, S) bool."""
         stays = ids < self.num_special_tokens
         for tag_id in self.tag_ids:
             stays = stays | (ids == tag_id)
-        return embedded * kept.masked_fill(stays, 1.0).unsqueeze(-1)
+        return stays
+
+
+class TokenCutoff(WordDropout):
+    """Token cutoff: the second half of the rows are copies of the first half, whose embeddings become zero with probability p.
+
+    The other embeddings stay as they are: unlike dropout, nothing is divided by 1 - p.
+
+    Args: as of `WordDropout`.
+
+    Source: Gao et al. 2022, "Bi-SimCut: A Simple Strategy for Boosting Neural Machine Translation", section 3.
+    """
+
+    def forward(self, embedded: Tensor, ids: Tensor) -> Tensor:
+        """Embeddings (2 B, S, D) and their ids (2 B, S) to embeddings of the same shape; the first B rows are unchanged."""
+        if not self.training:
+            return embedded
+        num_whole = len(ids) // 2
+        ones = torch.ones_like(ids[num_whole:], dtype=embedded.dtype)
+        is_kept = (F.dropout(ones, self.probability) > 0) | self.stays(ids[num_whole:])  # (B, S)
+        cut = embedded[num_whole:] * is_kept.unsqueeze(-1)
+        return torch.cat([embedded[:num_whole], cut])
 
 
 def applied(layer: nn.Module, x: Tensor, *arguments: Any, share: float, **named: Any) -> Tensor:

@@ -101,6 +101,13 @@ def symmetric_divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) 
     return of_positions.masked_fill(~is_real, 0.0).sum()
 
 
+def divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+    """KL(P || Q) of softmax(logits) and softmax(other_logits), summed over real positions, in nats; arguments as of `symmetric_divergence`."""
+    log_p, log_q = (at_least_float32(one).log_softmax(-1) for one in (logits, other_logits))
+    of_positions = (log_p.exp() * (log_p - log_q)).sum(-1)  # (B, T)
+    return of_positions.masked_fill(~is_real, 0.0).sum()
+
+
 def alignment_loss(weights: Tensor, alignment: Tensor) -> Tensor:
     """The cross-entropy between given word alignments and attention, summed over the target positions that have a link, in nats.
 
@@ -167,3 +174,33 @@ def r_drop_loss(
     both = sum_loss(logits, torch.cat([target_ids, target_ids]), labels)
     distance = divergence(p, q, target_ids != labels.pad_id)
     return LossSums(both.objective + 0.5 * alpha * distance, 0.5 * both.negative_log_likelihood)
+
+
+def simcut_loss(
+    output: nn.Linear,
+    decoded: Tensor,
+    target_ids: Tensor,
+    labels: SmoothedLabels,
+    weight: float,
+    *,
+    sum_loss: SumLoss = sum_loss,
+    divergence: Divergence = divergence,
+) -> LossSums:
+    """A prediction P of each target, and Q of its cut copy: L(P) + weight KL(P || Q); the gradient goes through both.
+
+    Args:
+        output: the output layer.
+        decoded: (2 B, T, D), what it reads: the rows of P before those of Q.
+        target_ids: (B, T) int64.
+        labels: as in `sum_loss`.
+        weight: alpha of the paper.
+
+    Returns:
+        The objective, and the negative log-likelihood of P.
+
+    Source: Gao et al. 2022, "Bi-SimCut: A Simple Strategy for Boosting Neural Machine Translation", section 3.
+    """
+    p, q = output(decoded).chunk(2)
+    whole = sum_loss(p, target_ids, labels)
+    distance = divergence(p, q, target_ids != labels.pad_id)
+    return whole._replace(objective=whole.objective + weight * distance)

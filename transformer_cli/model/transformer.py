@@ -98,7 +98,7 @@ class Transformer(nn.Module):
         has_norm = config.embedding_norm
         self.source_embedding_norm = build_norm(config) if has_norm else nn.Identity()
         self.target_embedding_norm = build_norm(config) if has_norm else nn.Identity()
-        # Training sets these two, with `training.word_dropout`.
+        # Training sets these two, with `training.word_dropout` or `training.simcut`.
         self.source_word_dropout: WordDropout | None = None
         self.target_word_dropout: WordDropout | None = None
         self.embedding_dropout = nn.Dropout(config.embedding_dropout_share)

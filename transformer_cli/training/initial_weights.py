@@ -26,7 +26,7 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, MODEL_FILE, RunFolder
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.model import Transformer
-from transformer_cli.model.layers import WordDropout
+from transformer_cli.model.layers import TokenCutoff, WordDropout
 from transformer_cli.process.device import derive_seed, require_memory, seed_everything
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.process.torchrun import read_launch
@@ -96,10 +96,13 @@ def new_model(
     if config.model.start_embedding == "zero":
         with torch.no_grad():
             start_table(model)[Tokenizer.sos_id] = 0.0
-    if (share := config.training.word_dropout) is not None:
+    share, simcut, kind = config.training.word_dropout, config.training.simcut, WordDropout
+    if simcut is not None:
+        share, kind = simcut.probability, TokenCutoff
+    if share is not None:
         source, target = tokenizers
-        model.source_word_dropout = WordDropout(share, len(SPECIALS), source.tag_ids)
-        model.target_word_dropout = WordDropout(share, len(SPECIALS), target.tag_ids)
+        model.source_word_dropout = kind(share, len(SPECIALS), source.tag_ids)
+        model.target_word_dropout = kind(share, len(SPECIALS), target.tag_ids)
     if initial is not None:
         initial.load_into(model, tokenizers, seed=config.seed)
     if config.training.frozen:
@@ -264,8 +267,8 @@ def _hint_for_directions(was: Config, old: SequenceFormat) -> str:
             "translate into one language, as the run does, or train a new model without init_from"
         )
     return (
-        "translate into two or more languages of the run, such as with data.both_directions: true or with corpora that "
-        f"name their target_language; the run translates {_directions(was)}"
+        "translate into languages of the run: into one with data.target_tag: true, into several with data.both_directions: true or "
+        f"with corpora that name their target_language; the run translates {_directions(was)}"
     )
 
 

@@ -15,7 +15,7 @@ from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, SmoothedLabels, Transformer
 from transformer_cli.model.layers import aligning_weights
-from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_loss
+from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
@@ -146,6 +146,9 @@ def build_objective(
     if training.r_drop is not None:
         loss = accelerated_loss(r_drop_loss, device, is_compiled=is_compiled)
         return RDrop(labels, training.r_drop, loss)
+    if training.simcut is not None:
+        loss = accelerated_loss(simcut_loss, device, is_compiled=is_compiled)
+        return SimCut(labels, training.simcut.weight, loss)
     loss = accelerated_loss(likelihood_loss, device, is_compiled=is_compiled)
     if training.guided_alignment is not None:
         return GuidedAlignment(labels, training.guided_alignment, loss)
@@ -215,13 +218,38 @@ class RDrop:
 
     def __call__(self, model: Transformer, batch: Batch) -> LossSums:
         """See `Objective`."""
-        mask = batch.padding_mask
-        decoder_output = model.decoder_output(
-            _twice(batch.source_ids),
-            _noted(None if mask is None else _twice(mask), batch),
-            _twice(batch.decoder_input_ids),
-        )
-        return self.loss(model.output, decoder_output, batch.target_ids, self.labels, self.alpha)
+        decoded = _decoded_twice(model, batch)
+        return self.loss(model.output, decoded, batch.target_ids, self.labels, self.alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class SimCut:
+    """L(P) + weight KL(P || Q): P is the prediction of a batch, and Q that of its copy, whose embeddings are cut.
+
+    L is the cross-entropy with smoothed labels; the sum is computed by `simcut_loss` of model/loss.py. The model cuts the copy
+    (`model.layers.TokenCutoff`), which stands behind the batch in one forward pass; dropout draws another mask for it, too.
+
+    Source: Gao et al. 2022, "Bi-SimCut: A Simple Strategy for Boosting Neural Machine Translation", section 3.
+    """
+
+    labels: SmoothedLabels
+    weight: float
+    loss: Callable[..., LossSums] = simcut_loss
+
+    def __call__(self, model: Transformer, batch: Batch) -> LossSums:
+        """See `Objective`."""
+        decoded = _decoded_twice(model, batch)
+        return self.loss(model.output, decoded, batch.target_ids, self.labels, self.weight)
+
+
+def _decoded_twice(model: Transformer, batch: Batch) -> Tensor:
+    """(2 B, T, D): the decoder's output for each row of a batch, and then for each row once more."""
+    mask = batch.padding_mask
+    return model.decoder_output(
+        _twice(batch.source_ids),
+        _noted(None if mask is None else _twice(mask), batch),
+        _twice(batch.decoder_input_ids),
+    )
 
 
 def _noted(mask: Tensor | None, batch: Batch) -> Tensor | None:

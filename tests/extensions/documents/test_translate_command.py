@@ -115,7 +115,7 @@ def test_an_error_leaves_the_old_output(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("of_words")
 def test_options_for_lines_are_refused() -> None:
-    for options in ({"num_best": 2}, {"alignment": True}, {"prefix": "x"}, {"resume": True}, {"mark": True}, {"only_green": True}):  # fmt: skip
+    for options in ({"num_best": 2}, {"alignment": True}, {"prefix": "x"}, {"resume": True}):
         with pytest.raises(UsageError, match="is for lines, but the input is a document"):
             translate("page.html", "out.html", **options)
 

@@ -424,7 +424,7 @@ def _measured(trainee: Trainee, pacing: TrainingPacing) -> Figures:
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
     flop_of = measuring.flop_counter(trainee.session.experiment.model, trains=True)
-    num_predictions = 1 if trainee.config.training.r_drop is None else 2  # of each pair
+    num_predictions = trainee.config.training.num_predictions
     flops = [num_predictions * flop_of(update.work) for update in speed]
     tokens = sum(u.target_tokens for u in speed)
     # Unlike the median, this has the few updates that take long.

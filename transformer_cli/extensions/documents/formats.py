@@ -192,6 +192,8 @@ XML = ("xliff", "tmx")
 """The formats whose files name their encoding in their first line."""
 WITH_LANGUAGES = ("html", "epub")
 """The formats whose files name the languages of their parts, and not always that of the whole."""
+WITH_STATES = ("po", "xliff")
+"""The formats that say of each translation whether a person should look at it: fuzzy, needs-review-translation."""
 LINES = "txt"
 """The format of lines: `tfm translate` itself reads it line by line, however large it is."""
 

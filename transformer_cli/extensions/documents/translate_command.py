@@ -11,20 +11,25 @@ from pathlib import Path
 
 from transformer_cli.commands.input_lines import input_status
 from transformer_cli.commands.output import STANDARD, check_output, opened_output, output_status
-from transformer_cli.commands.translate_lines import TranslateOptions, open_translator
+from transformer_cli.commands.translate_lines import (
+    TranslateOptions,
+    drift_of,
+    open_translator,
+)
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.formats import (
     LINES,
     WITH_LANGUAGES,
+    WITH_STATES,
     XML,
     Format,
     ReadingOptions,
     format_named,
     format_of,
 )
-from transformer_cli.extensions.documents.translation import CUT
+from transformer_cli.extensions.documents.translation import CUT, NotGreen, TranslatedDocument
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import ended_after
@@ -199,7 +204,11 @@ def translate_document_file(
         document = read_document(
             data, given.format, replace(given.options, language=of_model.languages.source)
         )
-    found = translate_document(document, of_model)
+    not_green = NotGreen.WRITTEN
+    if options.needs_quality:
+        not_green = NotGreen.LEFT_OUT if options.only_green else NotGreen.MARKED
+        of_model = replace(of_model, drift=drift_of(translator))
+    found = translate_document(document, of_model, not_green=not_green)
     cut = next((doubt for doubt in found.doubts if doubt.reason == CUT), None)
     if options.is_strict and cut is not None:
         raise DataError(
@@ -208,20 +217,32 @@ def translate_document_file(
         )
     with opened_output(output) as write, ended_after():
         write(found.data)
+    _report(found, given, options)
+    for each in (translator.memory, of_model.drift):
+        if each is not None:
+            each.report()
+
+
+def _report(found: TranslatedDocument, given: ChosenDocument, options: TranslateOptions) -> None:
+    """Tell what a person should look at, and how much was translated."""
     if not found.num_segments:
         logger.warning("%s", _NOTHING.get(given.format.name, _NO_TEXT))
-    for doubt in found.doubts[:MAX_SHOWN_DOUBTS]:
+    # Where the format has no state for a segment, the messages are the only place that names those that are not green.
+    names_all = options.mark and given.format.name not in WITH_STATES
+    num_shown = len(found.doubts) if names_all else MAX_SHOWN_DOUBTS
+    for doubt in found.doubts[:num_shown]:
         logger.warning("%s: %s: %s", doubt.place, doubt.reason, on_one_line(doubt.text, 80))
-    if len(found.doubts) > MAX_SHOWN_DOUBTS:
-        logger.warning("and %d more of this kind", len(found.doubts) - MAX_SHOWN_DOUBTS)
+    if len(found.doubts) > num_shown:
+        logger.warning("and %d more of this kind", len(found.doubts) - num_shown)
+    if options.needs_quality:
+        num_green = sum(estimate.is_green for estimate in found.estimates)
+        logger.info("%s: green: %d of %d segments", given.name, num_green, len(found.estimates))
     logger.info(
         "%s: segments translated: %d, of which a person should look at: %d",
         given.name,
         found.num_segments,
         found.num_marked,
     )
-    if translator.memory is not None:
-        translator.memory.report()
 
 
 def _check_ending(given: ChosenDocument, output: Path | None) -> None:
@@ -268,8 +289,6 @@ def _check_options(options: TranslateOptions) -> None:
         (options.details, "--details"),
         (options.attention, "--attention"),
         (options.resume, "--resume"),
-        (options.mark, "--mark"),
-        (options.only_green, "--only-green"),
     ):
         if is_given:
             raise UsageError(

@@ -4,11 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.protected_spans import Promise
+from transformer_cli.decoding.translation import Estimate, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.mnemonics import (
     KeysOfLabels,
@@ -58,8 +60,21 @@ IN_PIECES = "a sentence was translated in pieces around the parts that must stay
 CUT = "a sentence was too long for the model, and was translated in parts"
 DIVIDED = "a sentence was translated clause by clause, so that no text of it is lost"
 UNTRANSLATED = "a sentence was left as it is, because the model loses text of it or cannot read it"
+NOT_GREEN = "the translation is not green: it may be wrong"
+LEFT_OUT = "it was left as it is, because its translation is not green"
 DOUBTFUL = "a translation may be wrong: it "
 """Before one of `decoding.doubts`."""
+
+
+class NotGreen(Enum):
+    """What a document does with a translation that is not green (`tfm calibrate`)."""
+
+    WRITTEN = "written"
+    """It stands there as any other."""
+    MARKED = "marked"
+    """A person should look at it."""
+    LEFT_OUT = "left out"
+    """The text stays as it is, and a person should look at it."""
 
 
 class CheckedAnswer(NamedTuple):
@@ -68,6 +83,8 @@ class CheckedAnswer(NamedTuple):
     text: str
     links: tuple[LinkedWords, ...]
     doubts: tuple[str, ...]
+    estimate: Estimate | None = None
+    """As of `AnsweredText`."""
 
 
 def with_kept_spans(
@@ -102,12 +119,25 @@ def with_kept_spans(
         else _checked(asked, answer)
         for asked, answer in answers.items()
     }
-    return {
+    finished = {
         asked: _with_brackets(asked, answer)
         if _keeps_specifications(asked.text, answer.text)
         else _copied(asked)
         for asked, answer in checked.items()
     }
+    if not any(answer.estimate for answer in answers.values()):
+        return finished
+    return {
+        asked: answer._replace(estimate=_estimate(answer, answers[asked].estimate))
+        for asked, answer in finished.items()
+    }
+
+
+def _estimate(checked: CheckedAnswer, of_model: Estimate | None) -> Estimate | None:
+    """The estimate of what the model has answered; an answer with doubts is not green, and one without tokens is not good."""
+    if not checked.doubts:
+        return of_model
+    return Estimate(0.0 if of_model is None else of_model.probability, is_green=False)
 
 
 def _keeps_specifications(text: str, translation: str) -> bool:
@@ -357,6 +387,8 @@ class TranslatedDocument:
     """How many segments have text to translate."""
     doubts: tuple[Doubt, ...]
     """One for each reason to look at a segment, in the order of the segments."""
+    estimates: tuple[Estimate, ...] = ()
+    """How far the translation of each segment can be trusted, without those of which nothing is known."""
 
     @property
     def num_marked(self) -> int:
@@ -365,7 +397,11 @@ class TranslatedDocument:
 
 
 def translate_document(
-    document: Document, translator: TextTranslator, check: Callable[[], None] = lambda: None
+    document: Document,
+    translator: TextTranslator,
+    check: Callable[[], None] = lambda: None,
+    *,
+    not_green: NotGreen = NotGreen.WRITTEN,
 ) -> TranslatedDocument:
     """The document in the target language of the translator.
 
@@ -375,6 +411,7 @@ def translate_document(
 
     Args:
         check: called for each segment; it raises an exception to end the work.
+        not_green: what is done with a segment one of whose texts is not green.
 
     Raises:
         DataError: the encoding of the document lacks letters of the translation; if they are usual ones of its
@@ -394,7 +431,9 @@ def translate_document(
     keys = KeysOfLabels(translator.languages.target)
     for each in segments:
         check()
-        translations.append(each.translation(checked, translator.languages, keys))
+        translation = each.translation(checked, translator.languages, keys)
+        translations.append(each.with_trust(translation, checked, not_green))
+    estimates = (each.estimate(checked) for each in segments)
     return TranslatedDocument(
         document.write(translations, translator.languages),
         num_segments=sum(each.has_words for each in segments),
@@ -403,6 +442,7 @@ def translate_document(
             for each, translation in zip(segments, translations, strict=True)
             for doubt in translation.doubts
         ),
+        estimates=tuple(estimate for estimate in estimates if estimate is not None),
     )
 
 
@@ -585,6 +625,25 @@ class _SegmentInWork:
         """The text for a message, with what stands in the place of words."""
         pieces = self.inline.with_words(self.inline.text)
         return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
+
+    def estimate(self, answers: Mapping[AskedText, CheckedAnswer]) -> Estimate | None:
+        """That of its least probable text; green if all are. None if nothing is known of any."""
+        of_parts = (answers[part.asked].estimate for part in self.all_parts)
+        return least_of(estimate for estimate in of_parts if estimate is not None)
+
+    def with_trust(
+        self,
+        translation: TranslatedSegment,
+        answers: Mapping[AskedText, CheckedAnswer],
+        not_green: NotGreen,
+    ) -> TranslatedSegment:
+        """Its translation, marked or left out if it is not green."""
+        estimate = self.estimate(answers)
+        if not_green is NotGreen.WRITTEN or estimate is None or estimate.is_green:
+            return translation
+        if not_green is NotGreen.LEFT_OUT:
+            return TranslatedSegment(self.segment.pieces, (LEFT_OUT,))
+        return replace(translation, doubts=(*translation.doubts, NOT_GREEN))
 
     def translation(
         self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels

@@ -8,6 +8,8 @@ from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
+from transformer_cli.decoding.quality import Drift
+from transformer_cli.decoding.translation import Estimate, Translation
 from transformer_cli.text.sentences import Sentence, find_spans, span_texts, split_sentences_around
 
 Extent = tuple[int, int]
@@ -48,6 +50,8 @@ class AnsweredText(NamedTuple):
     """Whether a sentence or clause stands here as in the source, because its translation loses text."""
     doubts: tuple[str, ...] = ()
     """What the text of the translation shows to be wrong, in words; see `decoding.doubts`."""
+    estimate: Estimate | None = None
+    """How far it can be trusted; None if the translator does not estimate it, or no model has translated the text."""
     spans_of_terms: frozenset[str] = frozenset()
     """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
 
@@ -82,6 +86,8 @@ class ModelTranslator:
     """A `TextTranslator` of a `Translator` for one direction."""
 
     translator: Translator
+    drift: Drift | None = None
+    """What looks at all texts, and compares them with those of the calibration."""
 
     @classmethod
     def of(
@@ -101,40 +107,43 @@ class ModelTranslator:
                 protects_spans=True,
                 reports_lines=False,
                 is_strict=False,
+                only_green=False,
             )
         )
 
     @property
     def languages(self) -> Direction:
         """See `TextTranslator.languages`."""
-        return self.translator.pipeline.languages
+        return self.translator.languages
 
     def sentences(self, text: str) -> list[Sentence]:
         """See `TextTranslator.sentences`."""
-        if not self.translator.pipeline.splits_sentences:
+        if not (self.translator.before or self.translator).pipeline.splits_sentences:
             return [Sentence(text, "")]
         return split_sentences_around(find_spans(text), text, self.languages.source)
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""
         translations = list(self.translator.translate([asked.text for asked in texts]))
-        links = self._links(
-            [
-                (asked.text, translation.text)
-                for asked, translation in zip(texts, translations, strict=True)
-                if asked.needs_links
-            ]
-        )
+        if self.drift is not None:
+            self.drift.add(translations)
+        linked = [
+            translation
+            for asked, translation in zip(texts, translations, strict=True)
+            if asked.needs_links
+        ]
+        links = dict(zip(map(id, linked), self._links(linked), strict=True))
         return [
             AnsweredText(
                 translation.text,
-                links[asked.text, translation.text] if asked.needs_links else (),
+                links.get(id(translation), ()),
                 is_copied=translation.is_partly_copied,
                 is_in_pieces=translation.is_in_pieces,
                 is_cut=translation.is_cut,
                 is_divided=translation.is_divided,
                 is_untranslated=translation.is_untranslated,
                 doubts=translation.doubts,
+                estimate=translation.estimate,
                 spans_of_terms=frozenset(
                     span
                     for term in translation.terms
@@ -145,15 +154,39 @@ class ModelTranslator:
             for asked, translation in zip(texts, translations, strict=True)
         ]
 
-    def _links(
-        self, pairs: Sequence[tuple[str, str]]
-    ) -> dict[tuple[str, str], tuple[LinkedWords, ...]]:
-        """The links of each pair of a text and its translation; none if the engine cannot tell its attention."""
-        engine = self.translator.engine
-        if not isinstance(engine, ExplainingEngine):
-            return dict.fromkeys(pairs, ())
-        aligner = TextAligner(
-            self.translator.pipeline, engine, self.translator.decoding.batch_tokens
-        )
-        found = zip(pairs, aligner.align(pairs), strict=True)
-        return {pair: tuple(LinkedWords(*link) for link in links) for pair, links in found}
+    def _links(self, translations: Sequence[Translation]) -> list[tuple[LinkedWords, ...]]:
+        """The links of each translation; none if the engine cannot tell its attention."""
+        before = self.translator.before
+        if before is None:
+            return _links_of(self.translator, [(each.source, each.text) for each in translations])
+        pivots = ["" if each.pivot is None else each.pivot.text for each in translations]
+        first = zip([each.source for each in translations], pivots, strict=True)
+        second = zip(pivots, [each.text for each in translations], strict=True)
+        steps = _links_of(before, list(first)), _links_of(self.translator, list(second))
+        return [links_through(*links) for links in zip(*steps, strict=True)]
+
+
+def _links_of(
+    translator: Translator, pairs: Sequence[tuple[str, str]]
+) -> list[tuple[LinkedWords, ...]]:
+    """The links of each pair of a text and its translation by one model."""
+    engine = translator.engine
+    if not isinstance(engine, ExplainingEngine):
+        return [()] * len(pairs)
+    distinct = list(dict.fromkeys(pairs))
+    aligner = TextAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
+    found = dict(zip(distinct, aligner.align(distinct), strict=True))
+    return [tuple(LinkedWords(*link) for link in found[pair]) for pair in pairs]
+
+
+def links_through(
+    first: Sequence[LinkedWords], second: Sequence[LinkedWords]
+) -> tuple[LinkedWords, ...]:
+    """The links of a text with its translation, from those of two steps: words of the pivot that overlap link both."""
+    found = (
+        LinkedWords(one.source, other.target)
+        for other in second
+        for one in first
+        if one.target[0] < other.source[1] and other.source[0] < one.target[1]
+    )
+    return tuple(dict.fromkeys(found))

@@ -46,7 +46,7 @@ from transformer_cli.extensions.serving.request_values import (
     read_values,
 )
 from transformer_cli.extensions.serving.service import TranslationService, refusal_of
-from transformer_cli.extensions.serving.texts import TextOptions, available_formats
+from transformer_cli.extensions.serving.texts import TextOptions, available_formats, fields_of
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.languages import primary_language
 
@@ -177,8 +177,7 @@ class _SentDocument(NamedTuple):
         found = self.work.result()
         if isinstance(found, RefusedRequest):
             return {"status": "error", "error_message": found.message}
-        more = {"untranslated": True} if found.is_untranslated else {}
-        return {"status": "done", "billed_characters": found.num_characters, **more}
+        return {"status": "done", "billed_characters": found.num_characters, **found.more_fields}
 
 
 _TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
@@ -288,6 +287,7 @@ class DeepLApi:
                         "billed_characters": len(text),
                         **used_model,
                         **({"untranslated": True} if one.is_untranslated else {}),
+                        **fields_of(one.estimate),
                     }
                     for one, (text, language) in zip(translated, placed, strict=True)
                 ]

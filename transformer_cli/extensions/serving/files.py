@@ -17,7 +17,11 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.glossary import RequiredTerms
 from transformer_cli.extensions.documents import ModelTranslator, translate_document
 from transformer_cli.extensions.documents.segments import Document
-from transformer_cli.extensions.documents.translation import UNTRANSLATED, Doubt, TranslatedDocument
+from transformer_cli.extensions.documents.translation import (
+    UNTRANSLATED,
+    NotGreen,
+    TranslatedDocument,
+)
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.languages import AUTO
@@ -132,6 +136,8 @@ class SentFile(NamedTuple):
     """Of a glossary."""
     is_refused_unchanged: bool = False
     """Whether a file that is in the target language already is refused; else it stays as it is."""
+    marks: bool = False
+    """Whether the texts that are not green are marked in it (fuzzy, needs-review-translation)."""
 
 
 class FinishedFile(NamedTuple):
@@ -142,6 +148,17 @@ class FinishedFile(NamedTuple):
     num_characters: int
     is_untranslated: bool
     """Whether text of it stays in the source language, because the model loses text of it."""
+    num_estimated: int = 0
+    """How many of its texts have an estimate of their quality."""
+    num_green: int = 0
+
+    @property
+    def more_fields(self) -> dict[str, Any]:
+        """What the interfaces say of it beside their own fields."""
+        untranslated = {"untranslated": True} if self.is_untranslated else {}
+        if not self.num_estimated:
+            return untranslated
+        return {**untranslated, "segments": self.num_estimated, "green": self.num_green}
 
 
 class FileTranslations:
@@ -181,19 +198,23 @@ class FileTranslations:
         [source] = await self._service.source_languages(
             [sample_of(document)], sent.source, sent.target
         )
-        data = sent.data
-        doubts: tuple[Doubt, ...] = ()
+        found = TranslatedDocument(sent.data, 0, ())
         if source.language == sent.target and sent.is_refused_unchanged:
             raise bad_request("Source and target language are the same.")
         if source.language != sent.target:
             direction = self._service.direction(source.language, sent.target)
-            work = _translation(direction, document, progress, sent.terms)
+            work = _translation(direction, document, progress, sent)
             found = await self._service.run(request, job, work)
-            data, doubts = found.data, found.doubts
         count = num_characters(document)
         self._service.num_characters += count
-        unique = self.kept.add(name_of_translation(sent.name, sent.target), data)
-        return FinishedFile(unique, count, any(doubt.reason == UNTRANSLATED for doubt in doubts))
+        unique = self.kept.add(name_of_translation(sent.name, sent.target), found.data)
+        return FinishedFile(
+            unique,
+            count,
+            is_untranslated=any(doubt.reason == UNTRANSLATED for doubt in found.doubts),
+            num_estimated=len(found.estimates),
+            num_green=sum(estimate.is_green for estimate in found.estimates),
+        )
 
 
 def download(unique: str, data: bytes) -> Response:
@@ -245,7 +266,7 @@ class FilesApi:
         file = values.file("file")
         source, target = values.needed_texts("source", "target")
         target = self._service.language(target)
-        sent = SentFile(*file, source, target, values.text("columns"))
+        sent = SentFile(*file, source, target, values.text("columns"), marks=values.switch("mark"))
         shows_progress = values.text("progress").lower() == "true"
         job = self._service.enter(self._service.limits.file_deadline_seconds)
         if shows_progress:
@@ -276,13 +297,10 @@ class FilesApi:
     async def _answer(
         self, request: Request, job: Job, sent: SentFile, progress: FileProgress
     ) -> dict[str, Any]:
-        """The address of the translated file, and whether text of it stays in the source language."""
+        """The address of the translated file, and what is to be said of its texts."""
         found = await self._files.translated(request, job, sent, progress)
         address = f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(found.unique)}"
-        answer: dict[str, Any] = {"translatedFileUrl": address}
-        if found.is_untranslated:
-            answer["untranslated"] = True
-        return answer
+        return {"translatedFileUrl": address, **found.more_fields}
 
     async def download_file(self, request: Request) -> Response:
         """GET /download_file/NAME: the translated file, as an attachment."""
@@ -297,14 +315,15 @@ def _translation(
     direction: ServedDirection,
     document: Document,
     progress: FileProgress,
-    terms: RequiredTerms | None,
+    sent: SentFile,
 ) -> Callable[[Job], TranslatedDocument]:
     """The work of translating a document."""
 
     def work(job: Job) -> TranslatedDocument:
         with direction.translator_for(job) as translator:
-            with_terms = with_options(translator, TextOptions(terms=terms))
+            with_terms = with_options(translator, TextOptions(terms=sent.terms))
             counting = CountingTranslator(ModelTranslator.of(with_terms), progress, job.check)
-            return translate_document(document, counting, job.check)
+            not_green = NotGreen.MARKED if sent.marks else NotGreen.WRITTEN
+            return translate_document(document, counting, job.check, not_green=not_green)
 
     return work

@@ -25,7 +25,8 @@ from transformer_cli.decoding.details import (
     words_at,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translation import Link
+from transformer_cli.decoding.translation import Estimate, Link
+from transformer_cli.extensions.serving.texts import fields_of
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.normalization import with_plain_spaces
 from transformer_cli.text.sentences import (
@@ -147,6 +148,10 @@ class DetailedSentence(NamedTuple):
     """Whether the sentence, or a clause of it, stays as it is, because the model loses text of it."""
     doubts: tuple[str, ...] = ()
     """What its text shows to be wrong; see `decoding.doubts`."""
+    estimate: Estimate | None = None
+    """How far it can be trusted, if the run has a calibration."""
+    pivot: str | None = None
+    """Of two models in a row: what the second one has read."""
 
     def as_json(self, start: int, target_start: int) -> dict[str, Any]:
         """Plain values; `start` and `target_start` are the places of the sentence in both texts."""
@@ -165,6 +170,8 @@ class DetailedSentence(NamedTuple):
             "links": self.links,
             **({"untranslated": True} if self.is_untranslated else {}),
             **({"doubts": list(self.doubts)} if self.doubts else {}),
+            **fields_of(self.estimate),
+            **({} if self.pivot is None else {"pivot": self.pivot}),
         }
 
     @property
@@ -180,14 +187,45 @@ def detailed_sentences(translator: Translator, texts: Sequence[str]) -> list[Det
         texts: without line breaks.
     """
     # With details the model reads whole lines, so marks around a text and capitals could come out in another form.
-    translations = translator.translate(texts)
-    explained = translator.translate(texts, with_details=True)
+    translations = list(translator.translate(texts))
+    explained = _explained_lines(translator, texts, translations)
     return [
         detailed_sentence(translator.pipeline, text, translation.text, of_words)._replace(
-            is_untranslated=translation.is_untranslated, doubts=translation.doubts
+            is_untranslated=translation.is_untranslated,
+            doubts=translation.doubts,
+            estimate=translation.estimate,
+            pivot=None if translation.pivot is None else translation.pivot.text,
         )
         for text, translation, of_words in zip(texts, translations, explained, strict=True)
     ]
+
+
+def _explained_lines(
+    translator: Translator, texts: Sequence[str], translations: Sequence[Translation]
+) -> list[Translation]:
+    """Translations with details; of two models, the tokens are those of the second, and links go through the pivot."""
+    if translator.before is None:
+        return list(translator.translate(texts, with_details=True))
+    pivots = [each.pivot.text if each.pivot is not None else "" for each in translations]
+    first = translator.before.translate(texts, with_details=True)
+    second = replace(translator, before=None).translate(pivots, with_details=True)
+    return [
+        replace(two, details=_details_through(one, pivot, two), pivot=one)
+        for one, pivot, two in zip(first, pivots, second, strict=True)
+    ]
+
+
+def _details_through(first: Translation, pivot: str, second: Translation) -> LineDetails | None:
+    """The details of the second translation, with links from the words of the first source; none if the pivot differs."""
+    if first.details is None or second.details is None:
+        return None
+    links: dict[Link, None] = {}
+    if len(first.text.split()) == len(pivot.split()):
+        for other in second.details.links:
+            for one in first.details.links:
+                if one.target == other.source:
+                    links[Link(one.source, other.target)] = None
+    return replace(second.details, links=tuple(links))
 
 
 def detailed_sentence(
@@ -207,7 +245,9 @@ def detailed_sentence(
     num_words = len(target.split())
     if num_words != len(explained.text.split()):
         return DetailedSentence(source, target, (), confidence, ())
-    found = unspaced_words(pipeline, source, explained) if target == explained.text else None
+    # The words of a source that another model has read are not those of this pipeline.
+    has_places = target == explained.text and explained.pivot is None
+    found = unspaced_words(pipeline, source, explained) if has_places else None
     links = details.links if found is None else found.links
     spans = word_spans(explained.text) if found is None else found.target
     probabilities = _word_probabilities(pipeline, explained.text, spans, details)
@@ -273,7 +313,8 @@ def placed_sentences(translator: Translator, text: str) -> PlacedSentences:
     Args:
         text: may have several lines.
     """
-    pipeline = translator.pipeline
+    # Sentences are those of the source, which the first of two models reads.
+    pipeline = (translator.before or translator).pipeline
     is_language = not isinstance(pipeline.data, SequencesData)
     keeps_layout = translator.decoding.keep_layout and is_language
     sentences: list[PlacedSentence] = []
@@ -284,7 +325,7 @@ def placed_sentences(translator: Translator, text: str) -> PlacedSentences:
             before = text[done:start]
             for sentence in _sentences(pipeline, text[start : line_start + text_range.end]):
                 if sentence.gap:
-                    before = gap_between(_as_read(pipeline, sentence.gap), *pipeline.languages)
+                    before = gap_between(_as_read(pipeline, sentence.gap), *translator.languages)
                     start += len(sentence.gap)
                 sentences.append(PlacedSentence(start, sentence.text, before))
                 start, before = start + len(sentence.text), ""
@@ -344,6 +385,8 @@ def sentence_alternatives(
         UsageError: the settings ask for another search than beam search.
         DataError: the model cannot write the prefix.
     """
+    if translator.before is not None:
+        return _alternatives_of_pivot(translator, sentence, prefix, num_alternatives)
     decoding = _decoding(translator.decoding, num_alternatives)
     pipeline = replace(translator.pipeline, splits_sentences=False)
     searching = replace(translator, pipeline=pipeline, decoding=decoding)
@@ -355,6 +398,28 @@ def sentence_alternatives(
         )
         for one in translation.alternatives
     ]
+
+
+def _alternatives_of_pivot(
+    translator: Translator, sentence: str, prefix: str, num_alternatives: int
+) -> list[SentenceAlternative]:
+    """What the second of two models can make of what the first one has written; without links to the words of the source."""
+    pivot = pivot_of(translator, sentence)
+    found = sentence_alternatives(
+        replace(translator, before=None), pivot, prefix, num_alternatives=num_alternatives
+    )
+    return [
+        replace(each, details=each.details._replace(source=sentence, links=(), words=None))
+        for each in found
+    ]
+
+
+def pivot_of(translator: Translator, sentence: str) -> str:
+    """What the last model of a translator reads for a sentence: of two models, the translation of the first one."""
+    if translator.before is None:
+        return sentence
+    [first] = translator.before.translate([sentence])
+    return first.text
 
 
 def _decoding(decoding: DecodingConfig, num_alternatives: int) -> DecodingConfig:
@@ -467,7 +532,7 @@ def likely_words(
     """
     pipeline = translator.pipeline
     tokenizer = pipeline.target_tokenizer
-    source_ids = source_ids_of(translator, sentence)
+    source_ids = source_ids_of(translator, pivot_of(translator, sentence))
     before = pipeline.prefix_ids(prefix)
     specials = [tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id]
     excluded = frozenset([*specials, *tokenizer.tag_ids])

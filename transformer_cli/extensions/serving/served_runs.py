@@ -3,12 +3,12 @@
 import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding import Translator
+from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.translator import LoadedRun, load_run
 from transformer_cli.extensions.serving.batcher import (
     Batcher,
@@ -39,12 +39,26 @@ class ServedDirection:
     translator: Translator
     """Of this direction."""
     shared: ServedEngine
+    before: "ServedDirection | None" = None
+    """Of a chain: the direction into the pivot language, whose translations this one reads."""
 
     @contextmanager
     def translator_for(self, job: Job) -> Iterator[Translator]:
         """The translator with which the thread of a job translates."""
-        with self.shared.batcher.preparing() as ready:
-            yield replace(self.translator, engine=self.shared.for_job(job, ready))
+        with ExitStack() as stack:
+            ready = stack.enter_context(self.shared.batcher.preparing())
+            own = replace(self.translator, engine=self.shared.for_job(job, ready))
+            if self.before is not None:
+                # The second batcher does not wait for sentences that the first one translates now.
+                ready()
+                own = replace(own, before=stack.enter_context(self.before.translator_for(job)))
+            yield own
+
+    @property
+    def digest(self) -> str:
+        """What tells its models from all others of the server."""
+        own = self.shared.model_digest
+        return own if self.before is None else f"{self.before.digest} {own}"
 
     def explained(
         self, job: Job, line: str, num_alternatives: int, asked: Mapping[str, Any]
@@ -55,7 +69,15 @@ class ServedDirection:
 
         Args:
             asked: further arguments of `Explainer.explain`.
+
+        Raises:
+            UsageError: two models translate in a row.
         """
+        if self.before is not None:
+            raise UsageError(
+                f"{self.languages} goes through two models ({self.run}); what happens inside is shown for one: translate "
+                f"{self.before.languages} first"
+            )
         from transformer_cli.extensions.lessons.explaining.explainer import Explainer
 
         explainer = Explainer.of(self.translator, num_alternatives=num_alternatives)
@@ -69,7 +91,7 @@ class ServedDirection:
     def detailed(self, job: Job, sentences: Sequence[str]) -> list[DetailedSentence]:
         """The translations of sentences with their words, in order; those of the cache are not computed again."""
         shared = self.shared
-        conditions = search_conditions(shared.model_digest, self.translator.decoding)
+        conditions = search_conditions(self.digest, self.translator.decoding)
         keys = {text: key_of(conditions, (*self.languages, text)) for text in sentences}
         found = {text: shared.cache.get(key) for text, key in keys.items()}
         missing = [text for text, result in found.items() if result is None]
@@ -110,7 +132,7 @@ class ServedRuns:
     @property
     def batchers(self) -> dict[str, Batcher]:
         """The batcher of each run, by its name."""
-        return {one.run: one.shared.batcher for one in self.directions.values()}
+        return {one.run: one.shared.batcher for one in self.directions.values() if one.before is None}  # fmt: skip
 
     def close(self) -> None:
         """End the threads of the engines."""
@@ -180,11 +202,41 @@ def served_runs(translators: Sequence[NamedTranslator], *, cache_bytes: int) -> 
                     directions[languages].run,
                 )
                 continue
-            of_direction = translator.in_direction(number)
+            of_direction = _estimating(name, translator.in_direction(number))
             directions[languages] = ServedDirection(name, languages, of_direction, shared)
         if name not in {one.run for one in directions.values()}:
             raise UsageError(f"--run: {name} has no language pair that the other runs do not have")
-    return ServedRuns(directions, cache)
+    return ServedRuns(directions | _chains(directions), cache)
+
+
+def _chains(directions: Mapping[Direction, ServedDirection]) -> dict[Direction, ServedDirection]:
+    """The directions that two of the given ones make together, where none of them translates alone.
+
+    The first pivot language counts, in the order in which the runs were named.
+    """
+    chains: dict[Direction, ServedDirection] = {}
+    for first in directions.values():
+        for second in directions.values():
+            languages = Direction(first.languages.source, second.languages.target)
+            is_chain = first.languages.target == second.languages.source
+            if not is_chain or languages.source == languages.target or languages in {**directions, **chains}:  # fmt: skip
+                continue
+            name = f"{first.run}, {second.run}"
+            translator = second.translator.after(first.translator)
+            chains[languages] = ServedDirection(name, languages, translator, second.shared, first)
+            logger.info("%s goes via %s: %s", languages, first.languages.target, name)
+    return chains
+
+
+def _estimating(name: str, translator: Translator) -> Translator:
+    """A translator of one direction that says how far its translations can be trusted, if it has a calibration that promises something."""
+    quality = translator.pipeline.quality
+    if quality is None or quality.threshold is None or not isinstance(translator.engine, ExplainingEngine):  # fmt: skip
+        return translator
+    logger.info("%s: %s", name, quality.promise)
+    if warning := quality.warning_about(translator.decoding.beam_size):
+        logger.warning("%s: %s", name, warning)
+    return replace(translator, estimates=True)
 
 
 def _digest(loaded: LoadedRun) -> str:

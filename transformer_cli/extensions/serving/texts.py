@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal
 
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.glossary import RequiredTerms
+from transformer_cli.decoding.translation import Estimate, least_of
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.formats import (
     FORMATS,
@@ -178,17 +179,35 @@ class TranslatedText:
     """Other translations, best first, all different."""
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because the model loses text of it."""
+    estimate: Estimate | None = None
+    """How far it can be trusted; None if the run has no calibration, or no model has translated the text."""
+    pivot: str | None = None
+    """The translation into a third language that a second model has read; None for one model, and for markup."""
+
+
+def fields_of(estimate: Estimate | None) -> dict[str, Any]:
+    """The fields of an answer that say how far a translation can be trusted; none if nothing is known."""
+    if estimate is None:
+        return {}
+    return {"quality": round(estimate.probability, 4), "green": estimate.is_green}
 
 
 def with_options(translator: Translator, options: TextOptions) -> Translator:
     """The translator of a request.
 
     Raises:
-        RefusedRequest: the run cannot give alternatives with its settings.
+        RefusedRequest: the run cannot give alternatives with its settings, or two models cannot keep the terms of a glossary.
     """
     pipeline, decoding = translator.pipeline, translator.decoding
     if not options.splits_sentences:
         pipeline = replace(pipeline, splits_sentences=False)
+    before = translator.before
+    if before is not None and options.terms is not None:
+        raise bad_request(
+            "Invalid request: a glossary is not possible here, because two models translate in a row"
+        )
+    if before is not None and not options.splits_sentences:
+        before = replace(before, pipeline=replace(before.pipeline, splits_sentences=False))
     if options.terms is not None:
         pipeline = replace(pipeline, glossary=options.terms)
     if options.num_alternatives:
@@ -197,7 +216,7 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
             raise bad_request("alternatives are not possible with the settings of this server")
         beam_size = max(decoding.beam_size, num_best)
         decoding = decoding.model_copy(update={"num_best": num_best, "beam_size": beam_size})
-    return replace(translator, pipeline=pipeline, decoding=decoding)
+    return replace(translator, pipeline=pipeline, decoding=decoding, before=before)
 
 
 def translate_texts(
@@ -227,7 +246,11 @@ def translate_texts(
 
 def _of_document(translated: TranslatedDocument) -> TranslatedText:
     is_untranslated = any(doubt.reason == UNTRANSLATED for doubt in translated.doubts)
-    return TranslatedText(translated.data.decode(), is_untranslated=is_untranslated)
+    return TranslatedText(
+        translated.data.decode(),
+        is_untranslated=is_untranslated,
+        estimate=least_of(translated.estimates),
+    )
 
 
 def _lines(text: str, line_breaks: LineBreaks) -> list[str]:
@@ -266,9 +289,11 @@ def _joined(
         for rank in range(1, num_alternatives + 1)
     ]
     others = [text for text in dict.fromkeys(alternatives) if text != best]
-    return TranslatedText(
-        best, tuple(others), is_untranslated=any(each.is_untranslated for each in translations)
-    )
+    is_untranslated = any(each.is_untranslated for each in translations)
+    estimate = least_of(each.estimate for each in translations if each.estimate is not None)
+    pivots = [each.pivot.text for each in translations if each.pivot is not None]
+    pivot = joined(pivots) if len(pivots) == len(translations) else None
+    return TranslatedText(best, tuple(others), is_untranslated, estimate, pivot)
 
 
 def _ranked(translation: Translation, rank: int) -> str:

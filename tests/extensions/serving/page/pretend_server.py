@@ -31,6 +31,8 @@ class PretendServer:
     shares: dict[str, float] = field(default_factory=dict)
     """Probabilities of target words; 0.95 for others."""
     pairs: list[tuple[str, str]] = field(default_factory=lambda: [("en", "it"), ("it", "en")])
+    estimates: dict[str, float] = field(default_factory=dict)
+    """Estimated probabilities of source sentences; one is green from 0.5. Others have none."""
     delay_seconds: float = 0.0
     refusals: list[tuple[int, str, int]] = field(default_factory=list)
     """Status, message and Retry-After of the next requests for translations."""
@@ -139,9 +141,10 @@ class PretendServer:
                 "target": {"start": len(translated), "end": len(translated + target), **details},
             }  # fmt: skip
             links = places["target"].pop("links")
-            yield _line(
-                {"type": "sentence", "index": number, "before": before, **places, "links": links}
-            )
+            share = self.estimates.get(source)
+            trust = {} if share is None else {"quality": share, "green": share >= 0.5}
+            event = {"type": "sentence", "index": number, "before": before, "links": links}
+            yield _line({**event, **places, **trust})
             translated, done = translated + target, match.start() + len(source)
         yield _line({"type": "end", "after": text[done:], "translatedText": translated})
 

@@ -44,6 +44,23 @@ def test_only_the_sentences_around_a_change_are_translated_again(
     assert page.by_id("same").text == "it-One it-a."
 
 
+def test_a_sentence_that_is_not_green_is_shaded(page: Page, server: PretendServer) -> None:
+    server.estimates = {"One a.": 0.9, "Two b.": 0.25}
+    page.open(q="One a. Two b. Three c.")
+    page.wait_for_output("it-One it-a. it-Two it-b. it-Three it-c.")
+    colours = page.js(
+        "[...document.querySelectorAll('#output .sentence')].map((one) => getComputedStyle(one).backgroundColor)"
+    )
+    assert colours[0] == colours[2] != colours[1]
+    titles = page.js("[...document.querySelectorAll('#output .sentence')].map((one) => one.title)")
+    assert titles == ["Green: 90 %", "Not green: 25 %", ""]
+    assert page.js("document.getElementById('legend-green').hidden") is False
+    page.js("document.getElementById('shade').click()")
+    page.wait(
+        "new Set([...document.querySelectorAll('#output .sentence')].map((one) => getComputedStyle(one).backgroundColor)).size === 1"
+    )
+
+
 def test_an_old_answer_never_replaces_a_newer_one(page: Page, server: PretendServer) -> None:
     page.open()
     server.delay_seconds = 1.0

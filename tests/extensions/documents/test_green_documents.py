@@ -1,0 +1,134 @@
+"""What is not green is marked in a document, or left out of it; formats without a state are told by messages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from transformer_cli.commands.translate_lines import TranslateOptions
+from transformer_cli.decoding.translation import Estimate
+from transformer_cli.extensions.documents.formats import format_named, read_document
+from transformer_cli.extensions.documents.translate_command import (
+    chosen_document,
+    translate_document_file,
+)
+from transformer_cli.extensions.documents.translation import (
+    LEFT_OUT,
+    NOT_GREEN,
+    UNTRANSLATED,
+    NotGreen,
+    TranslatedDocument,
+    translate_document,
+)
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+from transformer_cli.process.errors import UsageError
+
+from .fake_translators import WordByWord
+
+DOCS_RUN = Path(__file__).parents[3] / "docs" / "run"
+XLIFF = """<xliff version="1.2"><file source-language="en" target-language="it" original="a" datatype="plaintext"><body>
+<trans-unit id="1"><source>sure words</source></trans-unit>
+<trans-unit id="2"><source>a guess</source></trans-unit>
+<trans-unit id="3"><source>kept words</source></trans-unit>
+</body></file></xliff>"""
+PO = 'msgid "sure words"\nmsgstr ""\n\nmsgid "a guess"\nmsgstr ""\n'
+
+
+class Estimating(WordByWord):
+    """Writes capitals; a text with "guess" is not green, and one with "kept" stays as it is."""
+
+    def __init__(self) -> None:
+        super().__init__(str.upper)
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        return [
+            AnsweredText(asked.text, is_untranslated=True)
+            if "kept" in asked.text
+            else answer._replace(estimate=Estimate(0.5, "guess" not in asked.text))
+            for asked, answer in zip(texts, super().translate(texts), strict=True)
+        ]
+
+
+def done(text: str, name: str, not_green: NotGreen) -> TranslatedDocument:
+    document = read_document(text.encode(), format_named(name))
+    return translate_document(document, Estimating(), not_green=not_green)
+
+
+def test_an_xliff_unit_that_is_not_green_needs_a_review() -> None:
+    found = done(XLIFF, "xliff", NotGreen.MARKED)
+    text = found.data.decode()
+    assert '<target state="translated">SURE WORDS</target>' in text
+    assert '<target state="needs-review-translation">A GUESS</target>' in text
+    assert [(doubt.place, doubt.reason) for doubt in found.doubts] == [
+        ("unit 2", NOT_GREEN),
+        ("unit 3", UNTRANSLATED),
+        ("unit 3", NOT_GREEN),
+    ]
+    assert [estimate.is_green for estimate in found.estimates] == [True, False, False]
+
+
+def test_an_xliff_unit_that_is_not_green_gets_no_target_if_it_is_left_out() -> None:
+    found = done(XLIFF, "xliff", NotGreen.LEFT_OUT)
+    text = found.data.decode()
+    assert '<target state="translated">SURE WORDS</target>' in text
+    assert text.count("<target ") == 1
+    assert [doubt.reason for doubt in found.doubts] == [LEFT_OUT, LEFT_OUT]
+
+
+def test_a_po_message_that_is_not_green_is_fuzzy_or_stays_empty() -> None:
+    marked = done(PO, "po", NotGreen.MARKED).data.decode()
+    assert marked == 'msgid "sure words"\nmsgstr "SURE WORDS"\n\n#, fuzzy\nmsgid "a guess"\nmsgstr "A GUESS"\n'  # fmt: skip
+    left = done(PO, "po", NotGreen.LEFT_OUT).data.decode()
+    assert left == PO.replace('words"\nmsgstr ""', 'words"\nmsgstr "SURE WORDS"')
+
+
+def test_nothing_changes_without_the_wish() -> None:
+    found = done(XLIFF, "xliff", NotGreen.WRITTEN)
+    assert "needs-review" not in found.data.decode().split("kept")[0]
+    assert [doubt.reason for doubt in found.doubts] == [UNTRANSLATED]
+
+
+def test_a_paragraph_is_green_only_if_all_of_its_sentences_are() -> None:
+    found = done("Sure words. A guess.\n\nSure words.\n", "md", NotGreen.LEFT_OUT)
+    assert found.data.decode() == "Sure words. A guess.\n\nSURE WORDS.\n"
+    assert [doubt.place for doubt in found.doubts] == ["line 1"]
+
+
+def test_a_plural_is_green_only_if_all_of_its_branches_are() -> None:
+    text = "{n, plural, one {sure} other {a guess}}"
+    unit = XLIFF.replace("sure words", text)
+    found = done(unit, "xliff", NotGreen.LEFT_OUT)
+    assert found.doubts[0].reason == LEFT_OUT
+    assert "SURE" not in found.data.decode()
+
+
+def translate(name: str, **options: bool) -> None:
+    document = chosen_document(Path(name), None, columns=None, values=[], has_text=False)
+    assert document is not None
+    options_of_run = TranslateOptions(run=str(DOCS_RUN), **options)  # type: ignore[arg-type]
+    translate_document_file(document, Path(f"out.{name.partition('.')[2]}"), options_of_run)
+
+
+def test_the_command_names_what_is_not_green_where_the_format_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paragraphs = ["The dog is big."] + [f"Xkcd {number * 'q'}zz wwvv." for number in range(1, 26)]
+    Path("in.md").write_text("\n\n".join(paragraphs) + "\n")
+    with caplog.at_level("INFO"):
+        translate("in.md", mark=True)
+    told = {message.partition(":")[0] for message in caplog.messages if NOT_GREEN in message}
+    assert told == {f"line {2 * number + 1}" for number in range(1, 26)}
+    assert "in.md: green: 1 of 26 segments" in caplog.messages
+    translate("in.md", only_green=True)
+    assert Path("out.md").read_text().split("\n\n")[:2] == ["Il cane è grande.", paragraphs[1]]
+
+
+def test_a_document_needs_a_calibration_as_lines_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.md").write_text("The dog is big.\n")
+    monkeypatch.setattr("transformer_cli.decoding.translator.read_quality", lambda _: {})
+    with pytest.raises(UsageError, match="no calibration"):
+        translate("in.md", mark=True)
