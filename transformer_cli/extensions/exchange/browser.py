@@ -54,7 +54,7 @@ Public License 2.0; its source is at <https://github.com/browsermt/bergamot-tran
 """
 
 
-class Engine(NamedTuple):
+class BrowserEngine(NamedTuple):
     """The WebAssembly engine of the npm package."""
 
     version: str
@@ -63,7 +63,7 @@ class Engine(NamedTuple):
     wasm: bytes
 
 
-def read_engine(given: Path | None) -> Engine:
+def read_engine(given: Path | None) -> BrowserEngine:
     """The engine in an installed npm package.
 
     Args:
@@ -88,7 +88,7 @@ def read_engine(given: Path | None) -> Engine:
     try:
         version = json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"]
         script = (folder / f"{name}.js").read_text(encoding="utf-8")
-        return Engine(str(version), script, (folder / f"{name}.wasm").read_bytes())
+        return BrowserEngine(str(version), script, (folder / f"{name}.wasm").read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise MissingInputError(
             f"{folder}: this is not the package {PACKAGE}, or it is damaged: {error}",
@@ -122,7 +122,7 @@ class BrowserFormat(BergamotFormat):
 
 
 def browser_files(
-    config: Config, bergamot: Mapping[str, bytes], engine: Engine
+    config: Config, bergamot: Mapping[str, bytes], engine: BrowserEngine
 ) -> dict[str, bytes]:
     """The files of a page that translates by itself, by their names in the folder.
 
