@@ -15,6 +15,7 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError, UsageError
 from transformer_cli.text.added_entries import with_tags
 from transformer_cli.text.sampling import LatticeSampling, MergeDropout, WordSampler
+from transformer_cli.text.sentencepiece_model import character_coverage
 from transformer_cli.text.tokenizer import (
     Tokenizer,
     tokenizer_files,
@@ -242,6 +243,19 @@ def test_too_small_a_vocabulary_is_refused(algorithm: Any) -> None:
     config = TokenizerConfig(kind="sentencepiece", algorithm=algorithm, vocab_size=20)
     with pytest.raises(ConfigError, match=r"vocab_size \(20\) is below the number of different"):
         train_tokenizer(TEXTS, config)
+
+
+def test_of_a_small_alphabet_no_letter_is_unknown() -> None:
+    texts = ["the cat sleeps and the dog runs to the house"] * 300 + [
+        "Un'altra volta, cos\u00ec \u00e8."
+    ]
+    tokenizer = train_tokenizer(texts, TokenizerConfig(kind="sentencepiece", vocab_size=200))
+    assert tokenizer.decode(tokenizer.encode(texts[-1])) == texts[-1]
+
+
+def test_of_a_large_alphabet_rare_characters_are_unknown() -> None:
+    assert character_coverage(90, 1000) == 1.0
+    assert character_coverage(3000, 8000) == 0.9995
 
 
 def test_a_text_of_spaces_gives_no_vocabulary() -> None:
