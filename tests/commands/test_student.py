@@ -71,6 +71,16 @@ def test_the_student_learns_alignments_and_its_run_says_where_its_text_comes_fro
     assert "sources: not stated; teacher: not stated" in config
 
 
+def test_the_card_prints_origin_and_licence_of_what_a_model_wrote(
+    here: TfmHere, facts: object
+) -> None:
+    card = here("card", "--run", "small")
+    assert card.exit_code == 0, card.talk
+    [row] = [line for line in card.lines if line.startswith("| taught-0.source")]
+    assert "sources of sequences of tfm, translated by tiny (" in row
+    assert row.endswith("| sources: not stated; teacher: not stated |")
+
+
 def test_the_table_compares_teacher_and_student_in_float32_and_int8(facts: dict[str, Any]) -> None:
     names = [row["model"] for row in facts["models"]]
     assert names == ["teacher", "teacher, int8", "student", "student, int8"]
