@@ -20,12 +20,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from transformer_cli.checkpoint import find_run
 from transformer_cli.commands.input_lines import check_input, opened_lines
-from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.commands.unfinished_output import opened_unfinished
 from transformer_cli.config import Config, FilesData, HubData, to_yaml
 from transformer_cli.config.data import NoiseConfig
-from transformer_cli.config.loading import check_settings
-from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.selection import (
     CleaningReport,
@@ -450,8 +449,6 @@ def translate_file(
         elif writer.is_ctranslate2:
             _translate_with_ctranslate2(source, output, Path(writer.runs[0]), num_best)
         else:
-            from transformer_cli.commands.translate_lines import translate_lines
-
             options = TranslateOptions(
                 run=list(writer.runs),
                 overrides=writer.overrides,

@@ -227,8 +227,8 @@ def _data(files: TrainedFiles, options: CardOptions, records: RunRecords) -> str
     corpora = _corpora(files)
     for name in dict.fromkeys([*corpora, *given]):
         origin, license_ = corpora.get(name, (None, None))
-        shown = name if origin is None else f"{name}: {origin}"
-        lines.append(f"| {_cell(shown)} | {_cell(given.get(name) or license_ or 'not stated')} |")
+        described = name if origin is None else f"{name}: {origin}"
+        lines.append(f"| {_cell(described)} | {_cell(given.get(name) or license_ or 'not stated')} |")
     if records.cleaning:
         lines += ["", "| training pairs | number |", "|---|--:|"]
         shown = [
