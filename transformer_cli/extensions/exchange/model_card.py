@@ -228,7 +228,9 @@ def _data(files: TrainedFiles, options: CardOptions, records: RunRecords) -> str
     for name in dict.fromkeys([*corpora, *given]):
         origin, license_ = corpora.get(name, (None, None))
         described = name if origin is None else f"{name}: {origin}"
-        lines.append(f"| {_cell(described)} | {_cell(given.get(name) or license_ or 'not stated')} |")
+        lines.append(
+            f"| {_cell(described)} | {_cell(given.get(name) or license_ or 'not stated')} |"
+        )
     if records.cleaning:
         lines += ["", "| training pairs | number |", "|---|--:|"]
         shown = [
