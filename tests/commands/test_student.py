@@ -83,8 +83,8 @@ def test_the_card_prints_origin_and_licence_of_what_a_model_wrote(
 
 def test_the_table_compares_teacher_and_student_in_float32_and_int8(facts: dict[str, Any]) -> None:
     names = [row["model"] for row in facts["models"]]
-    assert names == ["teacher", "teacher, int8", "student", "student, int8"]
-    teacher, _, student, in_int8 = facts["models"]
+    assert names == ["teacher", "teacher, int8", "student", "student, int8", "  with shortlist"]
+    teacher, _, student, in_int8, _ = facts["models"]
     assert student["parameters"] < teacher["parameters"]
     assert in_int8["bytes"] < student["bytes"] < teacher["bytes"]
     for row in facts["models"]:
