@@ -104,6 +104,8 @@ def test_a_judge_chooses_what_makes_the_text_most_probable(
     values = [float(one) / int(two) for one, two in (line.split("\t") for line in likelihoods.lines)]  # fmt: skip
     best = [max(group, key=values.__getitem__) for group in groups]
     worst = min(best, key=values.__getitem__)
+    [written] = folder.glob("text-0.likelihoods-*.txt")
+    assert [float(line) for line in lines(written)] == pytest.approx(values, abs=1e-5)
     assert lines(folder / "back-0.source") == [candidates[one] for one in best if one != worst]
 
 

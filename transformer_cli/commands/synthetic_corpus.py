@@ -563,7 +563,6 @@ class Choice:
 
     judge: str | None = None
     """A run of the reverse direction: candidates without a reference are judged by its likelihood; None: by their score."""
-    judge_overrides: tuple[str, ...] = ()
     dropped_share: float = 0.0
     """So large a share of the pairs is left out: the worst by the same measure."""
 
@@ -631,18 +630,26 @@ def write_likelihoods(
     output: Path,
     choice: Choice,
 ) -> list[list[float]]:
-    """log P(source | candidate) per token, of each candidate, by the judge; also written, and continued after an interruption."""
+    """log P(source | candidate) per token, of each candidate, by the judge; also written, and continued after an interruption.
+
+    Args:
+        sources: the text whose probability counts.
+        candidates: of each of them.
+        output: the file of the values; the digest of the judge is added to its name.
+        choice: names the judge.
+    """
     assert choice.judge is not None
+    # Another judge has another file, so that what one has said is never taken for what the other says.
+    judge = digest_of_run(choice.judge)
+    output = output.with_name(f"{output.stem}-{judge[:8]}{output.suffix}")
     if not output.exists():
-        translator = load_run(
-            choice.judge, list(choice.judge_overrides), command="likelihood"
-        ).translator
+        translator = load_run(choice.judge, [], command="likelihood").translator
         pairs = [
             (one.text, source)
             for source, row in zip(sources, candidates, strict=True)
             for one in row
         ]
-        conditions = {"judge": digest_of_run(choice.judge), "set": list(choice.judge_overrides)}
+        conditions = {"judge": judge}
         with opened_unfinished(output, conditions) as unfinished:
             for window in unfinished.remaining(_windows(pairs, WINDOW_LINES)):
                 found = pair_likelihoods(translator, window)
