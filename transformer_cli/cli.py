@@ -127,7 +127,7 @@ COMMANDS = {
     ),
     "student": Entry(
         "transformer_cli.commands.student:student_command",
-        "Train a model on the translations of another one, and compare both.",
+        "Train a small model on the translations of another one, and measure both.",
         "tfm student --teacher en-it --config student-en-it.yaml",
     ),
     "shortlist": Entry(
@@ -204,6 +204,16 @@ COMMANDS = {
                 "transformer_cli.extensions.corpora.commands.get:get_command",
                 "Fetch public corpora by name.",
                 "tfm data get --list tatoeba --source-language en --target-language it",
+            ),
+            "back-translate": Entry(
+                "transformer_cli.commands.back_translate:back_translate_command",
+                "Make training pairs of text of the target language.",
+                "tfm data back-translate --config mine.yaml --text mono.it",
+            ),
+            "diversify": Entry(
+                "transformer_cli.commands.diversify:diversify_command",
+                "Make training pairs of what several models of both directions write.",
+                "tfm data diversify --config mine.yaml --models 3",
             ),
         },
     ),

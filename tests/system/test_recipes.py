@@ -1,11 +1,11 @@
 """The recipes of examples/ run from beginning to end, on a tiny corpus with a tiny model."""
 
 import os
-import shutil
 import subprocess
 import sys
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,42 +87,36 @@ def test_fine_tuning_without_and_with_a_share_of_the_old_corpus(folder: Path) ->
         assert f"plan: {num_pairs} training pairs" in logs[name]
 
 
-def test_tagged_back_translation(folder: Path) -> None:
-    recipe(folder, "back_translation.sh", "base.yaml", "train", "dev", "mono", "en", "it")
-    assert num_lines(folder / "mono.en") == SIZES["mono"]
-    forward = load_trained(folder / "runs/back-forward")
-    assert forward.source_tokenizer.entries[-1] == "<BT>"
-    assert "<BT>" not in forward.target_tokenizer.entries
-    reverse = load_trained(folder / "runs/back-reverse").config.data
-    assert (reverse.source_language, reverse.target_language) == ("it", "en")
-
-
-def test_a_student_learns_from_the_translations_of_its_teacher(folder: Path) -> None:
-    shown = recipe(folder, "distillation.sh", "base", "base.yaml", "train", "dev", "en", "it", "--set", "model.d_ff=16")  # fmt: skip
-    assert num_lines(folder / "train.teacher.it") == SIZES["train"]
-    assert load_trained(folder / "runs/student").config.model.d_ff == 16
-    assert shown.count("BLEU") == 2
-
-
-def test_a_teacher_may_translate_both_ways(folder: Path) -> None:
-    shutil.rmtree(folder / "runs/student", ignore_errors=True)  # of the teacher above
+def test_a_teacher_of_a_student_may_translate_both_ways(folder: Path) -> None:
     both = ("--set", "data.both_directions=true", "--set", "tokenizer.shared=true")
     run(folder, "tfm", "train", "--config", "base.yaml", "--set", "name=both", *both)
-    shown = recipe(folder, "distillation.sh", "both", "base.yaml", "train", "dev", "en", "it", "--set", "training.max_steps=4")  # fmt: skip
-    assert num_lines(folder / "train.teacher.it") == SIZES["train"]
-    assert shown.count("BLEU") == 2
+    options = ("--config", "base.yaml", "--set", "name=student", "--set", "training.max_steps=4")
+    shown = run(folder, "tfm", "student", "--teacher", "both", "--from", "en", "--to", "it", *options)  # fmt: skip
+    assert num_lines(folder / "student-distilled/taught-0.target") == SIZES["train"]
+    assert num_lines(folder / "student-distilled/taught-0.alignment") == SIZES["train"]
+    assert shown.count("student") >= 2
 
 
-def test_a_model_learns_also_from_what_two_models_of_each_direction_made(folder: Path) -> None:
-    shown = recipe(folder, "data_diversification.sh", "base.yaml", "train", "dev", "en", "it")
-    for number in (1, 2):
-        assert num_lines(folder / f"train.forward-{number}.it") == SIZES["train"]
-        assert num_lines(folder / f"train.reverse-{number}.en") == SIZES["train"]
-        assert load_trained(folder / f"runs/reverse-{number}").config.seed == number
-    log = (folder / "runs/diversified/train.log").read_text(encoding="utf-8")
-    (read,) = (line for line in log.splitlines() if "pairs read" in line)
-    assert read.split()[-1] == str(5 * SIZES["train"])
-    assert shown.count("BLEU") == 2
+def test_a_student_may_have_two_teachers_and_noise_beside_its_alignments(folder: Path) -> None:
+    """The noise of the config becomes a copy of the changed pairs, which keeps the alignments."""
+    run(folder, "tfm", "train", "--config", "base.yaml", "--set", "name=base-2", "--set", "seed=2")
+    options = (
+        "--config",
+        "base.yaml",
+        "--set",
+        "name=noisy",
+        "--set",
+        "training.noise={typos: 0.3}",
+    )
+    teachers = ("--teacher", "base", "--teacher", "base-2")
+    run(folder, "tfm", "student", "corpus", "translate", "choose", "align", "train", *teachers, *options)  # fmt: skip
+    config: Any = load_trained(folder / "runs/noisy").config
+    assert config.training.noise is None
+    assert config.training.guided_alignment == 0.1
+    paths = [one.alignment_path for one in config.data.corpora]
+    assert paths == ["taught-0.alignment", "noisy-taught-0.alignment", None]
+    together = run(folder, "tfm", "translate", "--run", "base", "--run", "base-2", "--input", "noisy-distilled/sources.txt", "--n-best", "4")  # fmt: skip
+    assert together == (folder / "noisy-distilled/n-best.tsv").read_text(encoding="utf-8")
 
 
 def test_rescoring_takes_the_best_translation_by_three_models_together(folder: Path) -> None:

@@ -315,3 +315,10 @@ def test_a_new_limit_is_refused_if_more_is_done_already(
 def test_an_epoch_that_has_not_begun_passes_no_limit(position: Position | StreamPosition) -> None:
     progress = Progress(step=12, position=position)
     refuse_passed_limits(config(), config(training__max_epochs=2), progress)
+
+
+def test_what_is_said_of_a_corpus_for_the_card_may_change() -> None:
+    before = config()
+    now = config(data__corpora=[{"path": "a.tsv", "license": "cc0-1.0", "origin": "the web"}])
+    said = accept_changes(before, now, step=5)
+    assert [line.split(":")[0] for line in said] == ["data.corpora.0.origin (a.tsv)", "data.corpora.0.license (a.tsv)"]  # fmt: skip

@@ -27,6 +27,7 @@ from transformer_cli.training.initial_weights import (
     frozen_names,
     load_initial_model,
     new_model,
+    shrunk_weights,
     with_new_rows,
 )
 
@@ -400,3 +401,39 @@ def test_other_languages_are_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         load_initial_model(check_settings(values, "test"), Path("runs/french"))
     assert "old translates en-it, but this run translates en-fr" in caplog.text
+
+
+SMALLER = {"encoder_layers": 1, "decoder_layers": 1, "decoder_layer": "ssru"}
+
+
+def test_a_shrunk_model_starts_from_the_last_layers_and_its_ssru_from_random_weights() -> None:
+    shrunk = fine_tuned("shrunk", {"shrink": True}, model=SMALLER)
+    initial = load_initial_model(shrunk, Path("runs/shrunk"))
+    assert initial is not None
+    found, old = new_model(shrunk, initial.tokenizers, initial).state_dict(), weights("old")
+    for name, value in found.items():
+        if ".ssru" not in name:
+            of_old = name.replace("encoder.layers.0.", "encoder.layers.1.")
+            assert torch.equal(value, old[of_old]), name
+    assert any(".ssru" in name for name in found)
+
+
+def test_layers_are_evenly_spread_and_the_last_one_is_among_them() -> None:
+    names = [f"{part}.layers.{number}.x" for part in ("encoder", "decoder") for number in range(6)]
+    teacher = {name: torch.tensor(float(number)) for number, name in enumerate(names)}
+    student = {f"encoder.layers.{n}.x": torch.tensor(-1.0) for n in range(4)}
+    student |= {f"decoder.layers.{n}.x": torch.tensor(-1.0) for n in range(2)}
+    found, said = shrunk_weights(teacher, student)
+    assert [found[f"encoder.layers.{n}.x"].item() for n in range(4)] == [1, 2, 4, 5]
+    assert [found[f"decoder.layers.{n}.x"].item() for n in range(2)] == [8, 11]
+    assert said == "encoder 1, 2, 4, 5 of 6; decoder 2, 5 of 6"
+
+
+def test_a_model_shrinks_only_in_its_layers() -> None:
+    wider = fine_tuned("shrunk", {"shrink": True}, model={**SMALLER, "d_ff": 64})
+    with pytest.raises(ConfigError, match=r"model.d_ff: 32 in the run, 64 in the config") as error:
+        load_initial_model(wider, Path("runs/shrunk"))
+    assert "encoder_layers" not in error.value.message
+    deeper = fine_tuned("shrunk", {"shrink": True}, model={"encoder_layers": 3})
+    with pytest.raises(ConfigError, match=r"model.encoder_layers: 2 in the run, 3"):
+        load_initial_model(deeper, Path("runs/shrunk"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _METRICS = ("chrf", "chrf++", "bleu")
+SAMPLES = 6
+"""With how many samples of the model a translation is compared, if nothing else is asked for."""
 
 
 def calibrate_command(
@@ -80,8 +82,49 @@ def calibrate_command(
 ) -> None:
     """Find out which translations of a run can be trusted. `tfm translate --mark` and `--only-green` use the result."""
     _check(split, source, reference, metric, {"--share": share, "--certainty": certainty})
-    from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.commands.output import show
+
+    settings = list(overrides or [])
+    if beam_size is not None:
+        settings.append(f"decoding.beam_size={beam_size}")
+    facts, lines = calibrated_run(
+        run,
+        split=split,
+        text=None if source is None or reference is None else (source, reference),
+        promise=(metric, below, share, certainty),
+        samples=samples,
+        overrides=settings,
+        languages=(to, from_),
+    )
+    show(facts, lines, as_json=as_json)
+
+
+def calibrated_run(
+    run: str | None,
+    *,
+    split: Literal["validation", "test"] | None = None,
+    text: tuple[Path, Path] | None = None,
+    promise: tuple[str, float, float, float] = ("chrf", 60.0, 0.05, 0.95),
+    samples: int = SAMPLES,
+    overrides: Sequence[str] = (),
+    languages: tuple[str | None, str | None] = (None, None),
+) -> tuple[dict[str, Any], list[str]]:
+    """Calibrate a run and keep the result in its folder; the result as facts for programs, and as lines for people.
+
+    Args:
+        run: its name; None: the run that saved last.
+        split: of its corpus; None: test, unless there is a `text`.
+        text: files of a source and a reference, instead of a split.
+        promise: metric, below, share and certainty, as of `QualityPromise`.
+        samples: of the model for each translation, with which it is compared.
+        overrides: settings of the translations.
+        languages: the target and the source; None: the only one.
+
+    Raises:
+        UsageError: the run is a checkpoint outside of a run folder.
+        DataError: there is too little text.
+    """
+    from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.decoding.quality import (
         CALIBRATION_FILE,
@@ -97,17 +140,15 @@ def calibrate_command(
     from transformer_cli.evaluation.validation import conditions_of
     from transformer_cli.storage import replace_file
 
-    settings = list(overrides or [])
-    if beam_size is not None:
-        settings.append(f"decoding.beam_size={beam_size}")
-    loaded = load_run(run, settings, command="validate --source" if source else "validate")
+    source, reference = text or (None, None)
+    loaded = load_run(run, list(overrides), command="validate --source" if source else "validate")
     folder = RunFolder.of_checkpoint(loaded.trained.folder)
     if folder is None:
         raise UsageError(
             f"{loaded.trained.folder}: a checkpoint outside of a run has no place for a calibration",
             hint="name a run folder: --run FOLDER",
         )
-    translator = loaded.translator.towards(to, from_)
+    translator = loaded.translator.towards(*languages)
     name = "test" if split is None and source is None else split
     pairs = pairs_to_score(loaded, translator, name, source, reference)
     if name == "validation":
@@ -120,8 +161,9 @@ def calibrate_command(
         of_pairs = replace(translator, pipeline=pipeline, estimates=True, num_samples=samples)
         translations = list(of_pairs.translate([pair.source for pair in pairs]))
     texts, references = [each.text for each in translations], [pair.target for pair in pairs]
-    languages = translator.pipeline.languages
-    [measured] = measure_corpus(texts, references, [metric], target_language=languages.target)
+    metric, below, share, certainty = promise
+    direction = translator.pipeline.languages
+    [measured] = measure_corpus(texts, references, [metric], target_language=direction.target)
     scores = [measured.value([index]) for index in range(len(pairs))]
     conditions: dict[str, Any] = {
         "checkpoint": loaded.trained.folder.name,
@@ -132,15 +174,15 @@ def calibrate_command(
         "settings": conditions_of(translator),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    promise = QualityPromise(metric, below, share, certainty)
-    found = calibrated(translations, scores, promise, conditions=conditions, num_samples=samples)
+    promised = QualityPromise(metric, below, share, certainty)
+    found = calibrated(translations, scores, promised, conditions=conditions, num_samples=samples)
     if found is None:
         raise DataError(
             f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
             hint="give more text: --source FILE --reference FILE",
         )
     path, before = folder.path / CALIBRATION_FILE, read_quality(folder.path)
-    if (earlier := before.get(str(languages))) is not None:
+    if (earlier := before.get(str(direction))) is not None:
         drift = Drift(earlier)
         drift.add(translations)
         if differing := [STATISTICS[each] for each in drift.differences()]:
@@ -150,15 +192,15 @@ def calibrate_command(
                 ", ".join(differing),
             )
     # A calibration that keeps its promise is not given up for one that keeps none.
-    is_kept = found.quality.threshold is None and str(languages) in before
+    is_kept = found.quality.threshold is None and str(direction) in before
     if not is_kept:
-        replace_file(path, quality_json(before | {str(languages): found.quality}))
+        replace_file(path, quality_json(before | {str(direction): found.quality}))
     lines = _lines(found)
     if is_kept:
         lines.append(f"{path} stays as it was")
     else:
         lines.append(f"written: {path}; used by tfm translate --mark and --only-green")
-    show({"direction": str(languages), **_facts(found)}, lines, as_json=as_json)
+    return {"direction": str(direction), **_facts(found)}, lines
 
 
 def _check(

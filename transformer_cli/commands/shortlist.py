@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from transformer_cli.decoding.shortlist import Shortlist
     from transformer_cli.decoding.translator import LoadedRun
 
+MOST_PAIRS = 500_000
+"""Training pairs that are read, unless another number is given."""
 NUM_COMPARED = 200
 """Validation sentences that are translated with and without the shortlist."""
 
@@ -23,11 +25,30 @@ def shortlist_command(
     run: RunOption = None,
     pairs: Annotated[
         int, typer.Option("--pairs", min=1, help="Read at most so many training pairs.")
-    ] = 500_000,
+    ] = MOST_PAIRS,
     as_json: JsonOption = False,
 ) -> None:
     """Learn which target tokens a sentence may need, for faster translation with decoding.shortlist. Say what it costs."""
     from transformer_cli.commands.output import show
+
+    facts = learned_shortlist(run, pairs)
+    lines = [f"{name.replace('_', ' '):<32}{_shown(value)}" for name, value in facts.items()]
+    folder = Path(facts["shortlist"]).parent
+    use = f"use it: tfm translate --run {folder} --set decoding.shortlist={{}}"
+    show(facts, [*lines, use], as_json=as_json)
+
+
+def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any]:
+    """Write the shortlist of a run into its folder; what it is, and what it does to validation sentences.
+
+    Args:
+        run: its name; None: the run that saved last.
+        pairs: at most so many training pairs are read.
+
+    Raises:
+        UsageError: the run has no training pairs.
+        MissingInputError: their file is gone.
+    """
     from transformer_cli.config.schema import ShortlistConfig
     from transformer_cli.data.lexical_translations import learn_lexicon
     from transformer_cli.decoding.shortlist import (
@@ -52,16 +73,13 @@ def shortlist_command(
     content = shortlist_content(*lexicon[:3], tokenizers)
     replace_file(path, content)
     settings = trained.config.decoding.shortlist or ShortlistConfig()
-    facts: dict[str, Any] = {
+    return {
         "shortlist": str(path),
         "training_pairs": lexicon.num_pairs,
         "learning_seconds": round(learning_seconds, 1),
         "target_vocabulary": sizes[1],
         **_compared(loaded, load_shortlist(path, settings, tokenizers)),
     }
-    lines = [f"{name.replace('_', ' '):<32}{_shown(value)}" for name, value in facts.items()]
-    use = f"use it: tfm translate --run {path.parent} --set decoding.shortlist={{}}"
-    show(facts, [*lines, use], as_json=as_json)
 
 
 def _training_pairs(loaded: "LoadedRun") -> "EncodedCorpus":

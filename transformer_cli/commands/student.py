@@ -1,186 +1,605 @@
-"""`tfm student`: a small model learns from the translations of a trained one (knowledge distillation on whole sentences)."""
+"""`tfm student`: a small model learns from the translations of a trained one (knowledge distillation on whole sentences).
+
+The way has steps, and each is a command of its own: `tfm student translate ...` does only this one. All of them keep their
+files in one folder (`synthetic_corpus.py`).
+"""
 
 import logging
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     ConfigOption,
+    FromOption,
     JsonOption,
     Overrides,
+    ToOption,
     set_option,
 )
-from transformer_cli.process.errors import UsageError
+from transformer_cli.process.errors import TfmError, UsageError
+from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
+    from transformer_cli.commands.synthetic_corpus import RealPairs, Steps, Writer
     from transformer_cli.config import Config
-    from transformer_cli.data.pairs import SentencePair
 
 logger = logging.getLogger(__name__)
 
-MOST_COMPARED = 500
-"""Validation sentences on which teacher and student are compared."""
+StudentStep = Literal[
+    "corpus", "translate", "choose", "align", "train", "shortlist", "calibrate", "export", "measure"
+]
+STEPS: tuple[StudentStep, ...] = get_args(StudentStep)
+GUIDED_ALIGNMENT, ALIGNMENT_HEAD = 0.1, 0
+"""What a student learns alignments with if its config does not say: the weight of Marian, and the first head."""
+
+TextOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="FILE[=LICENCE]",
+        help="More text of the source language, a sentence a line, and its licence; may be repeated.",
+    ),
+]
+NBestOption = Annotated[
+    int,
+    typer.Option(
+        "--n-best",
+        metavar="N",
+        min=1,
+        max=64,
+        help="Translations of each sentence among which the best is chosen; all are kept in the folder.",
+    ),
+]
+TeacherOverrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--teacher-set",
+        metavar="KEY=VALUE",
+        help="A setting of the model that translates the corpus, such as decoding.beam_size=5; may be repeated.",
+        autocompletion=completion.settings_of_translating,
+    ),
+]
+DropOption = Annotated[
+    float,
+    typer.Option(
+        "--drop",
+        min=0.0,
+        max=0.9,
+        help="Leave out the worst pairs, so large a share of them: by chrF to the reference, or by the likelihood of --judge.",
+    ),
+]
+JudgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="RUN",
+        help="A run of the reverse direction, whose likelihood chooses among the translations that have no reference.",
+        autocompletion=completion.runs,
+    ),
+]
 
 
 def student_command(
     config: ConfigOption,
-    teacher: Annotated[
-        str,
-        typer.Option(
-            "--teacher", help="Name or folder of the trained run.", autocompletion=completion.runs
+    steps: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[STEP]...",
+            help=f"Do only these steps: {', '.join(STEPS)}. Default: all, in this order.",
+            autocompletion=lambda: list(STEPS),
         ),
-    ],
+    ] = None,
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--teacher",
+            help="Name or folder of a run, or a folder of CTranslate2; several runs are an ensemble.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    translations: Annotated[
+        Path | None,
+        typer.Option(
+            "--translations",
+            help="Instead of --teacher: what another program has made of FOLDER/sources.txt, which the step corpus writes; "
+            "a line each, or an n-best list.",
+        ),
+    ] = None,
+    text: TextOption = None,
+    n_best: NBestOption = 4,
+    judge: JudgeOption = None,
+    drop: DropOption = 0.0,
+    with_real: Annotated[
+        bool, typer.Option("--with-real", help="Let the student also learn from the real pairs.")
+    ] = False,
+    align: Annotated[
+        bool,
+        typer.Option(
+            "--align/--no-align",
+            help="Guided alignment: a head of the student learns which words belong together.",
+        ),
+    ] = True,
+    aligner: Annotated[
+        str | None,
+        typer.Option(
+            "--aligner",
+            metavar="RUN",
+            help="The run that aligns words. Default: the teacher, if it is a run.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--folder", help="For the translated corpus. Default: NAME-distilled."),
+        typer.Option(
+            "--folder", help="For text, translations and reports. Default: NAME-distilled."
+        ),
     ] = None,
     overrides: Annotated[
         Overrides, set_option("training.max_steps=100", completion.settings)
     ] = None,
+    teacher_overrides: TeacherOverrides = None,
+    teacher_license: Annotated[
+        str | None,
+        typer.Option(
+            "--teacher-license",
+            metavar="NAME",
+            help="The licence of the teacher, for the model card.",
+        ),
+    ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a model on the translations of another one, and compare both. The same command continues after an interruption."""
+    """Train a small model on the translations of another one, and measure both. The same command continues after an interruption."""
     from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.run_folder import RUNS
+    from transformer_cli.commands.input_lines import check_input
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.progress_bar import ProgressBar
-    from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
+    from transformer_cli.commands.synthetic_corpus import Choice, Steps, Writer, given_text
     from transformer_cli.config import load_config
-    from transformer_cli.training.run import train
 
-    given = load_config(config, overrides or [])
-    if len(given.data.directions) > 1:
-        raise UsageError("a student learns one direction of translation, and this config has more")
-    if find_run(teacher).resolve() == (RUNS / given.name).resolve():
-        raise UsageError(
-            f"{config}: its name, {given.name}, is that of the teacher, so the student would train in the teacher's folder",
-            hint="give the student another name: --set name=student",
-        )
-    place = folder or Path(f"{given.name}-distilled")
-    validation = _write_corpus(given, place)
-    translated = place / TRAIN_TARGET
-    if translated.exists():
-        logger.info("%s: already translated; delete it to translate again", translated)
-    else:
-        translate_lines(
-            place / TRAIN_SOURCE, translated, TranslateOptions(run=teacher, resume=True)
-        )
-    settings = _distilled(given, place)
-    train(settings, callbacks=[ProgressBar()])
-    rows = [
-        _measured(role, run, validation)
-        for role, run in (("teacher", teacher), ("student", settings.name))
-    ]
-    show({"corpus": str(place), "models": rows}, _table(rows), as_json=as_json)
-
-
-TRAIN_SOURCE, TRAIN_TARGET = "train.source", "train.target"
-VALIDATION_SOURCE, VALIDATION_TARGET = "validation.source", "validation.target"
-
-
-def _write_corpus(config: "Config", folder: Path) -> "list[SentencePair]":
-    """Write the sources of the cleaned training pairs, and the validation pairs as they are; returns the latter."""
-    from transformer_cli.data.selection import (
-        CleaningReport,
-        all_held_out_pairs,
-        clean,
-        held_out_digests,
-    )
-    from transformer_cli.data.sources.corpus import read_pairs
-    from transformer_cli.storage import make_folders, replace_file
-
-    held_out = all_held_out_pairs(config)
-    pairs = clean(
-        read_pairs(config.data, "train", seed=config.seed),
-        config.cleaning,
-        CleaningReport(),
-        held_out=held_out_digests(config, held_out),
-    )
-    validation = held_out["validation"].pairs
-    texts = {
-        TRAIN_SOURCE: _lines(pair.source for pair in pairs),
-        VALIDATION_SOURCE: _lines(pair.source for pair in validation),
-        VALIDATION_TARGET: _lines(pair.target for pair in validation),
-    }
-    make_folders(folder)
-    for name, content in texts.items():
-        path = folder / name
-        if not path.exists():
-            replace_file(path, content)
-        elif path.read_bytes() != content:
+    for step in steps or ():
+        if step not in STEPS:
             raise UsageError(
-                f"{path}: made from another corpus or with other rules of cleaning",
-                hint="give another --folder, or delete this one",
+                f"{step}: no step of a student", hint=f"the steps are {', '.join(STEPS)}"
             )
-    return validation
+    given = load_config(config, overrides or [])
+    if bool(teacher) == (translations is not None):
+        raise UsageError(
+            "a student needs one teacher: give --teacher, or --translations of another program"
+        )
+    if translations is not None and (wanted := {*(steps or STEPS)} - {"corpus"}):
+        check_input(translations, f"--translations, for {', '.join(sorted(wanted))}")
+    writer = Writer(
+        runs=tuple(teacher or ()),
+        overrides=tuple(teacher_overrides or ()),
+        from_=from_,
+        to=to,
+        file=translations,
+        license=teacher_license,
+    )
+    for run in () if writer.is_ctranslate2 else writer.runs:
+        if find_run(run).resolve() == (RUNS / given.name).resolve():
+            raise UsageError(
+                f"{config}: its name, {given.name}, is that of the teacher, so the student would train in the teacher's folder",
+                hint="give the student another name: --set name=student",
+            )
+    aligners = (aligner,) if aligner else writer.runs if writer.is_run else ()
+    if align and not aligners:
+        logger.info(
+            "no guided alignment: the teacher is no run; name one with --aligner, to have it"
+        )
+    texts = [given_text(one) for one in text or ()]
+    place = folder or Path(f"{given.name}-distilled")
+    way = _Way(
+        given,
+        place,
+        Steps(place),
+        writer,
+        texts,
+        n_best,
+        Choice(judge, dropped_share=drop),
+        with_real,
+        aligners if align else (),
+    )
+    facts: dict[str, Any] = {"corpus": str(place), "run": given.name}
+    lines: list[str] = []
+    for step in STEPS:
+        if step in (steps or STEPS):
+            found, shown = way.do(step, anew=step == "measure" and steps == ["measure"])
+            facts |= found
+            lines += shown
+    show(facts, lines or [f"done; the files are in {place}"], as_json=as_json)
 
 
-def _lines(texts: Iterable[str]) -> bytes:
-    """One text a line: line breaks inside a text become spaces."""
-    return "".join(f"{' '.join(text.splitlines())}\n" for text in texts).encode()
+SOURCES, REFERENCES, N_BEST, LIKELIHOODS = (
+    "sources.txt",
+    "references.txt",
+    "n-best.tsv",
+    "likelihoods.txt",
+)
 
 
-def _distilled(config: "Config", folder: Path) -> "Config":
-    """The config of the student, whose training pairs are the translations of the teacher."""
-    from transformer_cli.config import to_yaml
-    from transformer_cli.config.loading import check_settings, parse_yaml
+@dataclass
+class _Way:
+    """The way from a corpus and a teacher to a measured student."""
 
-    settings = parse_yaml(to_yaml(config), config.name)
-    [direction] = config.data.directions
-    settings["data"] = {
-        "source": "files",
-        "root": str(folder),
-        "source_language": direction.source,
-        "target_language": direction.target,
-        "cleaning": settings["data"]["cleaning"],
-        "corpora": [
-            {"split": "train", "source_path": TRAIN_SOURCE, "target_path": TRAIN_TARGET},
-            {
-                "split": "validation",
-                "source_path": VALIDATION_SOURCE,
-                "target_path": VALIDATION_TARGET,
-            },
-        ],
-    }
-    return check_settings(settings, config.name)
+    config: "Config"
+    folder: Path
+    steps: "Steps"
+    writer: "Writer"
+    texts: Sequence[Any]
+    num_best: int
+    choice: Any
+    has_real: bool
+    aligners: tuple[str, ...]
+    _real: "RealPairs | None" = None
+
+    def do(self, step: StudentStep, *, anew: bool) -> tuple[dict[str, Any], list[str]]:
+        """Do a step, unless it is done; facts for other programs, and lines for people."""
+        self.anew = anew
+        found: tuple[dict[str, Any], list[str]] | None = getattr(self, f"_{step}")()
+        return found or ({}, [])
+
+    @property
+    def real(self) -> "RealPairs":
+        """The pairs of the config, which lie in the folder."""
+        from transformer_cli.commands.synthetic_corpus import write_real_pairs
+
+        if self._real is None:
+            self._real = write_real_pairs(self.config, self.folder, self.steps)
+        return self._real
+
+    def _path(self, name: str) -> Path:
+        return self.folder / name
+
+    def _require(self, name: str, step: StudentStep) -> Path:
+        path = self._path(name)
+        if not path.exists():
+            raise UsageError(
+                f"{path}: no such file; the step {step} writes it",
+                hint=f"do the steps before this one first: tfm student {step} ..., or tfm student without a step",
+            )
+        return path
+
+    def _corpus(self) -> None:
+        """sources.txt: the sources of the real pairs, then the further text; references.txt: the targets of the former."""
+        from transformer_cli.commands.synthetic_corpus import (
+            digest_of,
+            lines_of,
+            new_sentences,
+            read_lines,
+        )
+        from transformer_cli.storage import replace_file
+
+        real = self.real
+        outputs = [self._path(SOURCES), self._path(REFERENCES)]
+
+        def work() -> dict[str, Any]:
+            pairs = self._real_lines()
+            known = [source for source, _, _ in pairs]
+            held_out = [pair.source for found in real.held_out.values() for pair in found]
+            most = self.config.cleaning.max_words or 250
+            further = new_sentences(self.texts, known, held_out, max_words=most)
+            replace_file(outputs[1], lines_of(target for _, target, _ in pairs))
+            replace_file(outputs[0], lines_of([*known, *(line for one in further for line in one)]))
+            counts = [len(read_lines(self._path(f"{name}.source"))) for name in self._names()]
+            return {"of_corpora": counts, "of_texts": [len(one) for one in further]}
+
+        conditions = {
+            "corpora": {name: digest_of(self._path(f"{name}.source")) for name in self._names()},
+            "texts": {str(one.path): digest_of(one.path) for one in self.texts},
+        }
+        self.steps.run("sources", conditions, outputs, work, is_fixed=True)
+
+    def _names(self) -> list[str]:
+        from transformer_cli.commands.synthetic_corpus import real_names
+
+        return real_names(self.folder)
+
+    def _real_lines(self) -> list[tuple[str, str, str]]:
+        from transformer_cli.commands.synthetic_corpus import read_lines
+
+        return [
+            (source, target, name)
+            for name in self._names()
+            for source, target in zip(
+                read_lines(self._path(f"{name}.source")),
+                read_lines(self._path(f"{name}.target")),
+                strict=True,
+            )
+        ]
+
+    def _translate(self) -> None:
+        from transformer_cli.commands.synthetic_corpus import translate_file
+
+        source = self._require(SOURCES, "corpus")
+        translate_file(source, self._path(N_BEST), self.writer, self.num_best, self.steps)
+
+    def _choose(self) -> None:
+        """One pair of files for each corpus and each text: what the student learns."""
+        from transformer_cli.commands.synthetic_corpus import (
+            choose,
+            digest_of,
+            digest_of_run,
+            lines_of,
+            read_lines,
+            read_n_best,
+            write_likelihoods,
+        )
+        from transformer_cli.storage import replace_file
+
+        source, n_best = self._require(SOURCES, "corpus"), self._require(N_BEST, "translate")
+        references = self._require(REFERENCES, "corpus")
+        names, sizes = self._parts()
+        outputs = [self._path(f"{name}.{side}") for name in names for side in ("source", "target")]
+        judge = self.choice.judge
+
+        def work() -> dict[str, Any]:
+            sources, given = read_lines(source), read_lines(references)
+            candidates = list(read_n_best(n_best))
+            likelihoods = None
+            if judge is not None and len(sources) > len(given):
+                rest = sources[len(given) :], candidates[len(given) :]
+                likelihoods = write_likelihoods(*rest, self._path(LIKELIHOODS), self.choice)
+            language = self.config.data.directions[0].target
+            chosen = choose(
+                sources,
+                given,
+                candidates,
+                likelihoods,
+                self.choice.dropped_share,
+                language=language,
+            )
+            texts = dict(zip(chosen.rows, chosen.texts, strict=True))
+            start, kept = 0, []
+            for name, size in zip(names, sizes, strict=True):
+                rows = [row for row in range(start, start + size) if row in texts]
+                replace_file(self._path(f"{name}.source"), lines_of(sources[row] for row in rows))
+                replace_file(self._path(f"{name}.target"), lines_of(texts[row] for row in rows))
+                kept.append(len(rows))
+                start += size
+            return {"kept": dict(zip(names, kept, strict=True)), "of": sum(sizes)}
+
+        conditions = {
+            "n_best": digest_of(n_best),
+            "judge": None if judge is None else digest_of_run(judge),
+            "drop": self.choice.dropped_share,
+        }
+        self.steps.run("choose", conditions, outputs, work)
+
+    def _parts(self) -> tuple[list[str], list[int]]:
+        """The names of the corpora that the teacher has written, and how many sources each has."""
+        facts = self.steps.facts("sources")
+        sizes = facts["of_corpora"], facts["of_texts"]
+        names = [name.replace("real", "taught") for name in self._names()]
+        names += [f"taught-text-{number}" for number in range(len(sizes[1]))]
+        return names, [*sizes[0], *sizes[1]]
+
+    def _align(self) -> None:
+        from transformer_cli.commands.synthetic_corpus import (
+            digest_of,
+            digest_of_run,
+            lines_of,
+            noisy_copy,
+            read_lines,
+            write_alignments,
+        )
+        from transformer_cli.storage import replace_file
+
+        if not self.aligners:
+            return
+        names = [*self._parts()[0], *(self._names() if self.has_real else ())]
+        files = {
+            name: [self._require(f"{name}.{side}", "choose") for side in ("source", "target")]
+            for name in names
+        }
+        noise = self.config.training.noise
+
+        def work() -> dict[str, Any]:
+            num_noisy = dict[str, int]()
+            for name, (source, target) in files.items():
+                output = self._path(f"{name}.alignment")
+                output.unlink(missing_ok=True)
+                write_alignments(
+                    source,
+                    target,
+                    output,
+                    self.aligners,
+                    to=self.writer.to,
+                    from_=self.writer.from_,
+                )
+                if noise is None:
+                    continue
+                sides = read_lines(source), read_lines(target), read_lines(output)
+                noisy = noisy_copy(*sides, noise, self.config.seed)
+                for side, lines in zip(("source", "target", "alignment"), noisy, strict=True):
+                    replace_file(self._path(f"noisy-{name}.{side}"), lines_of(lines))
+                num_noisy[name] = len(noisy.sources)
+            return {"noisy": num_noisy}
+
+        conditions = {
+            "pairs": {name: [digest_of(path) for path in paths] for name, paths in files.items()},
+            "aligner": [digest_of_run(one) for one in self.aligners],
+            "noise": None if noise is None else noise.model_dump(),
+        }
+        outputs = [self._path(f"{name}.alignment") for name in names]
+        self.steps.run("align", conditions, outputs, work)
+
+    def student(self) -> "Config":
+        """The config of the student, whose training pairs are the translations of the teacher."""
+        from transformer_cli.commands.synthetic_corpus import (
+            config_of_folder,
+            held_out_entries,
+            license_of_corpus,
+            origin_of_corpus,
+            real_entries,
+        )
+
+        names = self._parts()[0]
+        judged = "by chrF to the reference" if self.num_best > 1 else ""
+        entries = []
+        for name in names:
+            number = int(name.rpartition("-")[2])
+            if name.startswith("taught-text"):
+                text = self.texts[number]
+                origin, license_ = text.path.name, text.license
+                how = (
+                    f"by the likelihood of {self.choice.judge}" if self.choice.judge else "the best"
+                )
+            else:
+                origin = origin_of_corpus(self.config, number)
+                license_ = license_of_corpus(self.config, number)
+                how = judged
+            chosen = (
+                f", chosen {how} among {self.num_best}"
+                if self.num_best > 1 and how != "the best"
+                else ""
+            )
+            licenses = [
+                f"sources: {license_ or 'not stated'}",
+                f"teacher: {self.writer.license or 'not stated'}",
+            ]
+            entries.append(
+                {
+                    "split": "train",
+                    "source_path": f"{name}.source",
+                    "target_path": f"{name}.target",
+                    "origin": f"sources of {origin}, translated by {self.writer.describe()}{chosen}",
+                    "license": "; ".join(licenses),
+                }
+            )
+        if self.has_real:
+            entries += real_entries(self.real, self.folder)
+        changes: dict[str, dict[str, Any]] = {}
+        if self.aligners:
+            entries = [one for entry in entries for one in self._aligned(entry)]
+            training, model = self.config.training, self.config.model
+            head = ALIGNMENT_HEAD if model.alignment_head is None else model.alignment_head
+            weight = training.guided_alignment or GUIDED_ALIGNMENT
+            changes = {
+                "training": {"guided_alignment": weight, "noise": None},
+                "model": {"alignment_head": head},
+            }
+        return config_of_folder(
+            self.config, self.folder, [*entries, *held_out_entries(self.real)], changes
+        )
+
+    def _aligned(self, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """A corpus with its alignment, and its noisy copy if there is one."""
+        stem = str(entry["source_path"]).removesuffix(".source")
+        found = [{**entry, "alignment_path": f"{stem}.alignment"}]
+        noisy = self._path(f"noisy-{stem}.source")
+        if self.config.training.noise is not None and noisy.exists() and noisy.stat().st_size:
+            names = {
+                "source_path": "source",
+                "target_path": "target",
+                "alignment_path": "alignment",
+            }
+            paths = {key: f"noisy-{stem}.{side}" for key, side in names.items()}
+            found.append({**entry, **paths, "origin": f"{entry['origin']}, with noise"})
+        return found
+
+    def _train(self) -> None:
+        from transformer_cli.commands.synthetic_corpus import train_run, write_config
+
+        self._require(f"{self._parts()[0][0]}.source", "choose")
+        settings = self.student()
+        write_config(settings, self.folder)
+        train_run(settings, self.steps)
+
+    def _student_conditions(self) -> dict[str, Any]:
+        from transformer_cli.commands.synthetic_corpus import digest_of_run
+
+        return {"student": digest_of_run(self.config.name)}
+
+    def _shortlist(self) -> None:
+        from transformer_cli.commands.shortlist import learned_shortlist
+
+        def work() -> dict[str, Any]:
+            return learned_shortlist(self.config.name)
+
+        output = self._run_folder() / "shortlist.npz"
+        self.steps.run("shortlist", self._student_conditions(), [output], work)
+
+    def _run_folder(self) -> Path:
+        from transformer_cli.checkpoint.run_folder import RUNS
+
+        return RUNS / self.config.name
+
+    def _calibrate(self) -> None:
+        from transformer_cli.commands.calibrate import calibrated_run
+
+        split: Literal["validation", "test"] = (
+            "test" if "test" in self.real.held_out else "validation"
+        )
+
+        def work() -> dict[str, Any]:
+            return _or_reason(
+                lambda: calibrated_run(self.config.name, split=split)[0], "not calibrated"
+            )
+
+        self.steps.run("calibrate", self._student_conditions(), [], work)
+
+    def _export(self) -> None:
+        output = self._path("bergamot")
+
+        def work() -> dict[str, Any]:
+            def export() -> dict[str, Any]:
+                from transformer_cli.checkpoint import find_run, load_trained
+
+                formats = imported("transformer_cli.extensions.exchange.export:FORMATS")
+                [wanted] = [one for one in formats if one.name == "bergamot"]
+                export_run = imported("transformer_cli.extensions.exchange.export:export_run")
+                exported = export_run(load_trained(find_run(self.config.name)), wanted, output)
+                return {"output": str(exported.path), "bytes": exported.num_bytes}
+
+            return _or_reason(export, "not exported for translators in browsers")
+
+        self.steps.run("export", self._student_conditions(), [], work)
+
+    def _measure(self) -> tuple[dict[str, Any], list[str]]:
+        from transformer_cli.commands.student_report import measured, table
+
+        conditions = self._student_conditions() | {
+            "teacher": {"file": str(self.writer.file)}
+            if self.writer.file
+            else self.writer.conditions(1)
+        }
+        exported = self.steps.facts("export").get("output")
+
+        def work() -> dict[str, Any]:
+            pairs = self.real.held_out["validation"]
+            return {
+                "models": measured(
+                    self.config.name,
+                    self.writer,
+                    pairs,
+                    exported=Path(exported) if exported else None,
+                )
+            }
+
+        if self.anew:
+            conditions["anew"] = len(self.steps.costs())
+        found = self.steps.run("measure", conditions, [], work)
+        costs = self.steps.costs()
+        facts = {
+            **found,
+            "costs": {name: cost._asdict() for name, cost in costs.items()},
+            "exported": self.steps.facts("export"),
+        }
+        return facts, table(found["models"], costs, self.steps.facts("export"))
 
 
-def _measured(role: str, run: str, pairs: "Sequence[SentencePair]") -> dict[str, Any]:
-    """Scores, size and speed of a run on a CPU, on the first validation pairs."""
-    from transformer_cli.decoding.translator import load_run
-    from transformer_cli.evaluation import validate
-
-    loaded = load_run(run, ["runtime.device=cpu", "decoding.engine=torch"])
-    translator = loaded.translator
-    compared = [pair._replace(corpus=0, direction=0) for pair in pairs[:MOST_COMPARED]]
-    names = ("bleu", "chrf")
-    report = validate(translator, compared, scores=names, num_samples=0)
-    started_at = time.process_time()
-    texts = [one.text for one in translator.translate([pair.source for pair in compared])]
-    cpu_seconds = time.process_time() - started_at
-    num_tokens = sum(len(translator.pipeline.target_ids(text)) for text in texts)
-    model: Any = loaded.trained
-    return {
-        "model": role,
-        "run": str(loaded.trained.folder),
-        "parameters": sum(one.numel() for one in model.model.parameters()),
-        **{name: round(score.value, 2) for name, score in zip(names, report.scores, strict=True)},
-        "signature": report.scores[0].signature,
-        "sentences": len(compared),
-        "tokens_per_cpu_second": round(num_tokens / max(cpu_seconds, 1e-9)),
-    }
-
-
-def _table(rows: list[dict[str, Any]]) -> list[str]:
-    names = ("model", "parameters", "bleu", "chrf", "tokens_per_cpu_second")
-    lines = [f"{'model':<10}{'parameters':>14}{'BLEU':>8}{'chrF':>8}{'tokens per CPU second':>24}"]
-    for row in rows:
-        role, size, bleu, chrf, speed = (row[name] for name in names)
-        lines.append(f"{role:<10}{size:>14,}{bleu:>8.1f}{chrf:>8.1f}{speed:>24,}")
-    lines.append(f"{rows[0]['sentences']} validation sentences; BLEU: {rows[0]['signature']}")
-    return lines
+def _or_reason(work: Callable[[], dict[str, Any]], what: str) -> dict[str, Any]:
+    """What a step finds; or, if it is not possible for this student, why: the way goes on without it."""
+    try:
+        return work()
+    except TfmError as error:
+        logger.info("%s: %s", what, error.message)
+        return {"reason": error.message}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transformer_cli import __version__
 from transformer_cli.commands.output import opened_output
@@ -27,6 +27,9 @@ SUFFIX = ".unfinished"
 _COPIED_BYTES = 1 << 20
 _DIGESTS = re.compile(r"[0-9a-f]{64}( [0-9a-f]{64})*")
 _FORGET = "to begin again from the first line, delete {path}"
+
+Item = TypeVar("Item", Line, tuple[str], tuple[str, str])
+"""What output belongs to: a line of the input, or texts that belong together, such as a source and its translation."""
 
 # The folder of the run may move; the settings of decoding say what became of overrides.
 _NOT_CONDITIONS = ("run", "overrides", "resume", "as_json")
@@ -62,7 +65,7 @@ class UnfinishedOutput:
         """The number of lines of the input whose output is in the file."""
         return self._num_done
 
-    def remaining(self, windows: Iterator[list[Line]]) -> Iterator[list[Line]]:
+    def remaining(self, windows: Iterator[list[Item]]) -> Iterator[list[Item]]:
         """The lines that are still to do; the caller writes the output of a window before it asks for the next one.
 
         Args:
@@ -92,10 +95,14 @@ class UnfinishedOutput:
         note = {"num_lines": self._num_done, "sha256": self._digest.hexdigest()}
         self._file.add(data, note)
 
-    def _read(self, lines: Sequence[Line]) -> None:
+    def _read(self, lines: Sequence[Line | tuple[str, ...]]) -> None:
         self._num_read += len(lines)
         for line in lines:
-            what = [line.number, line.given, line.prefix, line.end]
+            what: list[Any]
+            if isinstance(line, Line):
+                what = [line.number, line.given, line.prefix, line.end]
+            else:
+                what = list(line)
             self._digest.update(json.dumps(what).encode() + b"\n")
 
     def _check_input(self) -> None:

@@ -236,6 +236,11 @@ class _Corpus(Section):
     tag: Tag | None = None
     """A tag such as <BT>, which the model reads before each source text of this corpus: one token, with its own entry in the source vocabulary (Caswell et al. 2019). Only for corpora with split: train, because validation and translation use no tag."""
 
+    origin: Text | None = None
+    """Where these pairs come from, in words, for the model card; tfm student, tfm data back-translate and tfm data diversify write here which model has translated what."""
+    license: Text | None = None
+    """The licence of these pairs, such as cc-by-2.0-fr, for the model card."""
+
     @model_validator(mode="after")
     def _tag_is_for_training(self) -> Self:
         if self.tag is not None and self.split != "train":

@@ -261,6 +261,8 @@ class TrainingConfig(Section):
     """Fine-tuning: start from the weights of another run, with its tokenizers; the name of a run, or the path of a run or checkpoint folder. Absent: start from random weights."""
     frozen: Annotated[tuple[ParameterName, ...], Field(min_length=1, max_length=1000)] | None = None
     """Parts that keep the weights of init_from: encoder, decoder, embeddings, output, or the beginning of the names of parameters, such as encoder.layers.0. A tied matrix belongs to both embeddings and output."""
+    shrink: Switch = False
+    """The run of init_from may have more layers, and self-attention where this model has SSRUs: each layer starts from one of its layers, evenly spread, the last one included, and what it does not have starts from random weights (shrink and fine-tune, Shleifer and Rush 2020). For students (docs/students.md)."""
     add_words: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
     """Largest number of entries that are added to each vocabulary of init_from. wordlevel: the most frequent unknown words of the training split; bpe: further merges, learned from it; unigram: its most frequent words that consist of several subwords."""
     optimizer: OptimizerName = "adam"
@@ -396,8 +398,8 @@ class TrainingConfig(Section):
 
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> Self:
-        for name in ("frozen", "add_words"):
-            if getattr(self, name) is not None and self.init_from is None:
+        for name in ("frozen", "add_words", "shrink"):
+            if getattr(self, name) not in (None, False) and self.init_from is None:
                 raise ValueError(f"{name} is for fine-tuning; give init_from, or leave {name} out")
         if self.smoothed_over == "others" and self.label_smoothing == 0.0:
             raise ValueError("smoothed_over: others has no effect with label_smoothing 0")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +41,8 @@ HARMLESS = (
 )
 # The position in a stream has a part for each of these, so it has no meaning after a change.
 _FIXED = ("data.stream_parts",)
+# What the config says of a corpus for the model card changes no pair.
+_SAID_OF_A_CORPUS = re.compile(r"data\.corpora\.\d+\.(origin|license)\b")
 # With some schedules, past learning rates depend on these.
 _SETTINGS_OF_RATES = ("training.max_steps", "training.decay_steps")
 # The fields that say where a corpus lies.
@@ -192,6 +195,8 @@ def _changes(before: Config, now: Config) -> dict[str, str]:
 
 def _is_harmless(key: str, past: "_PastRates", harmless: Sequence[str]) -> bool:
     if key in _SETTINGS_OF_RATES and past.is_of_stable_phase():
+        return True
+    if _SAID_OF_A_CORPUS.match(key):
         return True
     if past.reason(key) or key in _FIXED:
         return False

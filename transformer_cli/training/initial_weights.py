@@ -8,6 +8,7 @@ import difflib
 import logging
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +61,8 @@ class InitialModel:
     trained: TrainedModel
     origin: dict[str, Any]
     """Run, checkpoint, step, id of the run, and SHA-256 of the file of the weights."""
+    is_shrunk: bool = False
+    """Whether the model that starts may have fewer layers, and SSRUs in place of self-attention; see `shrunk_weights`."""
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -70,7 +73,7 @@ class InitialModel:
         """Copy the weights; each table gets a new row for each entry that only the new `tokenizers` have.
 
         Args:
-            model: of the same architecture.
+            model: of the same architecture, or a smaller one as of `shrunk_weights`.
             tokenizers: of source and target; the ids of the old entries are unchanged.
             seed: of the random noise in new rows.
         """
@@ -81,10 +84,52 @@ class InitialModel:
             if name in weights and extended.vocab_size > known.vocab_size:
                 rows = compositions(known, extended)
                 weights[name] = with_new_rows(weights[name], rows, generator)
+        if self.is_shrunk:
+            weights, kept = shrunk_weights(weights, model.state_dict())
+            logger.info("layers of the initial model: %s", kept)
         model.load_state_dict(weights)
         added = [new.vocab_size - old.vocab_size for new, old in zip(tokenizers, self.tokenizers, strict=True)]  # fmt: skip
         where = f"{self.trained.folder}, step {self.trained.step}"
         logger.info("initial weights: %s; added entries: source %d, target %d", where, *added)
+
+
+def shrunk_weights(
+    weights: Mapping[str, Tensor], of_student: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], str]:
+    """The weights with which a smaller model starts, and in words which layers of the larger one they are.
+
+    Layer i of S takes layer ceil((i + 1) T / S) - 1 of T: evenly spread ones, the last one included, because the norm and
+    the output layer behind it are used to what it gives. What the larger model does not have, such as an SSRU, keeps its
+    random weights.
+
+    Args:
+        weights: of the larger model, by name.
+        of_student: of the smaller model, as they are now.
+
+    Source: Shleifer and Rush 2020, "Pre-trained Summarization Distillation", section 3 (shrink and fine-tune).
+    """
+    layers, kept = dict[str, str](), list[str]()
+    for part in ("encoder", "decoder"):
+        of_teacher, num_layers = _num_layers(weights, part), _num_layers(of_student, part)
+        chosen = [-(-(index + 1) * of_teacher // num_layers) - 1 for index in range(num_layers)]
+        layers |= {
+            f"{part}.layers.{index}.": f"{part}.layers.{one}." for index, one in enumerate(chosen)
+        }
+        kept.append(f"{part} {', '.join(map(str, chosen))} of {of_teacher}")
+    found = dict[str, Tensor]()
+    for name, own in of_student.items():
+        layer = _LAYER.match(name)
+        given = weights.get(name if layer is None else name.replace(layer[0], layers[layer[0]], 1))
+        found[name] = own if given is None else given
+    return found, "; ".join(kept)
+
+
+_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
+
+
+def _num_layers(weights: Mapping[str, Tensor], part: str) -> int:
+    found = filter(None, map(_LAYER.match, weights))
+    return 1 + max(int(one[2]) for one in found if one[1] == part)
 
 
 def new_model(
@@ -132,7 +177,7 @@ def load_initial_model(config: Config, own_folder: Path) -> InitialModel | None:
         was, is_now = _directions(trained.config), _directions(config)
         translates = "warning: training.init_from: %s translates %s, but this run translates %s"
         logger.warning(translates, name, was, is_now)
-    return InitialModel(trained, _origin(trained))
+    return InitialModel(trained, _origin(trained), is_shrunk=config.training.shrink)
 
 
 def checked_origin(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -217,12 +262,21 @@ def _origin(trained: TrainedModel) -> dict[str, Any]:
 
 
 def _require_equal_settings(name: str, was: Config, is_now: Config) -> None:
-    """Compare the architecture and the kind of the tokenizers."""
+    """Compare the architecture and the kind of the tokenizers; a model that shrinks may have fewer layers, and SSRUs."""
     old, new = (
         {f"model.{key}": value for key, value in _architecture(one.model).items()}
         | {f"tokenizer.{key}": value for key, value in one.tokenizer.model_dump().items()}
         for one in (was, is_now)
     )
+    if is_now.training.shrink:
+        for key in (
+            f"model.{part}_layers"
+            for part in ("encoder", "decoder")
+            if getattr(is_now.model, f"{part}_layers") <= getattr(was.model, f"{part}_layers")
+        ):
+            del old[key]
+        if is_now.model.decoder_layer == "ssru":
+            del old["model.decoder_layer"]
     lines = "".join(
         f"\n    {key}: {as_written(old[key])} in the run, {as_written(new[key])} in the config"
         for key in old

@@ -1,0 +1,148 @@
+"""`tfm data diversify`: training pairs that models of both directions make of the training pairs.
+
+Source: Nguyen et al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation".
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.command_line import (
+    ConfigOption,
+    JsonOption,
+    Overrides,
+    set_option,
+)
+from transformer_cli.commands.student import TeacherOverrides
+
+
+def diversify_command(
+    config: ConfigOption,
+    models: Annotated[
+        int,
+        typer.Option(
+            "--models",
+            min=1,
+            max=100,
+            help="Models of each direction that are trained; they differ in their seed.",
+        ),
+    ] = 2,
+    model_config: Annotated[
+        str | None,
+        typer.Option(
+            "--model-config",
+            metavar="PATH",
+            help="Another config for these models; its section data is not used. Default: --config.",
+        ),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            help="A run of one of the two directions that translates, instead of models that are trained; may be repeated.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder", help="For text, translations and the config. Default: NAME-diversified."
+        ),
+    ] = None,
+    overrides: Annotated[
+        Overrides, set_option("training.max_steps=100", completion.settings)
+    ] = None,
+    teacher_overrides: TeacherOverrides = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make training pairs of what several models of both directions write. The same command continues after an interruption."""
+    from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.trained_files import first_usable, read_files
+    from transformer_cli.commands.output import show
+    from transformer_cli.commands.synthetic_corpus import (
+        Steps,
+        Writer,
+        config_of_folder,
+        cost_lines,
+        digest_of,
+        held_out_entries,
+        lines_of,
+        read_n_best,
+        real_entries,
+        swapped,
+        train_run,
+        translate_file,
+        write_config,
+        write_real_pairs,
+    )
+    from transformer_cli.config import load_config
+    from transformer_cli.process.errors import UsageError
+    from transformer_cli.storage import replace_file
+
+    given = load_config(config, overrides or [])
+    of_models = given if model_config is None else load_config(model_config, overrides or [])
+    name = f"{given.name}-diversified"
+    place = folder or Path(name)
+    steps = Steps(place)
+    real = write_real_pairs(given, place, steps)
+    entries = real_entries(real, place)
+    held_out = held_out_entries(real)
+    [direction] = given.data.directions
+    # The name of each run, and whether it translates from the target language.
+    runs = list[tuple[str, bool]]()
+    for one in run or ():
+        languages = first_usable(find_run(one), read_files).config.data.directions
+        if list(languages) not in ([direction], [direction.reverse]):
+            raise UsageError(
+                f"{one} translates {', '.join(map(str, languages))}; {direction} or {direction.reverse} is expected"
+            )
+        runs.append((one, languages[0] != direction))
+    if not run:
+        for number in range(1, models + 1):
+            for way, is_reversed in (("forward", False), ("reverse", True)):
+                pairs = swapped([*entries, *held_out]) if is_reversed else [*entries, *held_out]
+                settings = config_of_folder(
+                    of_models.model_copy(update={"data": given.data}),
+                    place,
+                    pairs,
+                    name=f"{given.name}-{way}-{number}",
+                    is_reversed=is_reversed,
+                ).model_copy(update={"seed": number})
+                train_run(settings, steps)
+                runs.append((settings.name, is_reversed))
+    made = list[dict[str, Any]]()
+    for number, (one, is_reversed) in enumerate(runs, start=1):
+        read, written = ("target", "source") if is_reversed else ("source", "target")
+        writer = Writer((one,), tuple(teacher_overrides or ()))
+        for entry in entries:
+            source = place / entry[f"{read}_path"]
+            stem = f"written-{number}-{source.stem}"
+            n_best, output = place / f"{stem}.n-best.tsv", place / f"{stem}.{written}"
+            translate_file(source, n_best, writer, 1, steps, name=f"translate {stem}")
+
+            def work(n_best: Path = n_best, output: Path = output) -> None:
+                replace_file(output, lines_of(found[0].text for found in read_n_best(n_best)))
+
+            steps.run(f"write {stem}", {"n_best": digest_of(n_best)}, [output], work)
+            origin = f"the {read}s of {entry['origin']}, translated by {writer.describe()}"
+            made.append({**entry, f"{written}_path": output.name, "origin": origin})
+    settings = config_of_folder(given, place, [*entries, *made, *held_out], name=name)
+    path = write_config(settings, place)
+    costs = steps.costs()
+    facts = {
+        "config": str(path),
+        "name": name,
+        "runs": [one for one, _ in runs],
+        "real_pairs": real.num_pairs,
+        "costs": {step: cost._asdict() for step, cost in costs.items()},
+    }
+    lines = [
+        f"{real.num_pairs:,} real pairs, and as many of each of {len(runs)} models; equal pairs are dropped in training",
+        "",
+        *cost_lines(costs),
+        "",
+        f"next: tfm train --config {path}",
+    ]
+    show(facts, lines, as_json=as_json)
