@@ -163,8 +163,9 @@ DANGEROUS_ATTRIBUTES = {("yaml", "load"), ("torch", "load"), ("torch", "save"), 
 READER_OF_PICKLED_WEIGHTS = "extensions/exchange/pickled_weights.py"
 # The one place that runs files of a user: a learner's own code, when the learner asks for a check (decision 0012).
 RUNNER_OF_LEARNERS_CODE = "extensions/lessons/exercises/learner_code.py"
-# The one place that starts another program: Node, with the engine that the user has installed, on files that it has just written.
-STARTER_OF_NODE = "extensions/exchange/browser.py"
+# The places that start a program: Node, with the engine that the user has installed, on files that tfm has just written; and
+# tfm itself, to measure how long it takes to start.
+STARTERS = {"extensions/exchange/browser.py", "commands/student_report.py"}
 RUNNING_A_FILE = {"exec_module", "load_module", "run_path", "run_module", "runcode"}
 UNPACKING = {"extractall", "unpack_archive"}
 DANGEROUS_ARGUMENTS = {
@@ -209,7 +210,7 @@ def dangers_in(path: Path, name: str) -> Iterator[tuple[int, str]]:
                 (node.lineno, f"import {module}")
                 for module in modules
                 if module.split(".")[0] in DANGEROUS_MODULES
-                and (module, name) != ("subprocess", STARTER_OF_NODE)
+                and not (module == "subprocess" and name in STARTERS)
             )
         elif isinstance(node, ast.Call) and is_dangerous(node, name):
             yield node.lineno, ast.unparse(node)

@@ -81,7 +81,7 @@ def back_translate_command(
     """Make training pairs of text of the target language. The same command continues after an interruption."""
     from transformer_cli.commands.output import show
     from transformer_cli.commands.synthetic_corpus import (
-        Choice,
+        CandidateChoice,
         Steps,
         Writer,
         choose,
@@ -134,7 +134,7 @@ def back_translate_command(
 
     of_texts = {str(one.path): digest_of(one.path) for one in texts}
     steps.run("texts", of_texts, monolingual, write_texts, is_fixed=True)
-    choice, kept = Choice(judge, dropped_share=drop), dict[str, int]()
+    choice, kept = CandidateChoice(judge, dropped_share=drop), dict[str, int]()
     for number, (one, path) in enumerate(zip(texts, monolingual, strict=True)):
         n_best_file = place / f"text-{number}.n-best.tsv"
         translate_file(path, n_best_file, writer, n_best, steps)

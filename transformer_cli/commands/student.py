@@ -160,7 +160,7 @@ def student_command(
     from transformer_cli.checkpoint.run_folder import RUNS
     from transformer_cli.commands.input_lines import check_input
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.synthetic_corpus import Choice, Steps, Writer, given_text
+    from transformer_cli.commands.synthetic_corpus import CandidateChoice, Steps, Writer, given_text
     from transformer_cli.config import load_config
 
     for step in steps or ():
@@ -203,7 +203,7 @@ def student_command(
         writer,
         texts,
         n_best,
-        Choice(judge, dropped_share=drop),
+        CandidateChoice(judge, dropped_share=drop),
         with_real,
         aligners if align else (),
     )

@@ -557,7 +557,7 @@ def _windows(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CandidateChoice:
     """How candidates are chosen, and pairs left out."""
 
     judge: str | None = None
@@ -627,7 +627,7 @@ def write_likelihoods(
     sources: Sequence[str],
     candidates: Sequence[Sequence[Candidate]],
     output: Path,
-    choice: Choice,
+    choice: CandidateChoice,
 ) -> list[list[float]]:
     """log P(source | candidate) per token, of each candidate, by the judge; also written, and continued after an interruption.
 
