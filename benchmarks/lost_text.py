@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from transformer_cli.decoding import Translation, Translator
-from transformer_cli.decoding.translator import load_run
+from transformer_cli.decoding.loading import load_run
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.text.sentences import SeenLengths
 

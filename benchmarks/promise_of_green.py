@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from transformer_cli.decoding import ExplainingEngine, LineDetails, Request, Translation, Translator
 from transformer_cli.decoding.doubts import doubts_about
+from transformer_cli.decoding.loading import load_run
 from transformer_cli.decoding.quality import (
     STATISTICS,
     Drift,
@@ -40,7 +41,6 @@ from transformer_cli.decoding.quality import (
     features_of,
 )
 from transformer_cli.decoding.translation import PartDetails
-from transformer_cli.decoding.translator import load_run
 from transformer_cli.evaluation.green import calibrated, chosen_threshold
 from transformer_cli.evaluation.metrics import measure_corpus
 

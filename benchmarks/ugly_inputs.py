@@ -32,7 +32,7 @@ from pathlib import Path
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding import Translation, Translator
-from transformer_cli.decoding.translator import load_run
+from transformer_cli.decoding.loading import load_run
 from transformer_cli.evaluation.metrics import score_corpus
 
 SEED = 5

@@ -1,6 +1,7 @@
 """Every command that takes a path gives an answer to the strangest ones, and writes nothing where nobody asked for it."""
 
 import os
+import re
 import shutil
 import sys
 import typing
@@ -44,6 +45,7 @@ LINES = [
     ["import", "PATH", "--name", "new"],
     ["import", "folder", "--name", "PATH"],
     ["export", "--run", "PATH", "--to", "ctranslate2", "--output", "out"],
+    ["export", "--run", RUN, "--to", "browser", "--output", "out", "--engine", "PATH"],
     ["export", "--run", RUN, "--to", "argos", "--license", "mit", "--output", "PATH"],
     ["export", "--run", RUN, "--to", "hf", "--output", "out", "--input", "PATH"],
     ["verify", "PATH"],
@@ -67,6 +69,9 @@ LINES = [
     ["data", "import", "pairs.csv", "--output", "PATH"],
     ["data", "get", "no-such", "--catalogue", "PATH"],
     ["data", "get", "no-such", "--catalogue", "zeros.csv", "--output", "PATH"],
+    ["data", "back-translate", *CONFIG, "--text", "a.it", "--run", RUN, "--folder", "PATH"],
+    ["data", "diversify", *CONFIG, "--set", "data.corpora=[{path: 'no.csv'}]", "--folder", "PATH"],
+    ["student", *CONFIG, "--translations", "PATH"],
     ["runs", "--folder", "PATH"],
     ["runs", "compare", "PATH", RUN],
     ["score", "PATH", "a.it"],
@@ -198,7 +203,11 @@ def test_every_path_of_a_command_is_tried() -> None:
     tried = set()
     for line in LINES:
         num_words = (
-            2 if line[0] in ("data", "runs") and line[1].isalpha() and line[1].islower() else 1
+            2
+            if line[0] in ("data", "runs")
+            and re.fullmatch("[a-z-]+[a-z]", line[1])
+            and line[1][0] != "-"
+            else 1
         )
         command = " ".join(line[:num_words])
         for index in range(num_words, len(line)):

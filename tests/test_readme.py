@@ -29,6 +29,8 @@ SPAN = re.compile(r"`([^`\n]+)`")
 OF_RUN = re.compile(r"runs/[\w.-]+/config\.yaml")
 OPERATORS = {"&&", "||", "|", ";", ">", ">>", "<", "&", "2>"}
 TREE_LINE = re.compile(r"(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.+))?")
+# What an earlier command of the page writes: a folder, named after a config.
+OF_FOLDER = re.compile(r"[\w-]+-(?:back-translated|diversified|distilled)/config\.yaml")
 # What readers are told to write for themselves.
 WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml", "phrases.yaml"}
 
@@ -100,7 +102,9 @@ def refusal_of_config(arguments: list[str]) -> str:
                 load_config(config, overrides)
             except TfmError as error:
                 return str(error)
-        elif config not in WRITTEN_BY_THE_READER and not OF_RUN.fullmatch(config):
+        elif config not in WRITTEN_BY_THE_READER and not (
+            OF_RUN.fullmatch(config) or OF_FOLDER.fullmatch(config)
+        ):
             return f"no config {config}"
     return ""
 

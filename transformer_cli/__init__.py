@@ -27,7 +27,7 @@ _PUBLIC = {
     "Tokenizer": "transformer_cli.text.tokenizer",
     "Transformer": "transformer_cli.model.transformer",
     "Translator": "transformer_cli.decoding",
-    "load_translator": "transformer_cli.decoding.translator",
+    "load_translator": "transformer_cli.decoding.loading",
     "score_corpus": "transformer_cli.evaluation.metrics",
     "Callback": "transformer_cli.training.callbacks",
     "TrainedRun": "transformer_cli.training.run",

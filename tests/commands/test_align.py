@@ -20,7 +20,7 @@ OF_WORDS = translator(tokenizer_of_words(), max_length=10)
 def _run_of_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     loaded = SimpleNamespace(translator=OF_WORDS)
-    monkeypatch.setattr("transformer_cli.decoding.translator.load_run", lambda *_, **__: loaded)
+    monkeypatch.setattr("transformer_cli.decoding.loading.load_run", lambda *_, **__: loaded)
 
 
 def aligned(

@@ -9,8 +9,8 @@ import pytest
 
 from transformer_cli.commands.calibrate import calibrate_command
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.quality import CALIBRATION_FILE
-from transformer_cli.decoding.translator import load_translator
 from transformer_cli.process.errors import DataError, UsageError
 
 DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"

@@ -18,7 +18,7 @@ from ..decoding.small_translators import tokenizer_of_words, translator
 def _run_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     loaded = SimpleNamespace(translator=translator(tokenizer_of_words()))
-    monkeypatch.setattr("transformer_cli.decoding.translator.load_run", lambda *_, **__: loaded)
+    monkeypatch.setattr("transformer_cli.decoding.loading.load_run", lambda *_, **__: loaded)
     Path("a.en").write_text("uno due\n\ntre\n")
     Path("a.it").write_text("tre\nuno\nquattro cinque\n")
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.commands.unfinished_output import translation_conditions
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.translator import LoadedRun
+from transformer_cli.decoding.loading import LoadedRun
 
 
 def conditions(options: TranslateOptions) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig, l
 from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.translator import load_translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.process.errors import (
     CannotCreateError,
     DataError,
@@ -208,7 +208,7 @@ def test_what_cannot_work_is_refused_before_the_model_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_run_with_test_split()
-    monkeypatch.setattr("transformer_cli.decoding.translator.load_run", None)
+    monkeypatch.setattr("transformer_cli.decoding.loading.load_run", None)
     with pytest.raises(CannotCreateError, match="there is no folder lost"):
         validate_command("saved", report=Path("lost/a.html"))
     with pytest.raises(MissingInputError, match="other"):
@@ -309,7 +309,7 @@ def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
         validate_command("saved", split, write=Path("texts"))
         assert ("texts: texts, which replaces the earlier ones" in caplog.text) is is_replaced
     assert not list(Path("texts").glob("validation*"))
-    monkeypatch.setattr("transformer_cli.decoding.translator.load_run", None)
+    monkeypatch.setattr("transformer_cli.decoding.loading.load_run", None)
     Path("mine").mkdir()
     Path("mine/test.source.en").touch()
     for folder, problem in (("mine", "not empty, and not one of tfm validate --write"), ("lost/texts", "there is no folder lost")):  # fmt: skip

@@ -13,7 +13,7 @@ from transformer_cli.config import (
     TrainingConfig,
 )
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.translator import build_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer

@@ -15,8 +15,8 @@ from transformer_cli.decoding.ensemble import (
     SourceReading,
     combine_translators,
 )
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.translator import build_translator
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
-from transformer_cli.decoding.translator import load_translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 from .stub_translators import (

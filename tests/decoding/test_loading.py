@@ -12,10 +12,10 @@ import transformer_cli
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, to_yaml
 from transformer_cli.decoding import Translation
-from transformer_cli.decoding import translator as inference
+from transformer_cli.decoding import loading as inference
 from transformer_cli.decoding.ensemble import EnsembleEngine
+from transformer_cli.decoding.loading import build_translator, load_run, load_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.translator import build_translator, load_run, load_translator
 from transformer_cli.extensions.exchange.ctranslate2_engine import CTranslate2Engine
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.text.tokenizer import Tokenizer

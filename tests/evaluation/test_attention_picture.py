@@ -15,7 +15,7 @@ from transformer_cli.config import (
     TrainingConfig,
 )
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.translator import build_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation.attention_picture import (
     MAX_TOKENS,
     attention_picture,

@@ -17,7 +17,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.translator import build_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.evaluation.validation import ValidationReport, validate
 from transformer_cli.model.transformer import Transformer

@@ -40,7 +40,7 @@ def align_command(
     from transformer_cli.decoding.details import pharaoh
     from transformer_cli.decoding.engine import ExplainingEngine
     from transformer_cli.decoding.given_pairs import PairAligner
-    from transformer_cli.decoding.translator import load_run
+    from transformer_cli.decoding.loading import load_run
 
     if source == target == STANDARD:
         raise UsageError("--source and --target name the same input", hint="name two files")

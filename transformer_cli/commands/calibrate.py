@@ -126,6 +126,7 @@ def calibrated_run(
     """
     from transformer_cli.checkpoint.run_folder import RunFolder
     from transformer_cli.commands.sentence_progress import sentence_progress
+    from transformer_cli.decoding.loading import load_run
     from transformer_cli.decoding.quality import (
         CALIBRATION_FILE,
         STATISTICS,
@@ -134,7 +135,6 @@ def calibrated_run(
         quality_json,
         read_quality,
     )
-    from transformer_cli.decoding.translator import load_run
     from transformer_cli.evaluation.green import FEWEST_SENTENCES, calibrated
     from transformer_cli.evaluation.metrics import measure_corpus
     from transformer_cli.evaluation.validation import conditions_of

@@ -37,7 +37,8 @@ def likelihood_command(
     """Print how probable given translations are. For each line: log-probability, tab, number of tokens."""
     from transformer_cli.commands.input_lines import check_input
     from transformer_cli.decoding.given_pairs import pair_likelihoods
-    from transformer_cli.decoding.translator import WINDOW_LINES, load_run
+    from transformer_cli.decoding.loading import load_run
+    from transformer_cli.decoding.translator import WINDOW_LINES
 
     if source == target == STANDARD:
         raise UsageError("--source - and --target - name the same input")

@@ -48,7 +48,7 @@ def next_command(
     as_json: JsonOption = False,
 ) -> None:
     """Show the probabilities of the next token. Greedy search takes the largest."""
-    from transformer_cli.decoding.translator import load_run
+    from transformer_cli.decoding.loading import load_run
 
     loaded = load_run(run, overrides or [], command="next", or_demonstration=True)
     translator = loaded.translator.towards(to, from_)

@@ -12,8 +12,8 @@ from transformer_cli.process.errors import MissingInputError, UsageError
 
 if TYPE_CHECKING:
     from transformer_cli.data.encoded import EncodedCorpus
+    from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.decoding.shortlist import Shortlist
-    from transformer_cli.decoding.translator import LoadedRun
 
 MOST_PAIRS = 500_000
 """Training pairs that are read, unless another number is given."""
@@ -51,13 +51,13 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
     """
     from transformer_cli.config.schema import ShortlistConfig
     from transformer_cli.data.lexical_translations import learn_lexicon
+    from transformer_cli.decoding.loading import load_run
     from transformer_cli.decoding.shortlist import (
         MOST_BEST,
         load_shortlist,
         shortlist_content,
         shortlist_path,
     )
-    from transformer_cli.decoding.translator import load_run
     from transformer_cli.storage import replace_file
 
     on_cpu = ["runtime.device=cpu", "decoding.engine=torch", "decoding.shortlist=null"]

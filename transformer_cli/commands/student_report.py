@@ -17,8 +17,8 @@ from transformer_cli.commands.synthetic_corpus import (
     cost_lines,
 )
 from transformer_cli.data.pairs import SentencePair
+from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.shortlist import shortlist_path
-from transformer_cli.decoding.translator import LoadedRun, load_run
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.process.errors import ConfigError, UsageError
 from transformer_cli.process.imports import imported

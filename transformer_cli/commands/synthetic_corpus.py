@@ -35,7 +35,8 @@ from transformer_cli.data.selection import (
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.given_pairs import PairAligner, pair_likelihoods
-from transformer_cli.decoding.translator import WINDOW_LINES, LoadedRun, load_run
+from transformer_cli.decoding.loading import LoadedRun, load_run
+from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.imports import imported

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from transformer_cli.config import DecodingConfig, SplitName
     from transformer_cli.data.pairs import ReadingReport, SentencePair
     from transformer_cli.decoding import Translator
-    from transformer_cli.decoding.translator import LoadedRun
+    from transformer_cli.decoding.loading import LoadedRun
     from transformer_cli.evaluation import ValidationReport
     from transformer_cli.evaluation.judgements import Judgements
     from transformer_cli.evaluation.validation import DirectionReport
@@ -140,7 +140,7 @@ def validate_command(
     from transformer_cli.config.schema import SCORES_BY_DEFAULT
     from transformer_cli.decoding.comet import load_comet
     from transformer_cli.decoding.engine import ExplainingEngine
-    from transformer_cli.decoding.translator import load_run
+    from transformer_cli.decoding.loading import load_run
     from transformer_cli.evaluation import validate
     from transformer_cli.evaluation.comet_score import with_comet
     from transformer_cli.evaluation.judgements import Judgements, judge, report_page, require_means

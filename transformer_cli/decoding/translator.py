@@ -1,37 +1,18 @@
-"""The translator: lines in, lines out, in the same number and order; and how it is put together from a trained model, a text pipeline and an engine."""
+"""The translator: lines in, lines out, in the same number and order."""
 
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain, count, islice, repeat
-from os import PathLike, fspath
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
-from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
-from transformer_cli.checkpoint.trained_files import (
-    TrainedFiles,
-    first_usable,
-    load_weights,
-    read_files,
-)
 from transformer_cli.config import (
-    Config,
     DecodingConfig,
     Direction,
-    RuntimeConfig,
     SamplingConfig,
     SequencesData,
-    load_stored_config,
-)
-from transformer_cli.config.loading import (
-    Command,
-    commands_that_take,
-    overridable_setting,
-    override_settings,
 )
 from transformer_cli.decoding.details import (
     details_of,
@@ -49,7 +30,6 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.repair import (
     Repair,
     confidences_of,
@@ -68,17 +48,12 @@ from transformer_cli.decoding.translation import (
     Translation,
     with_alternatives,
 )
-from transformer_cli.process.errors import ConfigError, DataError, UsageError
-from transformer_cli.process.imports import imported
-from transformer_cli.text import Tokenizer
+from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
-    from transformer_cli.model import Transformer
-    from transformer_cli.process.device import Machine
 
 
 logger = logging.getLogger(__name__)
@@ -704,281 +679,3 @@ def request_seed(seed: int, line: int, part: int) -> int:
     """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
     digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
-
-
-# From a trained model to a translator: text pipeline, engine and decoding settings put together.
-
-
-class EnginePlaces(NamedTuple):
-    """Where an engine of another library is: `module:function`, which is imported when it is used."""
-
-    load: str
-    """Takes files of a checkpoint, config, text pipeline, and what loads the PyTorch engine; returns an engine with `describe`."""
-    build: str
-    """The same of a model in memory: takes model, target tokenizer, config, and what loads the PyTorch engine."""
-
-
-OTHER_ENGINES = {
-    "ctranslate2": EnginePlaces(
-        load="transformer_cli.extensions.exchange.ctranslate2_engine:load_ctranslate2_engine",
-        build="transformer_cli.extensions.exchange.ctranslate2_engine:build_ctranslate2_engine",
-    ),
-}
-"""By the name in `decoding.engine`."""
-
-# A checkpoint with less than 1 / _MANY_STEPS of the planned steps has learned little.
-_MANY_STEPS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedRun:
-    """A trained run, or an ensemble of several, and its translator."""
-
-    trained: TrainedFiles
-    """A `TrainedModel` if PyTorch translates."""
-    config: Config
-    """The run's config with the overrides of this command."""
-    overridden: frozenset[str]
-    """The names of the settings that this command overrides."""
-    translator: Translator
-    others: tuple[TrainedFiles, ...] = ()
-    """Of an ensemble: its models after the first, which is `trained`."""
-
-    @property
-    def members(self) -> tuple[TrainedFiles, ...]:
-        """The models that translate: one, or several of an ensemble."""
-        return (self.trained, *self.others)
-
-
-def load_translator(
-    run: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
-    *,
-    which: Literal["best", "last"] = "best",
-    decoding: DecodingConfig | None = None,
-    runtime: RuntimeConfig | None = None,
-) -> Translator:
-    """The translator of a trained run, or of an ensemble of several.
-
-    Args:
-        run: the name of a run under `runs/`, the path of a run folder, or the path of a checkpoint folder,
-            which may be a copy in another place. A list of these is an ensemble. None: the run that saved last,
-            or, if there is no run, the small demonstration model that comes with tfm, with a warning.
-        which: the checkpoint with the best validation score, or the last checkpoint.
-        decoding: the beam and the limits; None: those of the (first) run's config.
-        runtime: device, precision and threads; None: those of the (first) run's config.
-
-    Raises:
-        MissingInputError: there is no such run or folder, or it has no checkpoint yet.
-        StorageError: no checkpoint of the run is valid.
-        UsageError: the models of the ensemble have different vocabularies, languages or formats.
-
-    Example:
-        translator = load_translator("en-it", decoding=DecodingConfig(beam_size=8))
-        [translation] = translator.translate(["Good morning."])
-        print(translation.text, translation.score)
-    """
-    runs = [run] if run is None or isinstance(run, str | PathLike) else run
-
-    def load(folder: Path) -> _Loaded:
-        files = read_files(folder)
-        given = {"decoding": decoding, "runtime": runtime}
-        changes = {name: section for name, section in given.items() if section is not None}
-        config = files.config.model_copy(update=changes)
-        _check_precision(config, is_possible=len(runs) == 1)
-        return _loaded(files, config, alone=len(runs) == 1)
-
-    folders = [find_run_or_demonstration(None if one is None else fspath(one)) for one in runs]
-    return _combined([first_usable(folder, load, which=which) for folder in folders])
-
-
-def load_run(
-    run: str | Sequence[str] | None,
-    overrides: Sequence[str],
-    *,
-    command: Command = "translate",
-    or_demonstration: bool = False,
-) -> LoadedRun:
-    """The run that a command works with, with its best checkpoint; logs which one it is.
-
-    Args:
-        run: the name of a run, or the path of a run or checkpoint folder; several are an ensemble; None: the run
-            that saved last.
-        overrides: settings as in `--set`, such as decoding.beam_size=8.
-        command: the command that asks; each override must have an effect on it.
-        or_demonstration: whether the demonstration model answers if no run is named and there is none.
-
-    Raises:
-        MissingInputError: there is no such run.
-        ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
-        UsageError: the models of the ensemble have different vocabularies, languages or formats.
-    """
-    overridden = frozenset(overridable_setting(override, command) for override in overrides)
-    runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
-    # Other commands, and ensembles, compute what only PyTorch can.
-    is_search = command == "explain" or command in commands_that_take("decoding.engine")
-    reads_corpus = command.startswith(("validate", "benchmark"))
-    configs: list[Config] = []
-
-    def load(folder: Path) -> _Loaded:
-        files = read_files(folder)
-        config = _with_own_paths(files) if reads_corpus else files.config
-        if overrides:
-            config = override_settings(config, overrides)
-        _check_precision(config, is_possible=len(runs) == 1 and command != "next")
-        if len(runs) > 1 and "decoding.engine" in overridden:
-            _require_pytorch(config)
-        if len(runs) > 1 and config.decoding.shortlist is not None:
-            raise ConfigError(
-                "decoding.shortlist is for the translations of one model, not for an ensemble",
-                hint="leave out decoding.shortlist (--set decoding.shortlist=null)",
-            )
-        if command == "explain":  # the search of a translation, observed, which needs PyTorch
-            decoding = config.decoding.model_copy(update={"engine": "torch"})
-            config = config.model_copy(update={"decoding": decoding})
-        loaded = _loaded(files, config, alone=is_search and len(runs) == 1)
-        configs.append(config)
-        return loaded
-
-    find = find_run_or_demonstration if or_demonstration else find_run
-    members = [first_usable(find(one), load) for one in runs]
-    for member in members:
-        _announce(member)
-    trained, *others = [member.trained for member in members]
-    return LoadedRun(trained, configs[0], overridden, _combined(members), tuple(others))
-
-
-class _Loaded(NamedTuple):
-    """A checkpoint that is ready to translate."""
-
-    trained: TrainedFiles
-    translator: Translator
-    described: str
-    """The engine and the machine in words."""
-
-
-def _require_pytorch(config: Config) -> None:
-    """Refuse another engine for an ensemble if the user asks for it."""
-    if config.decoding.engine != "torch":
-        raise ConfigError(
-            f"decoding.engine: {config.decoding.engine} translates with one model, not with an ensemble",
-            hint="leave decoding.engine out, or name one run",
-        )
-
-
-def _check_precision(config: Config, *, is_possible: bool) -> None:
-    if config.runtime.precision == "int8" and not is_possible:
-        raise ConfigError(
-            "runtime.precision: int8 is for the translations of one model",
-            hint="set runtime.precision=float32",
-        )
-
-
-def _announce(loaded: _Loaded) -> None:
-    """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
-    checkpoint, training = loaded.trained.checkpoint, loaded.trained.config.training
-    step = checkpoint.manifest.step
-    logger.info("%s, step %d (%s)", checkpoint.folder, step, loaded.described)
-    planned = training.max_steps if training.init_from is None else None
-    if planned is not None and step * _MANY_STEPS < planned:
-        logger.warning(
-            "this is step %d of %d planned steps, so the translations may make no sense",
-            step,
-            planned,
-        )
-
-
-def _combined(members: Sequence[_Loaded]) -> Translator:
-    """The translator of a run, or of an ensemble."""
-    if len(members) == 1:
-        return members[0].translator
-    from transformer_cli.decoding.ensemble import combine_translators
-
-    names = [str(member.trained.folder) for member in members]
-    return combine_translators([member.translator for member in members], names)
-
-
-def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Loaded:
-    """Load the model of a checkpoint.
-
-    Args:
-        files: of the checkpoint.
-        config: with the settings of decoding and of the machine.
-        alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
-    """
-    pipeline = TextPipeline.of(
-        files.source_tokenizer, files.target_tokenizer, config, config.decoding, files.seen
-    )
-    pipeline = replace(pipeline, qualities=_qualities(files))
-    if alone and config.decoding.engine in OTHER_ENGINES:
-        pytorch = cache(partial(_pytorch_engine, files, config))
-        load = imported(OTHER_ENGINES[config.decoding.engine].load)
-        other = load(files, config, pipeline, pytorch)
-        return _Loaded(files, Translator(pipeline, other, config.decoding), other.describe())
-    from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
-
-    trained = load_weights(files)
-    engine = open_pytorch_engine(trained, config, alone=alone)
-    return _Loaded(trained, Translator(pipeline, engine, config.decoding), engine.describe())
-
-
-def _qualities(files: TrainedFiles) -> dict[str, Quality]:
-    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured."""
-    run = RunFolder.of_checkpoint(files.folder)
-    if run is None:
-        return {}
-    found = read_quality(run.path)
-    return {
-        direction: quality
-        for direction, quality in found.items()
-        if quality.conditions.get("step") == files.step
-    }
-
-
-def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
-    """The PyTorch engine that serves beside another one, in float32 on the CPU."""
-    runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
-    decoding = config.decoding.model_copy(update={"engine": "torch"})
-    changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
-    engine = _loaded(files, changed).translator.engine
-    assert isinstance(engine, ExplainingEngine)
-    return engine
-
-
-def build_translator(
-    model: "Transformer",
-    source_tokenizer: Tokenizer,
-    target_tokenizer: Tokenizer,
-    config: Config,
-    machine: "Machine",
-    *,
-    decoding: DecodingConfig | None = None,
-    seen: SeenLengths = UNKNOWN_LENGTHS,
-) -> Translator:
-    """The translator of a model in memory, with the PyTorch engine.
-
-    Args:
-        model: moved to the machine's device; it must be in eval mode whenever the translator is used.
-        source_tokenizer, target_tokenizer: of the model.
-        config: the one that the model was trained with.
-        machine: device and precision.
-        decoding: the beam and the limits; None: those of the config.
-        seen: the lengths of the texts of its training.
-    """
-    from transformer_cli.acceleration import accelerate
-    from transformer_cli.decoding.pytorch_engine import engine_of
-
-    decoding = decoding or config.decoding
-    pipeline = TextPipeline.of(source_tokenizer, target_tokenizer, config, decoding, seen)
-    engine = engine_of(accelerate(model, machine.device), target_tokenizer, config, machine)
-    return Translator(pipeline, engine, decoding)
-
-
-def _with_own_paths(trained: TrainedFiles) -> Config:
-    """The checkpoint's config; in a run folder, its data section is that of the run's config.
-
-    A checkpoint holds no paths of the corpora, so that it can be copied anywhere.
-    """
-    run = RunFolder.of_checkpoint(trained.folder)
-    if run is None or not run.config_file.is_file():
-        return trained.config
-    return trained.config.model_copy(update={"data": load_stored_config(run.config_file).data})

@@ -10,7 +10,7 @@ from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.sources.corpus import has_split
-from transformer_cli.decoding.translator import LoadedRun
+from transformer_cli.decoding.loading import LoadedRun
 from transformer_cli.process.errors import DataError
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.comet import CometModel
 from transformer_cli.decoding.engine import ExplainingEngine
-from transformer_cli.decoding.translator import LoadedRun, load_run
+from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.evaluation.breakdown import (
     FREQUENCIES,
     LENGTHS,

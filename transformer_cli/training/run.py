@@ -40,7 +40,7 @@ from transformer_cli.data.sources.given import Given, config_of_given, named_spl
 from transformer_cli.data.streaming import StreamedUpdates, require_shareable
 from transformer_cli.data.updates import Share, Updates, training_pairs
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.translator import build_translator, load_translator
+from transformer_cli.decoding.loading import build_translator, load_translator
 from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.validation import summary_lines

@@ -67,7 +67,7 @@ def test_the_engines_write_the_same_number_of_tokens(beam_size: int, is_forced: 
     subject = subject_of(is_forced=is_forced)
     contestants, _ = decoding._contestants(subject)
     prepare = subject.translator(1).pipeline.prepare
-    requests: list[Request] = [part for line in LINES for part in prepare(line).parts]
+    requests: list[Request] = [part for line in LINES for part in prepare(line).requests]
     options = subject.config.decoding.best_of_beam(beam_size)
     counts = {
         translate(requests, options)

@@ -11,8 +11,8 @@ import torch
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Glossary, Request, SpecialIds, Term, TokenIds
 from transformer_cli.decoding.engine import require_agreement
+from transformer_cli.decoding.loading import OTHER_ENGINES, load_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.translator import OTHER_ENGINES, load_translator
 from transformer_cli.extensions.exchange.ctranslate2_engine import (
     CTranslate2Engine,
     ctranslate2_translator,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import load_trained
-from transformer_cli.decoding.translator import load_run
+from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
 from transformer_cli.extensions.exchange.ctranslate2_teacher import CTranslate2Teacher
 from transformer_cli.process.errors import MissingInputError

@@ -13,7 +13,7 @@ from sentencepiece import sentencepiece_model_pb2
 from transformer_cli.checkpoint import load_trained, open_checkpoint
 from transformer_cli.checkpoint.runs import overview
 from transformer_cli.config import RuntimeConfig, load_config
-from transformer_cli.decoding.translator import load_translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.hugging_face_import import folder_decoding, search_notes
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.imported_model import ImportedRun

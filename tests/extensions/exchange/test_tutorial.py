@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.decoding.translator import load_translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.model_folder import NamedLanguages
 from transformer_cli.process.errors import DataError, UsageError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from transformer_cli.decoding.translator import load_translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.serving.served_runs import load_served_runs
 
 from .served_translators import served, small_runs, small_translator

@@ -93,7 +93,7 @@ def test_forms_have_other_line_ends(client: TestClient) -> None:
 def test_languages_are_named_with_their_targets(client: TestClient) -> None:
     assert client.get("/languages").json() == [
         {"code": "en", "name": "English", "targets": ["it", "pt-BR", "en"]},
-        {"code": "it", "name": "Italian", "targets": ["en", "it"]},
+        {"code": "it", "name": "Italian", "targets": ["en", "pt-BR", "it"]},  # by way of English
         {"code": "pt-BR", "name": "Portuguese (BR)", "targets": ["pt-BR"]},
     ]
 
@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no target": ({"target": None}, MISSING.format("target")),
     "unknown source": ({"source": "zz"}, "zz is not supported"),
     "unknown target": ({"target": "zz"}, "zz is not supported"),
-    "no such pair": ({"source": "it", "target": "pt-BR"}, "pt-BR is not available as a target language of it"),
+    "no such pair": ({"source": "pt-BR", "target": "it"}, "it is not available as a target language of pt-BR"),
     "unknown format": ({"format": "doc"}, "doc format is not supported"),
     "too many texts": ({"q": ["uno"] * 65}, "Invalid request: request (65) exceeds text limit (64)"),
     "too long": ({"q": "uno " * 2000}, "Invalid request: request (8000) exceeds text limit (5000)"),

@@ -24,9 +24,9 @@ from transformer_cli.decoding.engine import (
     Request,
     length_batches,
 )
+from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.search import Scorer
-from transformer_cli.decoding.translator import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.advice import (
     MachineFacts,

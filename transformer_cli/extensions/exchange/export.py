@@ -10,7 +10,7 @@ from transformer_cli import __version__
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, RuntimeConfig
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.translator import build_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.extensions.exchange.argos import ArgosFormat
 from transformer_cli.extensions.exchange.bergamot import BergamotFormat
 from transformer_cli.extensions.exchange.browser import (

@@ -24,7 +24,7 @@ from transformer_cli.config.loading import override_settings
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.selection import held_out_pairs, pairs_to_validate
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.translator import load_translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.confidence import Calibration, calibration_on
 from transformer_cli.evaluation.curve_pictures import color_of, draw_line

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.translator import LoadedRun, load_run
+from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.extensions.serving.batcher import (
     Batcher,
     Job,

@@ -139,7 +139,7 @@ def _show_sentence(
         UsageError: the sentence is blank, or the run cannot be explained: see `Explainer.of`.
     """
     from transformer_cli.commands.output import check_output, show, write_and_tell
-    from transformer_cli.decoding.translator import load_run
+    from transformer_cli.decoding.loading import load_run
     from transformer_cli.extensions.lessons.explaining.explainer import Explainer
     from transformer_cli.extensions.lessons.explaining.standalone_page import (
         BEAM_SIZES,

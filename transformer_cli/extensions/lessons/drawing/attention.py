@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from transformer_cli.config import load_config
-from transformer_cli.decoding.translator import load_run
+from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.lessons.drawing.diagrams import Diagram
 from transformer_cli.extensions.lessons.drawing.theme import (
     SMALL,
