@@ -41,7 +41,7 @@ POINTS = {
     "choice": "transformer_cli.training.averaging:_tell_and_link",  # the average is on the disk
     "report": "transformer_cli.training.callbacks:append_json_line",
     "encoding": "transformer_cli.data.encoded:encode_short_pairs",
-    "translation": "transformer_cli.decoding.translator:Translator.translate",
+    "translation": "transformer_cli.decoding.translator:Translator.translate_window",
 }
 DISK = "transformer_cli.storage.filesystem:FileSystem."
 """One operation on the disk, by its name; "disk" as a point counts all of them."""

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.normalization import compose
-from transformer_cli.text.token_ids import number_column, text_column
 
 
 class SentencePair(NamedTuple):
@@ -33,6 +32,9 @@ Rows = Any
 def rows_of(pairs: Sequence[SentencePair]) -> Rows:
     """The pairs as rows. Their texts have no lone surrogates, which UTF-8 cannot express."""
     import pyarrow as pa
+
+    # Not at the top: with it comes numpy, and a sentence that another library translates needs none.
+    from transformer_cli.text.token_ids import number_column, text_column
 
     sources, targets, *numbers, links = zip(*pairs, strict=True) if pairs else [()] * 5
     columns = [
