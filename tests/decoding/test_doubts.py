@@ -15,6 +15,7 @@ from transformer_cli.decoding.doubts import (
     UNFINISHED,
     UNREADABLE,
     UNSURE,
+    WORDLESS,
     doubts_about,
 )
 from transformer_cli.decoding.repair import COSTS
@@ -63,8 +64,8 @@ RIGHT = [
     ("It is unbelievable.", "Non è credibile."),
     ("Smoking is not allowed.", "È vietato fumare."),
     ("Have you ever been there?", "Ci sei mai stato?"),
-    ("The dog is big.", ""),
     ("", "Il cane"),
+    ("-", "-"),
 ]
 
 
@@ -102,6 +103,12 @@ def test_japanese_may_have_its_three_scripts_and_latin_letters() -> None:
         doubts_about("This is a PC.", "これはパソコン\uff08PC\uff09で漢字です。", to_japanese) == ()
     )
     assert doubts_about("This is a PC.", "это компьютер", to_japanese) == (OTHER_SCRIPT,)
+
+
+@pytest.mark.parametrize("translation", ["", ".", " !? ", "…"])
+def test_a_text_with_words_needs_words(translation: str) -> None:
+    assert doubts_about("yesterday if", translation, Direction("en", "it")) == (WORDLESS,)
+    assert doubts_about("…", translation, Direction("en", "it")) == ()
 
 
 def test_each_doubt_has_a_cost() -> None:

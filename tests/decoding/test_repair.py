@@ -8,7 +8,7 @@ import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
-from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE
+from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
 from transformer_cli.decoding.engine import search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise
 
@@ -81,6 +81,29 @@ def test_a_good_translation_is_searched_once() -> None:
     assert [each.text for each in of.translate(["the hotel"])] == ["THE HOTEL"]
     assert isinstance(of.engine, TalkingEngine)
     assert len(of.engine.options) == 1
+
+
+def only_marks_unless_it_loops(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+    """A loop for the whole text; a mark for its halves, and wherever a loop is forbidden."""
+    is_blocked = options.no_repeat_ngram_size is not None or options.sampling is not None
+    is_whole = text == "the hotel, the train"
+    return [(LOOP, -1.0)] if is_whole and not is_blocked else [("!", -0.1)]
+
+
+def test_a_mark_is_no_better_translation_of_words_than_a_loop() -> None:
+    of = translator_that(only_marks_unless_it_loops)
+    [found] = of.translate(["the hotel, the train"])
+    assert (found.text, found.is_repaired) == (LOOP, False)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_translation_without_words_is_named_or_not_written(keeps: bool) -> None:
+    of = translator_that(lambda text, options: [(".", -0.1)], keeps_text=keeps)
+    [found] = of.translate(["the hotel"])
+    if keeps:
+        assert (found.text, found.is_untranslated) == ("the hotel", True)
+    else:
+        assert (found.text, found.doubts) == (".", (WORDLESS,))
 
 
 def test_what_cannot_be_repaired_is_named_and_stays() -> None:

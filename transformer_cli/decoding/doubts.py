@@ -12,6 +12,7 @@ from functools import cache
 from transformer_cli.config import Direction
 from transformer_cli.text.languages import frequent_words, primary_language, scripts_of_language
 
+WORDLESS = "has no words"
 UNFINISHED = "does not end"
 REPEATS = "repeats itself"
 TOO_LONG = "is far too long"
@@ -23,6 +24,7 @@ UNSURE = "is less probable than 99 % of those of the calibration"
 NUMBERS = "has other numbers"
 NEGATION = "has a negation more or less than its source"
 DOUBTS = (
+    WORDLESS,
     UNFINISHED,
     REPEATS,
     TOO_LONG,
@@ -125,7 +127,7 @@ _MAY_NEGATE = {
 def doubts_about(
     source: str, translation: str, languages: Direction, *, is_finished: bool = True
 ) -> tuple[str, ...]:
-    """What is wrong with a translation, as members of `DOUBTS`; nothing if both texts are the same or one is blank.
+    """What is wrong with a translation, as members of `DOUBTS`; nothing for a source that is blank.
 
     Args:
         source: what the model has read.
@@ -133,6 +135,8 @@ def doubts_about(
         languages: of the two texts.
         is_finished: whether the model has written the end of the translation; false: the search was cut off.
     """
+    if any(map(str.isalnum, source)) and not any(map(str.isalnum, translation)):
+        return (WORDLESS,)
     if not translation.strip() or not source.strip():
         return ()
     found = {

@@ -19,6 +19,7 @@ from transformer_cli.decoding.doubts import (
     UNFINISHED,
     UNREADABLE,
     UNSURE,
+    WORDLESS,
     doubts_about,
     is_unreadable,
 )
@@ -260,6 +261,7 @@ Search = Callable[[Sequence[Request], DecodingConfig], list[list[Hypothesis]]]
 Found = Mapping[Request, Sequence[Hypothesis]]
 
 COSTS = {
+    WORDLESS: 100.0,
     UNFINISHED: 6.0,
     REPEATS: 6.0,
     TOO_LONG: 6.0,
@@ -273,7 +275,7 @@ COSTS = {
 }
 """What each doubt takes from the score of a hypothesis: its log-probability over its length penalty, in nats.
 
-The costs of the first seven outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
+The costs of the first eight outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
 that no list has, so a hypothesis with fewer doubts must be nearly as probable there.
 """
 _WIDE_BEAM = 8
@@ -292,7 +294,7 @@ class Repair:
        the `COSTS` of its doubts is kept.
     3. A part with strong doubts is divided in two, if its halves have fewer doubts. So is a part of which the model is unsure,
        but only between clauses.
-    4. A part of unknown words whose translation is a guess stays as it is.
+    4. A part of unknown words whose translation is a guess stays as it is, and with `decoding.keep_text` one without any word.
     """
 
     def __init__(self, pipeline: TextPipeline, options: DecodingConfig, search: Search) -> None:
@@ -334,6 +336,8 @@ class Repair:
         self._search_again(sources, hypotheses)
         for place in doubtful:
             chunk = self._without_guesses(self._in_halves(chunks[place], hypotheses), hypotheses)
+            if self._pipeline.keeps_text:
+                chunk = self._without_wordless(chunk, hypotheses)
             is_repaired = self._total(chunk, hypotheses) < before[place]
             of_parts = (self._doubts_of_part(part, hypotheses) for part in chunk.parts)
             left = tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
@@ -380,8 +384,6 @@ class Repair:
                 hypotheses[part] = [candidates[values.index(max(values))]]
 
     def _value(self, source: str, hypothesis: Hypothesis) -> float:
-        if not self._pipeline.target_tokenizer.decode(hypothesis.ids).strip():
-            return -math.inf  # nothing to doubt, but no translation either
         # The score says already how sure the model is.
         doubts = (each for each in self._doubts(source, [hypothesis]) if each != UNSURE)
         return hypothesis.score - _cost(doubts)
@@ -417,6 +419,14 @@ class Repair:
             and pieces_per_word(part.text, part.request.ids) > quality.most_pieces
         }
         return _keeping(chunk, guesses)
+
+    def _without_wordless(self, chunk: Chunk, hypotheses: Found) -> Chunk:
+        """The chunk in which those parts stay as they are that would be lost."""
+        parts = enumerate(chunk.parts)
+        lost = {
+            number for number, part in parts if WORDLESS in self._doubts_of_part(part, hypotheses)
+        }
+        return _keeping(chunk, lost)
 
     def _doubtful_parts(self, chunk: Chunk, hypotheses: Found) -> list[int]:
         parts = enumerate(chunk.parts)

@@ -605,8 +605,8 @@ def with_final_mark_of(translation: str, source: str) -> str:
     ellipsis = next((each for each in ("\u2026", "...") if source.endswith(each)), "")
     if ellipsis and translation.endswith(".") and not is_ellipsis:
         return translation[:-1].rstrip() + ellipsis
-    if not translation or not source or ends_sentence(source) or is_ellipsis:
-        return translation
+    if not any(map(str.isalnum, translation)) or not source or ends_sentence(source) or is_ellipsis:
+        return translation  # a text of marks only would vanish with its mark
     if source[-1] in _PAUSES:
         if translation[-1] in _WIDE_PAUSE_MARKS:
             return translation
