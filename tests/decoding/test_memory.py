@@ -1,5 +1,7 @@
 """Translations that are known already are reused, in the place of those of the model."""
 
+import csv
+import io
 import json
 import logging
 import zipfile
@@ -9,6 +11,7 @@ import pytest
 
 from transformer_cli.commands.translate import translate_command
 from transformer_cli.decoding.memory import MemoryPair, TranslationMemory
+from transformer_cli.extensions.corpora.commands.import_pairs import import_command
 from transformer_cli.extensions.corpora.importing import read_memory
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
@@ -20,6 +23,10 @@ TMX = """<?xml version="1.0"?>
 <tu><tuv xml:lang="en-GB"><seg>Where is the station?</seg></tuv><tuv xml:lang="it-IT"><seg>Dove si trova la stazione?</seg></tuv></tu>
 <tu><tuv xml:lang="en-GB"><seg>Good morning.</seg></tuv><tuv xml:lang="de"><seg>Guten Morgen.</seg></tuv></tu>
 </body></tmx>
+"""
+XLIFF = """<?xml version="1.0"?><xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+<file source-language="en" target-language="it" original="a" datatype="plaintext"><body><trans-unit id="1">
+<source>Where is the station?</source><target>Dove si trova la stazione?</target></trans-unit></body></file></xliff>
 """
 CSV = "English,Italian\nWhere is the station?,Dove si trova la stazione?\nThe cat is here.,\n"
 
@@ -143,3 +150,175 @@ def test_a_spreadsheet_is_a_memory_too(tmp_path: Path) -> None:
 def test_a_memory_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises((UsageError, MissingInputError, DataError)):
         translate_command(["Good morning."], RUN, memory=tmp_path)
+
+
+def saved(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def sides(path: Path, source: str = "en", target: str = "it", encoding: str | None = None) -> list[tuple[str, str]]:  # fmt: skip
+    return [pair[:2] for pair in read_memory(path, source, target, encoding)]
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("English\tGerman", "English (en) and German (de)"),
+        ("Deutsch\tEnglish", "German (de) and English (en)"),
+        ("English\tGerman\tComment", "English (en) and German (de)"),
+        ("de\tfr", "German (de) and French (fr)"),
+    ],
+)
+def test_a_table_whose_columns_are_named_after_other_languages_is_refused(
+    header: str, found: str, tmp_path: Path
+) -> None:
+    row = "\t".join(["Good morning."] * (header.count("\t") + 1))
+    path = saved(tmp_path / "m.tsv", f"{header}\n{row}\n")
+    with pytest.raises(DataError) as refused:
+        read_memory(path, "en", "it")
+    assert f"{path}: its columns are in {found}" in refused.value.message
+    assert "where English (en) and Italian (it) are expected" in refused.value.message
+
+
+def test_columns_are_found_by_the_names_of_their_languages(tmp_path: Path) -> None:
+    expected = [("Good morning.", "Buondì.")]
+    for header, row in {
+        "Italian,English": "Buondì.,Good morning.",
+        "German,Italiano,en-GB": "Guten Morgen.,Buondì.,Good morning.",
+        "English,Translation": "Good morning.,Buondì.",
+        "Source,Target": "Good morning.,Buondì.",
+        "Nr,English,Italian": "7,Good morning.,Buondì.",
+    }.items():
+        assert sides(saved(tmp_path / "m.csv", f"{header}\n{row}\n")) == expected
+    assert sides(saved(tmp_path / "m.csv", "Good morning.,Buondì.\n")) == expected
+
+
+def test_a_chain_back_into_its_first_language_needs_two_columns_of_it(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.csv", "English,English\nGood day.,Hello.\n")
+    # The names of one language twice may be a pair of a word list, and do no harm as one.
+    assert sides(path, "en", "en") == [("English", "English"), ("Good day.", "Hello.")]
+    path = saved(tmp_path / "m.csv", "English,Simple text\nGood day.,Hello.\n")
+    assert sides(path, "en", "en") == [("Good day.", "Hello.")]
+    with pytest.raises(DataError, match=r"English \(en\) and Italian \(it\), as their names say"):
+        read_memory(saved(tmp_path / "m.csv", CSV), "en", "en")
+
+
+def test_a_text_in_another_language_is_doubted_where_no_name_tells_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    german = "Das ist nicht der Hund und die Katze ist auch nicht mit dem Hund in dem Haus."
+    english = "This is not the dog and the cat is not with the dog in the house, and that is it."
+    assert sides(saved(tmp_path / "m.tsv", f"{english}\t{german}\n" * 5))
+    assert "column 1 looks like German, where Italian is expected" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["m.tsv", "m.csv", "m.txt", "m.tab"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_quotes_of_a_text_with_tabs_mean_what_spreadsheets_mean(
+    name: str, encoding: str, tmp_path: Path
+) -> None:
+    rows = [
+        ["English", "Italian"],
+        ["Good morning.", 'Buondì, "signore"'],
+        ["Two\tparts, two\nlines", "Due"],
+    ]
+    written = io.StringIO()
+    csv.writer(written, "excel-tab").writerows(rows)
+    path = saved(tmp_path / name, written.getvalue(), encoding)
+    assert sides(path) == [("Good morning.", 'Buondì, "signore"'), ("Two parts, two lines", "Due")]
+
+
+@pytest.mark.parametrize("name", ["m.tsv", "m.csv", "m.txt"])
+def test_other_quotes_of_a_text_with_tabs_are_text(name: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / name, 'Good morning.\t"Buondì," disse.\n"Yes."\t"Sì."\n')
+    assert sides(path) == [("Good morning.", '"Buondì," disse.'), ('"Yes."', '"Sì."')]
+
+
+def test_quotes_in_a_cell_of_a_spreadsheet_are_text(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="the extra corpora")
+    workbook = openpyxl.Workbook()
+    for row in (("Italian", "English"), ('"Sì."', "Yes.")):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "m.xlsx")
+    assert sides(tmp_path / "m.xlsx") == [("Yes.", '"Sì."')]
+
+
+LEGACY = "English,Italian\nGood morning.,Buondì.\nHello.,Perché no\n"
+
+
+def test_a_table_that_is_not_utf_8_is_read_in_the_encoding_that_is_named(tmp_path: Path) -> None:
+    legacy = saved(tmp_path / "l.csv", LEGACY, "cp1252")
+    with pytest.raises(DataError) as refused:
+        read_memory(legacy, "en", "it")
+    assert f"tfm data import {legacy} --encoding NAME --output NEW.tsv" in str(refused.value.hint)
+    assert sides(legacy, encoding="windows-1252")[0] == ("Good morning.", "Buondì.")
+    for encoding in ("utf-8", "utf-16"):  # of the input; the memory is none of it
+        other = saved(tmp_path / "u.csv", LEGACY, encoding)
+        assert sides(other, encoding="windows-1252")[0] == ("Good morning.", "Buondì.")
+    chinese = saved(tmp_path / "g.csv", "English,Chinese\nGood morning.,早上好。\n", "gbk")
+    assert sides(chinese, "en", "zh", "gbk") == [("Good morning.", "早上好。")]
+    with pytest.raises(UsageError, match="--encoding no-such: no such encoding"):
+        read_memory(legacy, "en", "it", "no-such")
+
+
+def test_the_way_that_the_hint_about_an_encoding_names_leads_to_a_memory(tmp_path: Path) -> None:
+    legacy = saved(tmp_path / "l.csv", LEGACY, "cp1252")
+    new = tmp_path / "new.tsv"
+    import_command([legacy], new, encoding="windows-1252")
+    assert sides(new) == [("Good morning.", "Buondì."), ("Hello.", "Perché no")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.tsv", "English\tItalian\nYes.\tSì.\tno\n"),
+        ("m.csv", "one\ntwo\n"),
+        ("m.csv", "1,2\n3,4\n"),
+        ("m.txt", "Good morning.\n"),
+        ("m.csv", "English,Italian\n" + "Yes.,\0\n" * 3),
+    ],
+)
+def test_hints_about_a_memory_name_no_option_of_another_command(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError) as refused:
+        read_memory(saved(tmp_path / name, text), "en", "it")
+    assert "the names of the languages in the first row" in str(refused.value.hint)
+    assert "--" not in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", ".", "-"])
+def test_what_is_no_file_is_no_memory_and_the_hint_says_what_is(name: str, tmp_path: Path) -> None:
+    path = Path("-") if name == "-" else tmp_path / name
+    with pytest.raises((UsageError, MissingInputError)) as refused:
+        translate_command(["Good morning."], RUN, memory=path)
+    assert "--memory takes a file: a table (CSV, TSV), a spreadsheet" in str(refused.value.hint)
+
+
+@pytest.mark.long
+def test_the_command_takes_every_kind_of_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="the extra corpora")
+    pytest.importorskip("lxml", reason="the extra corpora")
+    workbook = openpyxl.Workbook()
+    for row in (("English", "Italian"), ("Where is the station?", "Dove si trova la stazione?")):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "m.xlsx")
+    saved(tmp_path / "m.tmx", TMX)
+    saved(tmp_path / "m.xlf", XLIFF)
+    saved(tmp_path / "m.txt", CSV.replace(",", "\t").replace("\t\n", "\tè\n"), "utf-16")
+    for name in ("m.xlsx", "m.tmx", "m.xlf", "m.txt"):
+        translate_command(["Where is the station?"], RUN, memory=tmp_path / name)
+        assert capsys.readouterr().out == "Dove si trova la stazione?\n"
+    saved(tmp_path / "l.csv", "English,Italian\nYes.,Perché sì.\n", "cp1252")
+    saved(tmp_path / "in.txt", "Yes.\n")
+    legacy = {"memory": tmp_path / "l.csv", "encoding": "windows-1252"}
+    translate_command(["Yes."], RUN, **legacy)  # type: ignore[arg-type]
+    assert capsys.readouterr().out == "Perché sì.\n"
+    output = tmp_path / "out.txt"
+    translate_command(
+        run=RUN, input_file=tmp_path / "in.txt", output_file=output, **legacy  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert output.read_bytes() == "Perché sì.\n".encode("cp1252")

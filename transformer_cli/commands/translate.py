@@ -69,7 +69,8 @@ EncodingOption = Annotated[
     typer.Option(
         "--encoding",
         metavar="NAME",
-        help="For text files that are not UTF-8: their encoding, such as windows-1252; the output has it, too.",
+        help="For text files that are not UTF-8: their encoding, such as windows-1252; the output has it, too. "
+        "Also of a --memory that is not UTF-8.",
     ),
 ]
 ProtectOption = Annotated[
@@ -257,6 +258,7 @@ def translate_command(
         prefixes=prefixes,
         glossary=glossary,
         memory=memory,
+        memory_encoding=encoding,
         alignment=alignment,
         details=details,
         attention=attention,
@@ -270,13 +272,14 @@ def translate_command(
         resume=resume,
         as_json=as_json,
     )
-    if input_file or document_format or columns or values or encoding:
+    of_input = None if sentences and memory else encoding
+    if input_file or document_format or columns or values or of_input:
         document = imported(f"{DOCUMENTS}:chosen_document")(
             input_file,
             document_format,
             columns=columns,
             values=values or [],
-            encoding=encoding,
+            encoding=of_input,
             has_text=bool(sentences),
         )
         if document is not None:

@@ -18,6 +18,7 @@ from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.commands.input_lines import (
     check_input,
     count_lines,
+    input_status,
     is_regular_file,
     opened_lines,
     require_utf_8,
@@ -85,6 +86,8 @@ class TranslateOptions:
     """A file of terms that the translations contain."""
     memory: Path | None = None
     """A file with translations that are reused."""
+    memory_encoding: str | None = None
+    """Of a memory that is not UTF-8; None: it is found out."""
     alignment: bool = False
     """Whether the word alignment stands beside each translation."""
     details: bool = False
@@ -233,7 +236,7 @@ def open_translator(
     if glossary is not None:
         translator = translator.with_glossary(glossary)
     if options.memory is not None:
-        translator = _with_memory(translator, options.memory)
+        translator = _with_memory(translator, options.memory, options.memory_encoding)
     if options.num_best is not None:
         translator = _with_num_best(translator, options.num_best, loaded)
     if options.replace_unknown:
@@ -244,8 +247,11 @@ def open_translator(
     return loaded, translator
 
 
-def _with_memory(translator: Translator, path: Path) -> Translator:
+def _with_memory(translator: Translator, path: Path, encoding: str | None) -> Translator:
     """The translator that reuses the translations of a file.
+
+    Args:
+        encoding: as of `TranslateOptions.memory_encoding`.
 
     Raises:
         MissingInputError: there is no such file.
@@ -256,7 +262,7 @@ def _with_memory(translator: Translator, path: Path) -> Translator:
     if isinstance(reader.data, SequencesData):
         raise UsageError("--memory is for languages, but this run was trained on symbols")
     languages = translator.languages
-    pairs = imported(MEMORY)(path, languages.source, languages.target)
+    pairs = imported(MEMORY)(path, languages.source, languages.target, encoding)
     memory = TranslationMemory.of(pairs, reader.normalize_source, str(path))
     return replace(translator, memory=memory)
 
@@ -282,7 +288,7 @@ def open_pivot_translator(options: TranslateOptions, pivot: str) -> tuple[Loaded
         translator = _with_num_best(translator, options.num_best, loaded[-1])
     translator = translator.after(first)
     if options.memory is not None:
-        translator = _with_memory(translator, options.memory)
+        translator = _with_memory(translator, options.memory, options.memory_encoding)
     both = replace(loaded[0], others=tuple(one.trained for one in loaded[1:]))
     return both, translator
 
@@ -676,7 +682,7 @@ def _check_files(
     if options.dictionary is not None:
         check_input(options.dictionary, "--dictionary")
     if options.memory is not None:
-        check_input(options.memory, "--memory")
+        _check_memory(options.memory)
     if options.prefixes == STANDARD and given is None:
         raise DataError(
             "--prefixes -: standard input holds the lines to translate",
@@ -684,6 +690,18 @@ def _check_files(
         )
     if options.prefixes is not None and options.prefixes != STANDARD:
         check_input(options.prefixes, "--prefixes")
+
+
+def _check_memory(path: Path) -> None:
+    """Refuse a memory that is no file, before a model is loaded; its content tells its reader what it is."""
+    hint = "--memory takes a file: a table (CSV, TSV), a spreadsheet (.xlsx), TMX or XLIFF"
+    if path == STANDARD:
+        raise UsageError("--memory -: standard input is not read as a memory", hint=hint)
+    if not stat.S_ISREG(input_status(path, hint).st_mode):
+        raise DataError(
+            f"{path}: a pipe or device; a memory is read more than once",
+            hint="write it to a file first",
+        )
 
 
 def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> None:

@@ -270,6 +270,16 @@ def first_rows(
     return [[cell.decode(errors="replace") for cell in row] for row in islice(found, num_rows)]
 
 
+def has_quoted_fields(path: Path, encoding: str | None = None) -> bool:
+    """Whether a file is a table with tabs of which every quote at the start of a field encloses the field, as spreadsheets save it."""
+    try:
+        rows = _csv_rows(path, b"\t", encoding)
+        widths = {len(row) for _, row in rows if row is not None and row != [b""]}
+    except DataError:  # a quote is ordinary text, as in "Yes," he said
+        return False
+    return len(widths) == 1 and widths != {1}
+
+
 def _hint_of_columns(kind: str, delimiter: bytes, *, are_too_many: bool) -> str:
     name = _DELIMITERS[delimiter]
     if kind == "tsv" and are_too_many:

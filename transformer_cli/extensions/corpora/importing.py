@@ -1,16 +1,26 @@
 """Imports files of pairs: finds their format and languages, and writes text files or a TSV file."""
 
 import logging
+import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer_cli.config import Direction
-from transformer_cli.data.sources.lines import HALF_CHARACTER, HOW_TO_CONVERT, TOO_LONG
-from transformer_cli.data.sources.local_files import without_compression
-from transformer_cli.data.unknown_files import GivenFacts, find_corpus
+from transformer_cli.config import Direction, FileCorpus, FilesData
+from transformer_cli.data.columns import NUM_SAMPLED_ROWS, Column, choose_columns, columns_of
+from transformer_cli.data.sources.lines import (
+    HALF_CHARACTER,
+    HOW_TO_CONVERT,
+    TOO_LONG,
+    UTF_16_MARKS,
+    read_chunks,
+)
+from transformer_cli.data.sources.local_files import corpus_format, without_compression
+from transformer_cli.data.sources.tables import first_rows, has_quoted_fields
+from transformer_cli.data.unknown_files import GivenFacts, encoding_of, find_corpus
 from transformer_cli.decoding.memory import MemoryPair
 from transformer_cli.extensions.corpora.archives import unpacked_corpus
 from transformer_cli.extensions.corpora.pairs import (
@@ -19,6 +29,7 @@ from transformer_cli.extensions.corpora.pairs import (
     ImportedPair,
     ImportReport,
     NumberedPairs,
+    best_match,
     corpus_parts,
     one_line,
     scratch_folder,
@@ -35,7 +46,13 @@ from transformer_cli.extensions.corpora.translation_memories import (
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import staged_file
-from transformer_cli.text.languages import primary_language
+from transformer_cli.text.languages import (
+    UNKNOWN_LANGUAGE,
+    name_of,
+    named_language,
+    primary_language,
+)
+from transformer_cli.text.legacy_encodings import is_not_utf_8
 from transformer_cli.text.normalization import is_blank
 
 logger = logging.getLogger(__name__)
@@ -86,6 +103,10 @@ class OpenSegments(NamedTuple):
     direction: Direction
 
 
+OpenTable = Callable[[Sequence[Path], GivenFacts, ImportReport, str], OpenSegments]
+"""Opens a table, or two text files, by what is known of them; the name of the given file is for messages."""
+
+
 def import_pairs(
     paths: Sequence[Path],
     facts: GivenFacts,
@@ -127,8 +148,13 @@ def import_pairs(
     return Imported(files, direction, report)
 
 
-def read_memory(path: Path, source_language: str, target_language: str) -> list[MemoryPair]:
+def read_memory(
+    path: Path, source_language: str, target_language: str, encoding: str | None = None
+) -> list[MemoryPair]:
     """The pairs of a translation memory or a table, in the languages of a run; a table may have a header, or none.
+
+    Args:
+        encoding: of a table that is not UTF-8; None: it is found out.
 
     Raises:
         MissingInputError: there is no such file.
@@ -138,17 +164,21 @@ def read_memory(path: Path, source_language: str, target_language: str) -> list[
     if not path.is_file():
         raise MissingInputError(f"--memory {path}: no such file")
     report = ImportReport()
-    facts = GivenFacts(source_language=source_language, target_language=target_language)
-    with scratch_folder() as scratch, _named_as_given(path, scratch):
-        segments, _ = open_segments([path], facts, None, report, scratch)
+    facts = GivenFacts(None, None, source_language, target_language, encoding)
+    with (
+        _hints_of_a_memory(path),
+        scratch_folder() as scratch,
+        _named_as_given(path, scratch),
+    ):
+        segments, _ = open_segments([path], facts, None, report, scratch, _table_of_memory)
         pairs = [
             MemoryPair(one.source, one.target, f"{path}:{one.line}")
             for one in segments
             if not is_blank(one.source) and not is_blank(one.target)
         ]
+        _require_little_damage(report, str(path), MAX_DROPPED_SHARE)
     for doubt in report.doubts:
         logger.warning("%s", doubt)
-    _require_little_damage(report, str(path), MAX_DROPPED_SHARE)
     if not pairs:
         raise DataError(
             f"{path}: no pair in {source_language} and {target_language} was found in {report.num_units:,} units",
@@ -157,31 +187,67 @@ def read_memory(path: Path, source_language: str, target_language: str) -> list[
     return pairs
 
 
+_FOREIGN_OPTION = re.compile(
+    r"--(?!encoding)|data\.corpora|source_field|format:|tfm init|two text files"
+)
+
+
+@contextmanager
+def _hints_of_a_memory(path: Path) -> Iterator[None]:
+    """Replace hints that name options of other commands, or settings, which `tfm translate` does not have."""
+    try:
+        yield
+    except DataError as error:
+        hint = error.hint or ""
+        if hint.startswith("name its encoding"):
+            error.hint = (
+                "name its encoding with --encoding, if the input has the same one; else make a table in UTF-8, and give that to "
+                f"--memory: tfm data import {shlex.quote(str(path))} --encoding NAME --output NEW.tsv"
+            )
+        elif _FOREIGN_OPTION.search(hint):
+            error.hint = (
+                "a memory has two columns, the texts and their translations, with the names of the languages in the first row; "
+                "save it with a spreadsheet as .xlsx or as CSV (UTF-8)"
+            )
+        raise
+
+
 def open_segments(
-    paths: Sequence[Path], facts: GivenFacts, sheet: str | None, report: ImportReport, scratch: Path
+    paths: Sequence[Path],
+    facts: GivenFacts,
+    sheet: str | None,
+    report: ImportReport,
+    scratch: Path,
+    open_table: OpenTable | None = None,
 ) -> OpenSegments:
+    """The pairs of one file, or of two text files.
+
+    Args:
+        open_table: reads a table, or two text files; None: as `tfm init` does.
+    """
+    open_table = open_table or _table
     kind = _kind(paths[0]) if len(paths) == 1 else "text"
     if sheet is not None and kind != "xlsx":
         raise UsageError(f"--sheet is for spreadsheets (.xlsx); {paths[0]} is none")
     if kind == "zip":
         languages = (facts.source_language, facts.target_language)
         return open_segments(
-            unpacked_corpus(paths[0], scratch, languages), facts, sheet, report, scratch
+            unpacked_corpus(paths[0], scratch, languages), facts, sheet, report, scratch, open_table
         )
     if kind in _ROOTS:
         return _memory(paths[0], kind, facts, report)
     if kind == "xlsx":
-        require_extra("corpora", ("openpyxl",), purpose="tfm data import")
+        require_extra("corpora", ("openpyxl",), purpose="a spreadsheet (.xlsx)")
         table = _table_of_sheet(paths[0], scratch)
         sheet_as_tsv(paths[0], table, sheet)
-        return _table([table], facts, report, name=str(paths[0]))
-    return _table(paths, facts, report, name=str(paths[0]))
+        return open_table([table], facts, report, str(paths[0]))
+    return open_table(paths, facts, report, str(paths[0]))
 
 
 def _kind(path: Path) -> str:
     kind = _KINDS.get(without_compression(path).suffix.lower(), "table")
     if kind in ("xml", *_ROOTS):
-        require_extra("corpora", ("lxml",), purpose="tfm data import")
+        require_extra("corpora", ("lxml",), purpose="TMX or XLIFF")
     if kind != "xml":
         return kind
     root = local_name(next(elements_of_file(path, names=())))
@@ -225,11 +291,107 @@ def _chosen(
 
 
 def _table(
-    paths: Sequence[Path], facts: GivenFacts, report: ImportReport, *, name: str
+    paths: Sequence[Path], facts: GivenFacts, report: ImportReport, name: str
 ) -> OpenSegments:
     found = find_corpus([str(path) for path in paths], facts)
-    data = found.data
     report.doubts += found.doubts
+    return _segments_of(found.data, report, name)
+
+
+def _table_of_memory(
+    paths: Sequence[Path], facts: GivenFacts, report: ImportReport, name: str
+) -> OpenSegments:
+    """The pairs of a table in the languages of a run, which the names of its columns must not contradict.
+
+    Args:
+        name: of the file that was given; of a spreadsheet, the table is another file.
+    """
+    if len(paths) == 2:
+        return _table(paths, facts, report, name)
+    [path] = paths
+    wanted = str(facts.source_language), str(facts.target_language)
+    kind, encoding = corpus_format(path), None
+    if kind != "parquet":
+        encoding, how = encoding_of([path], facts.encoding)
+        if facts.encoding is not None and not _is_legacy(path):
+            encoding, how = encoding_of([path], None)
+        report.doubts += [how] if how else []
+    is_of_spreadsheet = name != str(path)
+    if kind in (None, "tsv") or (kind == "csv" and _has_tabs(path, encoding)):
+        kind = "csv" if not is_of_spreadsheet and has_quoted_fields(path, encoding) else "tsv"
+    assert kind is not None
+    columns, has_header = columns_of(path, kind, encoding=encoding)
+    source, target = _columns_of_memory(columns, wanted, name)
+    corpus = FileCorpus.model_validate(
+        {
+            "path": str(path),
+            "format": kind,
+            "encoding": encoding,
+            "source_field": source.field,
+            "target_field": target.field,
+            "has_header": has_header if kind in ("tsv", "csv") else None,
+        }
+    )
+    data = FilesData(
+        source="files", source_language=wanted[0], target_language=wanted[1], corpora=(corpus,)
+    )
+    return _segments_of(data, report, name)
+
+
+def _has_tabs(path: Path, encoding: str | None) -> bool:
+    """Whether the first lines have equally many tabs, so that these separate the columns, whatever the file is called."""
+    widths = set(map(len, first_rows(path, "tsv", NUM_SAMPLED_ROWS, encoding)))
+    return len(widths) == 1 and widths != {1}
+
+
+def _is_legacy(path: Path) -> bool:
+    text = b"".join(read_chunks(path))
+    return not text.startswith(UTF_16_MARKS) and is_not_utf_8(text)
+
+
+def _columns_of_memory(
+    columns: Sequence[Column], wanted: tuple[str, str], name: str
+) -> tuple[Column, Column]:
+    """The columns of the source and the target: by the languages that their names say, else by their text and their place.
+
+    Raises:
+        DataError: the names say other languages; or there are no two columns of text.
+    """
+    is_prose = [one.holds not in ("numbers", "dates", "links") for one in columns]
+    codes = [
+        (named_language(one.title) or "") if prose else ""
+        for one, prose in zip(columns, is_prose, strict=True)
+    ]
+    chosen: list[Column | None] = []
+    left = list(codes)
+    for language in wanted:
+        number = best_match(language, left)
+        chosen.append(None if number is None else columns[number])
+        if number is not None:
+            left[number] = ""
+    if None in chosen and any(left) and all(map(named_language, wanted)):
+        found, expected = (
+            " and ".join(f"{name_of(code)} ({code})" for code in some if code)
+            for some in (codes, wanted)
+        )
+        raise DataError(
+            f"{name}: its columns are in {found}, as their names say, where {expected} are expected",
+            hint="give a table in the languages of the run; if only the names are wrong, correct them in its first row",
+        )
+    fields = tuple(None if one is None else one.field for one in chosen)
+    source, target = choose_columns(columns, (fields[0], fields[1]), wanted, name)
+    for column, language in zip((source, target), wanted, strict=True):
+        if column.language != UNKNOWN_LANGUAGE and primary_language(
+            column.language
+        ) != primary_language(language):
+            logger.warning(
+                "%s: column %s looks like %s, where %s is expected",
+                name, column.title or column.field, name_of(column.language), name_of(language),
+            )  # fmt: skip
+    return source, target
+
+
+def _segments_of(data: FilesData, report: ImportReport, name: str) -> OpenSegments:
     [part] = corpus_parts(data)
 
     def segments() -> Iterator[ImportedPair]:
