@@ -87,7 +87,7 @@ def demonstration_run() -> Path:
 
 
 def _newest(runs_folder: Path) -> Path:
-    listings = {name: list_run(runs_folder / name) for name in _run_names(runs_folder)}
+    listings = {name: _usable(runs_folder / name) for name in _run_names(runs_folder)}
     usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
     if usable:
         return runs_folder / max(usable)[1]
@@ -99,9 +99,9 @@ def _newest(runs_folder: Path) -> Path:
     damage = [reason for found in listings.values() for reason in found.skipped.values()]
     if not damage:
         shown = ", ".join([*listings][:MAX_SHOWN])
-        raise MissingInputError(
-            f"none of {shown} has a checkpoint under {runs_folder}/", hint=_TRAIN
-        )
+        more = f" and {len(listings) - MAX_SHOWN} more" if len(listings) > MAX_SHOWN else ""
+        which = f"the runs {shown}{more} have" if len(listings) > 1 else f"the run {shown} has"
+        raise MissingInputError(f"{runs_folder}/: {which} no checkpoint yet", hint=_TRAIN)
     lines = "".join(f"\n    {reason}" for reason in damage[:MAX_SHOWN])
     more = f"\n    and {len(damage) - MAX_SHOWN} more" if len(damage) > MAX_SHOWN else ""
     raise StorageError(
@@ -241,9 +241,7 @@ def list_runs(runs_folder: Path) -> list[RunOverview]:
 
 def overview(folder: Path) -> RunOverview:
     """The facts about the run in a folder."""
-    listing = list_run(folder)
-    if not listing.whole and not listing.skipped:  # a run may be passed on with its average alone
-        listing = _averages_of(folder)
+    listing = _usable(folder)
     training, languages, problem = _settings(RunFolder(folder).config_file)
     newest = max(listing.whole, key=lambda found: found.step, default=None)
     best = next(iter(ranked(listing.whole)), None)
@@ -264,7 +262,11 @@ def overview(folder: Path) -> RunOverview:
     )
 
 
-def _averages_of(folder: Path) -> Listing:
+def _usable(folder: Path) -> Listing:
+    """The checkpoints of a run; its averages, if it was passed on with these alone."""
+    listing = list_run(folder)
+    if listing.whole or listing.skipped:
+        return listing
     try:
         return list_averages(RunFolder(folder).checkpoints_folder)
     except StorageError:
