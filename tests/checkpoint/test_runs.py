@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import find_run, find_run_or_demonstration
-from transformer_cli.checkpoint.runs import demonstration_run, folder_size
+from transformer_cli.checkpoint.runs import demonstration_run, folder_size, list_runs
 from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage.writing import RunLock
 
@@ -275,3 +275,16 @@ def test_a_run_that_has_only_an_average_is_found_as_the_newest(
     monkeypatch.chdir(tmp_path)
     assert find_run() == Path("runs/small")
     assert find_run_or_demonstration() == Path("runs/small")
+
+
+def test_the_folder_of_a_synthetic_corpus_is_no_run_that_waits_for_its_training(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "small-distilled"
+    folder.mkdir()
+    for name in ("config.yaml", "steps.jsonl"):
+        (folder / name).touch()
+    with pytest.raises(MissingInputError, match="not a run, but the text that tfm student") as no:
+        find_run(str(folder), tmp_path)
+    assert "training again" not in str(no.value.hint)
+    assert list_runs(tmp_path) == []

@@ -3,7 +3,7 @@
 import difflib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from os.path import isdir, isfile
@@ -18,6 +18,7 @@ from transformer_cli.checkpoint.run_folder import (
     CHECKPOINTS,
     IMPORTED,
     RUNS,
+    STEPS,
     Checkpoint,
     Listing,
     Retention,
@@ -136,23 +137,37 @@ def _named(run: str, runs_folder: Path) -> Path:
             )
     for place in places:
         if RunFolder(place).is_begun():
-            earlier = set_aside_before(place)
-            first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
-            what_next = (
-                "wait for its first checkpoint; Ctrl-C in its training saves one, too"
-                if is_running(place)
-                else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
-            )
             raise MissingInputError(
-                f"{run}: this run has no checkpoint yet", hint=f"{first}{what_next}"
+                f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(place)
+            )
+    raise _no_run(run, places, runs_folder)
+
+
+def _no_run(run: str, places: Sequence[Path], runs_folder: Path) -> MissingInputError:
+    for place in places:
+        if isfile(place / STEPS):
+            return MissingInputError(
+                f"{place}: not a run, but the text that tfm student, back-translate or diversify has made for one",
+                hint="give the run that was trained on it; tfm runs lists the runs",
             )
     found = [place for place in places if isdir(place)]
-    raise MissingInputError(
+    return MissingInputError(
         f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
         if found
         else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
         hint=_hint_on_names(run, _run_names(runs_folder)),
     )
+
+
+def _hint_without_checkpoint(run_folder: Path) -> str:
+    earlier = set_aside_before(run_folder)
+    first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
+    what_next = (
+        "wait for its first checkpoint; Ctrl-C in its training saves one, too"
+        if is_running(run_folder)
+        else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
+    )
+    return f"{first}{what_next}"
 
 
 def _is_run(folder: Path) -> bool:
