@@ -1,5 +1,7 @@
 """Generated parts of the documents: quoted code, outputs of the committed model, and pictures are what they would be today."""
 
+import contextlib
+import io
 import re
 import sys
 from functools import cache
@@ -42,6 +44,17 @@ def test_quoted_code_is_the_code(quote: Block) -> None:
 def test_an_output_is_what_the_command_prints(output: Block) -> None:
     new = made()[output.place]
     assert is_same(output.content, new), f"run python docs/make.py; it prints\n{new}"
+
+
+def test_each_block_of_the_page_of_questions_runs_alone() -> None:
+    """The blocks of a page share their variables here, and so hide what a block on its own lacks."""
+    alone = [one for one in OUTPUTS if one.page.name == "why.md"]
+    assert "Each Python block runs as it stands" in alone[0].page.read_text(encoding="utf-8")
+    for one in alone:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(one.program, one.place, "exec"), {"__name__": "page"})
+        assert is_same(one.content, printed.getvalue()), one.place
 
 
 def test_every_output_has_a_marker_or_stands_in_the_list_of_those_typed_by_hand() -> None:

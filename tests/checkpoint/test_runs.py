@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import find_run, find_run_or_demonstration
-from transformer_cli.checkpoint.runs import demonstration_run, folder_size
+from transformer_cli.checkpoint.runs import demonstration_run, folder_size, list_runs
 from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage.writing import RunLock
 
@@ -66,7 +66,10 @@ def test_where_there_is_no_run_training_is_the_hint(tmp_path: Path) -> None:
         assert caught.value.hint.startswith("train one first: tfm train --config en-it.yaml; or")
         assert caught.value.hint.endswith("--run demonstration")
     (tmp_path / "a" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(MissingInputError, match="none of a has a checkpoint under"):
+    with pytest.raises(MissingInputError, match="/: the run a has no checkpoint yet"):
+        find_run(None, tmp_path)
+    (tmp_path / "b" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(MissingInputError, match="/: the runs a, b have no checkpoint yet"):
         find_run(None, tmp_path)
 
 
@@ -96,7 +99,7 @@ def test_the_demonstration_model_does_not_hide_a_run_without_a_usable_checkpoint
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(MissingInputError, match="none of a has a checkpoint under"):
+    with pytest.raises(MissingInputError, match="/: the run a has no checkpoint yet"):
         find_run_or_demonstration(None, tmp_path)
     with pytest.raises(MissingInputError, match="b: no such run"):
         find_run_or_demonstration("b", tmp_path)
@@ -263,3 +266,25 @@ def test_the_size_of_a_folder_is_that_of_the_files_that_can_be_seen(
 
     monkeypatch.setattr(os, "lstat", vanished)
     assert folder_size(tmp_path) == 703
+
+
+def test_a_run_that_has_only_an_average_is_found_as_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(demonstration_run(), tmp_path / "runs/small")
+    monkeypatch.chdir(tmp_path)
+    assert find_run() == Path("runs/small")
+    assert find_run_or_demonstration() == Path("runs/small")
+
+
+def test_the_folder_of_a_synthetic_corpus_is_no_run_that_waits_for_its_training(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "small-distilled"
+    folder.mkdir()
+    for name in ("config.yaml", "steps.jsonl"):
+        (folder / name).touch()
+    with pytest.raises(MissingInputError, match="not a run, but the text that tfm student") as no:
+        find_run(str(folder), tmp_path)
+    assert "training again" not in str(no.value.hint)
+    assert list_runs(tmp_path) == []

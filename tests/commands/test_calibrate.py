@@ -49,14 +49,18 @@ def test_the_file_says_how_it_was_made(calibrated_run: Path) -> None:
 
 
 def test_marked_lines_stay_aligned(calibrated_run: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    lines = ["The dog is big.", "", "xkcd qqzz wwvv"]
+    lines = ["The dog is big.", "", "42", "xkcd qqzz wwvv"]
     translate_lines(lines, None, TranslateOptions(run=str(calibrated_run), mark=True))
-    first, blank, guess = capfd.readouterr().out.removesuffix("\n").split("\n")
+    first, blank, number, guess = capfd.readouterr().out.removesuffix("\n").split("\n")
     text, mark, probability = first.split("\t")
     assert (text, mark) == ("Il cane è grande.", "green")
     assert 0.0 < float(probability) <= 1.0
-    assert blank == "\t-\t"
+    assert (blank, number) == ("\t\t", "42\t\t")
     assert guess.split("\t")[1] == "-"
+    options = TranslateOptions(run=str(calibrated_run), mark=True, as_json=True)
+    translate_lines(lines, None, options)
+    marks = [json.loads(line)["green"] for line in capfd.readouterr().out.splitlines()]
+    assert marks == [True, None, None, False]
 
 
 @pytest.mark.long
@@ -171,8 +175,9 @@ def test_a_promise_that_no_threshold_keeps_is_told(
     ],
 )
 def test_options_without_sense_are_refused(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=said) as refused:
         calibrate_command(str(DOCS_RUN), **options)
+    assert refused.value.hint is not None
 
 
 def test_too_little_text_is_refused(calibrated_run: Path, tmp_path: Path) -> None:

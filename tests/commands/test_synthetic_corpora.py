@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint import load_trained
+from transformer_cli.commands.student import student_command
 from transformer_cli.commands.synthetic_corpus import (
     Candidate,
     Chosen,
@@ -17,6 +18,7 @@ from transformer_cli.commands.synthetic_corpus import (
     noisy_copy,
 )
 from transformer_cli.config.data import NoiseConfig
+from transformer_cli.process.errors import UsageError
 from transformer_cli.storage.growing_files import append_json_line
 
 from ..experiments import TINY
@@ -176,3 +178,9 @@ def test_a_killed_step_shows_its_cost_as_a_lower_bound(tmp_path: Path) -> None:
     costs = Steps(tmp_path).costs()
     assert not costs["stopped"].is_lower_bound
     assert costs["killed"].is_lower_bound
+
+
+def test_a_student_without_a_teacher_is_told_the_option() -> None:
+    with pytest.raises(UsageError, match="needs one teacher") as refused:
+        student_command("copy.yaml")
+    assert "--teacher en-it" in str(refused.value.hint)

@@ -321,3 +321,12 @@ def test_texts_without_a_score_are_refused_because_only_samples_would_be_transla
     write_run_with_test_split()
     with pytest.raises(UsageError, match="--write needs a score"):
         validate_command("saved", overrides=["validation.scores=[]"], write=Path("texts"))
+
+
+def test_one_of_two_files_is_refused_with_what_each_has() -> None:
+    with pytest.raises(UsageError, match="give both") as refused:
+        validate_command(source=Path("in.en"))
+    assert "--reference FILE" in str(refused.value.hint)
+    with pytest.raises(UsageError, match="give either") as refused:
+        validate_command(source=Path("in.en"), reference=Path("in.it"), split="test")
+    assert "leave out --split" in str(refused.value.hint)

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from transformer_cli.checkpoint.trained_files import read_files
 from transformer_cli.commands.verify import verify_command
+from transformer_cli.decoding.shortlist import shortlist_content
+from transformer_cli.extensions.exchange.own_folder import RECORD
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.imports import imported
 from transformer_cli.storage import MANIFEST_NAME, SIGNATURE_NAME, open_sealed
@@ -134,8 +138,62 @@ def test_files_of_a_run_without_checksums_must_be_readable_and_foreign_ones_are_
     assert facts["unknown"] == ["checkpoints/copy", "notes.txt"]
     (run / "calibration.json").write_text("{")
     (run / "config.yaml").write_text("data: []")
-    problems = verified(capsys, run)["problems"]
-    assert ["calibration.json" in problems[0], "config.yaml" in problems[1]] == [True, True]
+    with (run / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 1\n{"step":')
+    facts = verified(capsys, run)
+    first, second, *of_lines = facts["problems"]
+    assert first.endswith(
+        "calibration.json: not a calibration, or damaged; make it again: tfm calibrate"
+    )
+    assert "config.yaml" in second
+    number = len((run / "metrics.jsonl").read_bytes().splitlines())
+    assert [f"metrics.jsonl: line {number - 1} is cut off" in of_lines[0],
+            f"metrics.jsonl: line {number} is cut off" in of_lines[1]] == [True, True]  # fmt: skip
+    assert facts["without_checksums"] == ["learning.jsonl"], "what is broken is not readable, too"
+
+
+def test_a_shortlist_is_checked_as_a_translation_does(
+    run: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = read_files(checkpoint)
+    tokenizers = files.source_tokenizer, files.target_tokenizer
+    starts = np.zeros(tokenizers[0].vocab_size + 1, np.int64)
+    content = shortlist_content(starts, np.zeros(0, np.int64), np.arange(9), tokenizers)
+    path = run / "shortlist.npz"
+    path.write_bytes(content)
+    facts = verified(capsys, run)
+    assert (facts["is_sound"], facts["unknown"]) == (True, [])
+    assert "shortlist.npz" in facts["without_checksums"]
+    for damaged in (
+        content[:-9],
+        shortlist_content(starts[1:], starts[:0], starts[:9], tokenizers),
+    ):
+        path.write_bytes(damaged)
+        facts = verified(capsys, run)
+        [problem] = facts["problems"]
+        assert problem.endswith("not a shortlist, or damaged; make it again: tfm shortlist")
+        assert "shortlist.npz" not in facts["without_checksums"]
+    flip_a_bit(checkpoint)
+    assert "none is sound" in verified(capsys, run)["problems"][0]
+
+
+def test_the_hint_fits_what_is_damaged(run: Path, checkpoint: Path, tmp_path: Path) -> None:
+    export = tmp_path / "exported"
+    export.mkdir()
+    (export / "model.bin").write_bytes(b"x")
+    record = {"files": {"model.bin": "0" * 64}}
+    (export / RECORD).write_text(json.dumps(record))
+    with pytest.raises(DataError) as of_export:
+        verify_command(str(export))
+    assert str(of_export.value.hint).endswith("or export the run again: tfm export")
+    (run / "calibration.json").write_text("{")
+    with pytest.raises(DataError) as of_file:
+        verify_command(str(run))
+    assert str(of_file.value.hint).endswith("the checkpoints are sound")
+    cut(checkpoint)
+    with pytest.raises(DataError) as of_checkpoint:
+        verify_command(str(run))
+    assert "use another checkpoint" in str(of_checkpoint.value.hint)
 
 
 def test_a_converted_model_counts_too(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

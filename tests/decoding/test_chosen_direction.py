@@ -46,3 +46,11 @@ def test_an_unknown_language_is_refused_with_those_of_the_model(
 def test_languages_that_no_direction_joins_are_refused() -> None:
     with pytest.raises(UsageError, match="not translate from fr to it; it translates en-it, fr-de"):
         chosen_direction([EN_IT, FR_DE], to="it", from_="fr")
+
+
+def test_an_empty_language_is_called_empty() -> None:
+    for empty in ("", " "):
+        with pytest.raises(UsageError, match="--to: the language is empty"):
+            chosen_direction([EN_IT], to=empty)
+        with pytest.raises(UsageError, match="--from: the language is empty"):
+            chosen_direction([EN_IT], from_=empty)

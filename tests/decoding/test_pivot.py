@@ -156,6 +156,8 @@ def test_a_memory_is_of_the_first_and_the_last_language(
         ({"run": ["a", "b", "c"]}, "is given 3 times"),
         ({"run": ["en-it", "de-en"]}, "--via: en-it cannot make the first step, into en"),
         ({"run": ["de-en", "de-en"]}, "--via: de-en cannot make the second step, from en"),
+        ({"via": ""}, "--via: the language is empty"),
+        ({"via": " "}, "--via: the language is empty"),
         ({"glossary": Path("terms")}, "--glossary does not work with --via"),
         ({"mark": True}, "a calibration promises nothing about two models"),
         ({"alignment": True}, "--alignment does not work with --via"),

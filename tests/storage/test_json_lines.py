@@ -10,7 +10,7 @@ import pytest
 
 from transformer_cli.process.errors import StorageError, TryAgainError
 from transformer_cli.storage import append_json_line, cut_json_lines, read_json_lines
-from transformer_cli.storage.growing_files import MAX_LINE_BYTES
+from transformer_cli.storage.growing_files import MAX_LINE_BYTES, broken_json_lines
 
 from ..faults import FailingFileSystem
 
@@ -25,6 +25,14 @@ def path(tmp_path: Path) -> Path:
 
 def steps(path: Path) -> list[int]:
     return [record["step"] for record in read_json_lines(path)]
+
+
+def test_lines_that_are_left_out_are_counted(path: Path) -> None:
+    assert list(broken_json_lines(path)) == []
+    long = b'"' + b"x" * (2 * MAX_LINE_BYTES) + b'"'
+    with path.open("ab") as file:
+        file.write(b"[]\n" + long + b'\n{"step": 4}\n{"step": 5}')
+    assert (steps(path), list(broken_json_lines(path))) == ([1, 2, 3, 4], [4, 5, 7])
 
 
 def test_what_is_appended_is_read(path: Path) -> None:

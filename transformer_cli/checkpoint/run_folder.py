@@ -39,6 +39,8 @@ CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.yaml"
 """The name of the config in a run folder and in a checkpoint folder."""
 LOCK_FILE = ".lock"
+STEPS = "steps.jsonl"
+"""In the folder of a corpus that models write: the steps that are done. Its config.yaml is that of a run elsewhere."""
 CONVERTED = "converted-"
 """Prefix of the name of the folder that holds a model in the format of another library."""
 
@@ -103,6 +105,8 @@ class RunFolder:
 
     def is_begun(self) -> bool:
         """Whether `tfm train` has made this folder, perhaps without a checkpoint yet."""
+        if isfile(self.path / STEPS):
+            return False
         return any(map(isfile, (self.config_file, self.log_file, self.environment_file)))
 
     @classmethod

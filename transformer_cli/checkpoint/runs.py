@@ -3,7 +3,7 @@
 import difflib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from os.path import isdir, isfile
@@ -18,6 +18,7 @@ from transformer_cli.checkpoint.run_folder import (
     CHECKPOINTS,
     IMPORTED,
     RUNS,
+    STEPS,
     Checkpoint,
     Listing,
     Retention,
@@ -87,7 +88,7 @@ def demonstration_run() -> Path:
 
 
 def _newest(runs_folder: Path) -> Path:
-    listings = {name: list_run(runs_folder / name) for name in _run_names(runs_folder)}
+    listings = {name: _usable(runs_folder / name) for name in _run_names(runs_folder)}
     usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
     if usable:
         return runs_folder / max(usable)[1]
@@ -99,9 +100,9 @@ def _newest(runs_folder: Path) -> Path:
     damage = [reason for found in listings.values() for reason in found.skipped.values()]
     if not damage:
         shown = ", ".join([*listings][:MAX_SHOWN])
-        raise MissingInputError(
-            f"none of {shown} has a checkpoint under {runs_folder}/", hint=_TRAIN
-        )
+        more = f" and {len(listings) - MAX_SHOWN} more" if len(listings) > MAX_SHOWN else ""
+        which = f"the runs {shown}{more} have" if len(listings) > 1 else f"the run {shown} has"
+        raise MissingInputError(f"{runs_folder}/: {which} no checkpoint yet", hint=_TRAIN)
     lines = "".join(f"\n    {reason}" for reason in damage[:MAX_SHOWN])
     more = f"\n    and {len(damage) - MAX_SHOWN} more" if len(damage) > MAX_SHOWN else ""
     raise StorageError(
@@ -136,23 +137,37 @@ def _named(run: str, runs_folder: Path) -> Path:
             )
     for place in places:
         if RunFolder(place).is_begun():
-            earlier = set_aside_before(place)
-            first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
-            what_next = (
-                "wait for its first checkpoint; Ctrl-C in its training saves one, too"
-                if is_running(place)
-                else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
-            )
             raise MissingInputError(
-                f"{run}: this run has no checkpoint yet", hint=f"{first}{what_next}"
+                f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(place)
+            )
+    raise _no_run(run, places, runs_folder)
+
+
+def _no_run(run: str, places: Sequence[Path], runs_folder: Path) -> MissingInputError:
+    for place in places:
+        if isfile(place / STEPS):
+            return MissingInputError(
+                f"{place}: not a run, but the text that tfm student, back-translate or diversify has made for one",
+                hint="give the run that was trained on it; tfm runs lists the runs",
             )
     found = [place for place in places if isdir(place)]
-    raise MissingInputError(
+    return MissingInputError(
         f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
         if found
         else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
         hint=_hint_on_names(run, _run_names(runs_folder)),
     )
+
+
+def _hint_without_checkpoint(run_folder: Path) -> str:
+    earlier = set_aside_before(run_folder)
+    first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
+    what_next = (
+        "wait for its first checkpoint; Ctrl-C in its training saves one, too"
+        if is_running(run_folder)
+        else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
+    )
+    return f"{first}{what_next}"
 
 
 def _is_run(folder: Path) -> bool:
@@ -241,9 +256,7 @@ def list_runs(runs_folder: Path) -> list[RunOverview]:
 
 def overview(folder: Path) -> RunOverview:
     """The facts about the run in a folder."""
-    listing = list_run(folder)
-    if not listing.whole and not listing.skipped:  # a run may be passed on with its average alone
-        listing = _averages_of(folder)
+    listing = _usable(folder)
     training, languages, problem = _settings(RunFolder(folder).config_file)
     newest = max(listing.whole, key=lambda found: found.step, default=None)
     best = next(iter(ranked(listing.whole)), None)
@@ -264,7 +277,11 @@ def overview(folder: Path) -> RunOverview:
     )
 
 
-def _averages_of(folder: Path) -> Listing:
+def _usable(folder: Path) -> Listing:
+    """The checkpoints of a run; its averages, if it was passed on with these alone."""
+    listing = list_run(folder)
+    if listing.whole or listing.skipped:
+        return listing
     try:
         return list_averages(RunFolder(folder).checkpoints_folder)
     except StorageError:

@@ -217,16 +217,25 @@ def _check(
     """
     for option, value in shares.items():
         if not 0.0 < value < 1.0:
-            raise UsageError(f"{option} {value:g}: a number between 0 and 1 is expected")
+            raise UsageError(
+                f"{option} {value:g}: a number between 0 and 1 is expected",
+                hint=f"5 % is 0.05, and 95 % is 0.95; leave out {option} for the usual value",
+            )
     if metric not in _METRICS:
         raise UsageError(
             f"--metric {metric}: not a score of sentences here",
             hint=f"name one of {', '.join(_METRICS)}",
         )
     if (source is None) != (reference is None):
-        raise UsageError("give both --source and --reference, or neither")
+        raise UsageError(
+            "give both --source and --reference, or neither",
+            hint="--source FILE has the sentences, and --reference FILE their right translations, line by line",
+        )
     if source is not None and split is not None:
-        raise UsageError("give either --split, or --source and --reference")
+        raise UsageError(
+            "give either --split, or --source and --reference",
+            hint="leave out --split to take the two files",
+        )
 
 
 def _facts(found: Calibrated) -> dict[str, Any]:

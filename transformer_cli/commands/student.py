@@ -171,7 +171,8 @@ def student_command(
     given = load_config(config, overrides or [])
     if bool(teacher) == (translations is not None):
         raise UsageError(
-            "a student needs one teacher: give --teacher, or --translations of another program"
+            "a student needs one teacher: give --teacher, or --translations of another program",
+            hint="the teacher is a run of the same languages, such as --teacher en-it; tfm runs lists the runs",
         )
     if translations is not None and (wanted := {*(steps or STEPS)} - {"corpus"}):
         check_input(translations, f"--translations, for {', '.join(sorted(wanted))}")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from transformer_cli.checkpoint import find_run
+from transformer_cli.checkpoint.run_folder import STEPS
 from transformer_cli.commands.input_lines import check_input, opened_lines
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.commands.unfinished_output import opened_unfinished
@@ -51,8 +52,6 @@ T = TypeVar("T")
 
 CTRANSLATE2_TEACHER = "transformer_cli.extensions.exchange.ctranslate2_teacher:CTranslate2Teacher"
 """Reads a folder of CTranslate2; imported when a teacher is one."""
-
-STEPS = "steps.jsonl"
 
 # The steps of a folder, with what they cost.
 

@@ -269,6 +269,11 @@ def _with_memory(translator: Translator, path: Path, encoding: str | None) -> Tr
 
 def open_pivot_translator(options: TranslateOptions, pivot: str) -> tuple[LoadedRun, Translator]:
     """Two runs, and the translator that uses one after the other; as of `open_translator`."""
+    if not pivot.strip():
+        raise UsageError(
+            "--via: the language is empty",
+            hint="name the language between the two steps, such as --via en; or leave out --via",
+        )
     _check_one_model(options)
     runs = [options.run] if isinstance(options.run, str) else list(options.run or [])
     if not 1 <= len(runs) <= 2:
@@ -438,13 +443,14 @@ def output_lines(
 
 
 def _marked(translation: Translation) -> str:
-    """The translation as `--mark` prints it; a blank line stays blank."""
+    """The translation as `--mark` prints it; what needs no translation, such as a blank line or a number, has no mark."""
     if translation.is_from_memory:
         return f"{_without_tabs(translation.text)}\tmemory\t"
     estimate = translation.estimate
-    is_green = estimate is not None and estimate.is_green
-    shown = "" if estimate is None else f"{estimate.probability:.3f}"
-    return f"{_without_tabs(translation.text)}\t{'green' if is_green else '-'}\t{shown}"
+    if estimate is None:
+        return f"{_without_tabs(translation.text)}\t\t"
+    mark = "green" if estimate.is_green else "-"
+    return f"{_without_tabs(translation.text)}\t{mark}\t{estimate.probability:.3f}"
 
 
 def _without_tabs(text: str) -> str:
@@ -474,8 +480,8 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         facts["memory"] = translation.is_from_memory
     if options.needs_quality:
         estimate = translation.estimate
-        is_green = estimate is not None and estimate.is_green
-        facts["green"] = is_green or translation.is_from_memory
+        is_green = None if estimate is None else estimate.is_green
+        facts["green"] = True if translation.is_from_memory else is_green
         facts["quality"] = None if estimate is None else estimate.probability
         facts["confidence"] = _rounded_or_none(translation.confidence)
     if options.any_details and translation.details is not None:

@@ -222,9 +222,15 @@ def _check_options(
         CannotCreateError: the report or the folder of texts cannot be written.
     """
     if (source is None) != (reference is None):
-        raise UsageError("give both --source and --reference, or neither")
+        raise UsageError(
+            "give both --source and --reference, or neither",
+            hint="--source FILE has the sentences, and --reference FILE their right translations, line by line",
+        )
     if source is not None and split is not None:
-        raise UsageError("give either --split, or --source and --reference")
+        raise UsageError(
+            "give either --split, or --source and --reference",
+            hint="leave out --split to take the two files",
+        )
     check_page_name("--report", report)
     check_significance(significance, has_other=against is not None)
     if against is not None and not Path(against).is_file():
@@ -471,7 +477,10 @@ def _pairs_of_streams(source: Path, reference: Path, report: ReadingReport) -> l
     from transformer_cli.data.sources.local_files import pair_lines
 
     if _descriptor(source) is not None and _descriptor(source) == _descriptor(reference):
-        raise UsageError(f"--source {source} and --reference {reference} name the same input")
+        raise UsageError(
+            f"--source {source} and --reference {reference} name the same input",
+            hint="give two inputs: one with the sentences, one with their right translations",
+        )
     names = str(source), str(reference)
     with ExitStack() as opened:
         sides = [_raw_lines(path, opened) for path in (source, reference)]

@@ -116,8 +116,18 @@ def verify_command(
     if found.all_problems:
         raise DataError(
             f"{found.place}: not as it was written: {_counted(len(found.all_problems), 'problem')}",
-            hint="copy what is named here again from where it came, or use another checkpoint: tfm translate skips a damaged one, and says so",
+            hint=f"copy what is named here again from where it came{_or_else(found)}",
         )
+
+
+def _or_else(found: Verification) -> str:
+    """What helps where a damaged file cannot be copied again."""
+    damaged = {one.what for one in found.checked if one.problems}
+    if "export" in damaged:
+        return ", or export the run again: tfm export"
+    if "checkpoint" in damaged:
+        return ", or use another checkpoint: tfm translate skips a damaged one, and says so"
+    return "" if damaged else "; the checkpoints are sound"
 
 
 def verification(name: str | None) -> Verification:
@@ -152,6 +162,7 @@ def _check_run(found: Verification) -> None:
     """Check each checkpoint and converted model of a run, then its other files."""
     from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONVERTED, LOCK_FILE, RunFolder
     from transformer_cli.decoding.quality import CALIBRATION_FILE
+    from transformer_cli.decoding.shortlist import FILE_NAME
     from transformer_cli.storage import SIGNATURE_NAME
 
     run = RunFolder(found.place)
@@ -161,16 +172,18 @@ def _check_run(found: Verification) -> None:
             found.checked.append(_checked_checkpoint(path))
         elif name not in _LINKS:
             found.unknown.append(f"{CHECKPOINTS}/{name}")
+    sound = next((one.folder for one in found.checked if not one.problems), None)
     logs = run.metrics_file, run.learning_file, run.log_file, run.environment_file
-    single = {run.config_file.name, CALIBRATION_FILE, *(one.name for one in logs)}
+    single = {run.config_file.name, CALIBRATION_FILE, FILE_NAME, *(one.name for one in logs)}
     folders = run.tensorboard_folder, run.data_folder, run.given_folder
     known = {LOCK_FILE, SIGNATURE_NAME, CHECKPOINTS, *(one.name for one in folders)}
     for name in _names(run.path):
         if name.startswith(CONVERTED):
             found.checked.append(_checked_sealed(run.path / name, "converted model"))
         elif name in single:
-            found.without_checksums.append(name)
-            found.problems += _unreadable(run.path / name)
+            problems = _unreadable(run.path / name, sound)
+            found.problems += problems
+            found.without_checksums += [] if problems else [name]
         elif name not in known and not name.startswith(f"{CHECKPOINTS}-old-"):
             found.unknown.append(name)
         elif name in (one.name for one in folders):
@@ -215,23 +228,54 @@ def _checked_sealed(folder: Path, what: str) -> Checked:
     return checked
 
 
-def _unreadable(path: Path) -> list[str]:
-    """What is wrong with a file of a run that has no checksum."""
+def _unreadable(path: Path, checkpoint: Path | None) -> list[str]:
+    """What is wrong with a file of a run that has no checksum.
+
+    Args:
+        checkpoint: a sound one of the run, whose tokenizers a shortlist must fit.
+    """
     from transformer_cli.config import load_stored_config
     from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
+    from transformer_cli.decoding.shortlist import FILE_NAME
+    from transformer_cli.storage.growing_files import broken_json_lines
     from transformer_cli.storage.manifest import parse_json
+    from transformer_cli.storage.writing import is_running
 
     try:
         if path.suffix == ".yaml":
             load_stored_config(path)
         elif path.name == CALIBRATION_FILE:
             read_quality(path.parent)
+        elif path.name == FILE_NAME:
+            return _wrong_shortlist(path, checkpoint)
         elif path.suffix == ".json":
             parse_json(path.read_bytes(), str(path))
+        elif path.suffix == ".jsonl" and not is_running(path.parent):  # it may be writing a line
+            return [
+                f"{path}: line {number} is cut off or damaged, and is passed over"
+                for number in broken_json_lines(path)
+            ]
     except OSError as error:
         return [f"{path}: cannot be read: {error.strerror}"]
     except TfmError as error:
-        return [error.message]
+        return [f"{error.message}; {error.hint}" if error.hint else error.message]
+    return []
+
+
+def _wrong_shortlist(path: Path, checkpoint: Path | None) -> list[str]:
+    """What would make `decoding.shortlist` refuse a file.
+
+    Raises:
+        DataError, MissingInputError: as of `load_shortlist`.
+    """
+    from transformer_cli.checkpoint.trained_files import read_files
+    from transformer_cli.config.schema import ShortlistConfig
+    from transformer_cli.decoding.shortlist import load_shortlist
+
+    if checkpoint is None:
+        return [f"{path}: cannot be compared with the tokenizers of a checkpoint: none is sound"]
+    files = read_files(checkpoint)
+    load_shortlist(path, ShortlistConfig(), (files.source_tokenizer, files.target_tokenizer))
     return []
 
 

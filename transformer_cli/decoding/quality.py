@@ -179,7 +179,7 @@ def read_quality(run: Path) -> dict[str, Quality]:
             raise DataError(f"{path}: format {facts['format']} is not known here", hint=_HINT)
         return {name: _quality(each) for name, each in facts["directions"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{path}: no calibration: {error!r}", hint=_HINT) from error
+        raise DataError(f"{path}: not a calibration, or damaged", hint=_HINT) from error
 
 
 def quality_json(directions: Mapping[str, Quality]) -> bytes:

@@ -495,6 +495,11 @@ def _known_language(given: str, option: str, languages: Sequence[str]) -> str:
     if (meant := meant_among(given, languages)) is not None:
         return meant
     known = ", ".join(dict.fromkeys(languages))
+    if not given.strip():
+        raise UsageError(
+            f"--{option}: the language is empty",
+            hint=f"name one of {known}, or leave out --{option}",
+        )
     verb = "into" if option == "to" else "from"
     raise UsageError(
         f"--{option} {given}: this model translates {verb}: {known}",

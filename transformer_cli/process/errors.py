@@ -33,7 +33,7 @@ class TfmError(Exception):
 
 class UsageError(TfmError):
     exit_code = 2
-    usual_hint = "tfm --help lists the commands; --help after a command lists its options"
+    usual_hint = "add --help to the same command: it explains the options and what they take"
 
 
 class DataError(TfmError):

@@ -54,6 +54,17 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield record
 
 
+def broken_json_lines(path: Path) -> Iterator[int]:
+    """The numbers, from 1 on, of the lines that `read_json_lines` leaves out."""
+    with errors_explained(path, fs=REAL), path.open("rb") as file:
+        number, is_begun = 1, False
+        while piece := file.readline(MAX_LINE_BYTES):
+            if not is_begun and _parse(piece) is None:
+                yield number
+            is_begun = not piece.endswith(b"\n")
+            number += not is_begun
+
+
 def cut_json_lines(path: Path, *, after_step: int) -> int:
     """Remove the objects of later steps, which a resumed run writes again; return their number."""
     return keep_json_lines(path, lambda record: _step(record) <= after_step)

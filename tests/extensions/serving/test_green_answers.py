@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.serving.served_runs import load_served_runs
+from transformer_cli.process.errors import UsageError
 
 from .served_translators import served, small_runs, small_translator
 
@@ -52,6 +53,17 @@ def test_a_text_of_several_lines_is_as_good_as_its_worst_one(client: TestClient)
     assert answer["quality"][0] == answer["quality"][1]
     assert answer["green"] == [False, False, None]
     assert "green" not in client.post("/translate", json={"q": "42", **LANGUAGES}).json()
+
+
+def test_two_runs_of_one_name_are_refused_by_what_was_typed() -> None:
+    link = str(DOCS_RUN / "checkpoints" / "..")
+    with pytest.raises(UsageError, match="both have the name docs") as refused:
+        load_served_runs([str(DOCS_RUN), link], [], cache_bytes=0)
+    assert f"--run {DOCS_RUN} and --run {link}" in refused.value.message
+    assert "--port" in str(refused.value.hint)
+    with pytest.raises(UsageError, match="given twice") as refused:
+        load_served_runs([str(DOCS_RUN)] * 2, [], cache_bytes=0)
+    assert refused.value.hint == "name each run once"
 
 
 def test_markup_has_an_estimate_too(client: TestClient) -> None:

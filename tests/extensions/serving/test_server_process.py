@@ -176,7 +176,7 @@ def accepts(host: str, port: int) -> bool:
     ("arguments", "code", "message"),
     [
         (("--run", "none"), 66, "none"),
-        (("--run", "tiny", "--run", "tiny"), 2, "two of the runs have the name tiny"),
+        (("--run", "tiny", "--run", "tiny"), 2, "--run tiny: given twice"),
         (("--run", "tiny", "--api-keys", "none.txt"), 66, "none.txt: no such file"),
         (("--run", "tiny", "--api-keys", "empty.txt"), 65, "holds no key"),
         (("--run", "tiny", "--glossary", "terms.tsv"), 2, "--glossary terms.tsv"),

@@ -171,8 +171,9 @@ def serve(
     from transformer_cli.extensions.serving.server_process import run_server
 
     # What is wrong in the command line is said before the server listens.
-    named: list[str | None] = [*run] if run else [None]
-    folders = [str(find_run(name)) for name in named]
+    named = [*run] if run else [str(find_run())]
+    for name in named:
+        find_run(name)
     path = root_path.strip("/")
     options = ServerOptions(
         limits=Limits(
@@ -196,7 +197,7 @@ def serve(
 
     load = partial(
         load_served_runs,
-        folders,
+        named,
         [*(overrides or []), *beam],
         cache_bytes=options.limits.cache_bytes,
         protects_spans=protect,

@@ -159,6 +159,7 @@ def load_served_runs(
         UsageError: two runs have the same name, or no direction is left for one of them.
     """
     loaded_runs = [load_run(run, overrides, command="serve") for run in runs]
+    _check_names(runs, [loaded.config.name for loaded in loaded_runs])
     translators = [
         NamedTranslator(
             loaded.config.name,
@@ -168,6 +169,20 @@ def load_served_runs(
         for loaded in loaded_runs
     ]
     return served_runs(translators, cache_bytes=cache_bytes)
+
+
+def _check_names(runs: Sequence[str | None], names: Sequence[str]) -> None:
+    """Refuse two runs with one name: the answers and measurements of a server tell runs by their names."""
+    typed: dict[str, str | None] = {}
+    for run, name in zip(runs, names, strict=True):
+        if name in typed and typed[name] == run:
+            raise UsageError(f"--run {run}: given twice", hint="name each run once")
+        if name in typed:
+            raise UsageError(
+                f"--run {typed[name]} and --run {run}: both have the name {name} in their config",
+                hint="serve one of them with a tfm serve of its own, at another --port",
+            )
+        typed[name] = run
 
 
 class NamedTranslator(NamedTuple):
@@ -187,11 +202,7 @@ def served_runs(translators: Sequence[NamedTranslator], *, cache_bytes: int) -> 
     """
     cache = ResultCache(cache_bytes)
     directions: dict[Direction, ServedDirection] = {}
-    names: set[str] = set()
     for name, translator, digest in translators:
-        if name in names:
-            raise UsageError(f"--run: two of the runs have the name {name}")
-        names.add(name)
         shared = ServedEngine(translator.engine, digest, Batcher(name), cache)
         for number, languages in enumerate(translator.pipeline.data.directions):
             if languages in directions:
