@@ -23,7 +23,6 @@ from itertools import islice
 from pathlib import Path
 
 from transformer_cli.decoding.loading import load_run
-
 from transformer_cli.extensions.exchange.browser import (
     FILES,
     content_of,
