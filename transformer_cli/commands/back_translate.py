@@ -5,7 +5,7 @@ Sources: Sennrich et al. 2016, "Improving Neural Machine Translation Models with
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from transformer_cli.commands.command_line import (
     set_option,
 )
 from transformer_cli.commands.student import DropOption, TeacherOverrides
+
+if TYPE_CHECKING:
+    from transformer_cli.commands.synthetic_corpus import RealPairs, Steps
 
 TAG = "<BT>"
 
@@ -85,6 +88,7 @@ def back_translate_command(
         Steps,
         Writer,
         choose,
+        chosen_languages,
         config_of_folder,
         cost_lines,
         digest_of,
@@ -93,11 +97,10 @@ def back_translate_command(
         held_out_entries,
         lines_of,
         new_sentences,
+        one_direction,
         read_lines,
         read_n_best,
         real_entries,
-        swapped,
-        train_run,
         translate_file,
         write_config,
         write_likelihoods,
@@ -110,17 +113,18 @@ def back_translate_command(
     name = f"{given.name}-back-translated"
     place = folder or Path(name)
     texts = [given_text(one) for one in text]
+    direction = one_direction(given)
+    languages = chosen_languages(run or (), direction.reverse, "--run")
+    of_judge = chosen_languages([judge] if judge else [], direction, "--judge")
+    writer = Writer(
+        tuple(run or [f"{given.name}-reverse"]),
+        tuple(teacher_overrides or ()),
+        from_=languages.from_,
+        to=languages.to,
+    )
     steps = Steps(place)
     real = write_real_pairs(given, place, steps)
     entries = real_entries(real, place)
-    if not run:
-        untagged = [{key: value for key, value in one.items() if key != "tag"} for one in entries]
-        pairs = swapped([*untagged, *held_out_entries(real)])
-        reverse = config_of_folder(
-            given, place, pairs, name=f"{given.name}-reverse", is_reversed=True
-        )
-        train_run(reverse, steps)
-    writer = Writer(tuple(run or [f"{given.name}-reverse"]), tuple(teacher_overrides or ()))
     monolingual = [place / f"text-{number}.target" for number in range(len(texts))]
 
     def write_texts() -> None:
@@ -134,7 +138,16 @@ def back_translate_command(
 
     of_texts = {str(one.path): digest_of(one.path) for one in texts}
     steps.run("texts", of_texts, monolingual, write_texts, is_fixed=True)
-    choice, kept = CandidateChoice(judge, dropped_share=drop), dict[str, int]()
+    for path in monolingual:  # before a model is trained for hours
+        steps.check(
+            f"translate {path.stem}",
+            writer.conditions(n_best) if run else writer.settings(n_best),
+            is_partial=True,
+        )
+    if not run:
+        _train_reverse(real, place, steps)
+    choice = CandidateChoice(judge, dropped_share=drop, languages=of_judge)
+    kept = dict[str, int]()
     for number, (one, path) in enumerate(zip(texts, monolingual, strict=True)):
         n_best_file = place / f"text-{number}.n-best.tsv"
         translate_file(path, n_best_file, writer, n_best, steps)
@@ -189,3 +202,23 @@ def back_translate_command(
     lines = [f"{path}: {number:,} pairs" for path, number in kept.items()]
     lines += ["", *cost_lines(costs), "", f"next: tfm train --config {written}"]
     show(facts, lines, as_json=as_json)
+
+
+def _train_reverse(real: "RealPairs", folder: Path, steps: "Steps") -> None:
+    """Train the model that translates back."""
+    from transformer_cli.commands.synthetic_corpus import (
+        config_of_folder,
+        held_out_entries,
+        real_entries,
+        swapped,
+        train_run,
+    )
+
+    untagged = [
+        {key: value for key, value in one.items() if key != "tag"}
+        for one in real_entries(real, folder)
+    ]
+    pairs = swapped([*untagged, *held_out_entries(real)])
+    name = f"{real.config.name}-reverse"
+    reverse = config_of_folder(real.config, folder, pairs, name=name, is_reversed=True)
+    train_run(reverse, steps)

@@ -158,7 +158,13 @@ def calibrated_run(
     with sentence_progress():
         # An earlier calibration of the run has no part in this one.
         pipeline = replace(translator.pipeline, qualities={})
-        of_pairs = replace(translator, pipeline=pipeline, estimates=True, num_samples=samples)
+        of_pairs = replace(
+            translator,
+            pipeline=pipeline,
+            estimates=True,
+            num_samples=samples,
+            reports_lines=source is not None,
+        )
         translations = list(of_pairs.translate([pair.source for pair in pairs]))
     texts, references = [each.text for each in translations], [pair.target for pair in pairs]
     metric, below, share, certainty = promise

@@ -3,8 +3,9 @@
 Source: Nguyen et al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation".
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +17,9 @@ from transformer_cli.commands.command_line import (
     set_option,
 )
 from transformer_cli.commands.student import TeacherOverrides
+
+if TYPE_CHECKING:
+    from transformer_cli.config import Config
 
 
 def diversify_command(
@@ -69,9 +73,9 @@ def diversify_command(
         digest_of,
         held_out_entries,
         lines_of,
+        one_direction,
         read_n_best,
         real_entries,
-        swapped,
         train_run,
         translate_file,
         write_config,
@@ -85,11 +89,7 @@ def diversify_command(
     of_models = given if model_config is None else load_config(model_config, overrides or [])
     name = f"{given.name}-diversified"
     place = folder or Path(name)
-    steps = Steps(place)
-    real = write_real_pairs(given, place, steps)
-    entries = real_entries(real, place)
-    held_out = held_out_entries(real)
-    [direction] = given.data.directions
+    direction = one_direction(given)
     # The name of each run, and whether it translates from the target language.
     runs = list[tuple[str, bool]]()
     for one in run or ():
@@ -99,19 +99,19 @@ def diversify_command(
                 f"{one} translates {', '.join(map(str, languages))}; {direction} or {direction.reverse} is expected"
             )
         runs.append((one, languages[0] != direction))
-    if not run:
-        for number in range(1, models + 1):
-            for way, is_reversed in (("forward", False), ("reverse", True)):
-                pairs = swapped([*entries, *held_out]) if is_reversed else [*entries, *held_out]
-                settings = config_of_folder(
-                    of_models.model_copy(update={"data": given.data}),
-                    place,
-                    pairs,
-                    name=f"{given.name}-{way}-{number}",
-                    is_reversed=is_reversed,
-                ).model_copy(update={"seed": number})
-                train_run(settings, steps)
-                runs.append((settings.name, is_reversed))
+    steps = Steps(place)
+    real = write_real_pairs(given, place, steps)
+    entries = real_entries(real, place)
+    held_out = held_out_entries(real)
+    trained = [] if run else _configs(given, of_models, place, [*entries, *held_out], models)
+    runs += [(settings.name, is_reversed) for settings, is_reversed in trained]
+    for number, (one, is_reversed) in enumerate(runs, start=1):  # before models are trained
+        conditions = Writer((one,), tuple(teacher_overrides or ())).settings(1)
+        for entry in entries:
+            stem = Path(entry["target_path" if is_reversed else "source_path"]).stem
+            steps.check(f"translate written-{number}-{stem}", conditions, is_partial=True)
+    for settings, _ in trained:
+        train_run(settings, steps)
     made = list[dict[str, Any]]()
     for number, (one, is_reversed) in enumerate(runs, start=1):
         read, written = ("target", "source") if is_reversed else ("source", "target")
@@ -146,3 +146,27 @@ def diversify_command(
         f"next: tfm train --config {path}",
     ]
     show(facts, lines, as_json=as_json)
+
+
+def _configs(
+    given: "Config",
+    of_models: "Config",
+    folder: Path,
+    entries: Sequence[Mapping[str, Any]],
+    num_models: int,
+) -> list[tuple["Config", bool]]:
+    """The configs of the models that are trained, and whether each translates from the target language."""
+    from transformer_cli.commands.synthetic_corpus import config_of_folder, swapped
+
+    found = []
+    for number in range(1, num_models + 1):
+        for way, is_reversed in (("forward", False), ("reverse", True)):
+            settings = config_of_folder(
+                of_models.model_copy(update={"data": given.data}),
+                folder,
+                swapped(entries) if is_reversed else entries,
+                name=f"{given.name}-{way}-{number}",
+                is_reversed=is_reversed,
+            )
+            found.append((settings.model_copy(update={"seed": number}), is_reversed))
+    return found

@@ -99,22 +99,27 @@ def input_status(path: Path, hint: str) -> os.stat_result:
 
 
 @contextmanager
-def opened_lines(path: Path | None) -> Iterator[Iterator[list[str]]]:
+def opened_lines(path: Path | None, *, warns: bool = True) -> Iterator[Iterator[list[str]]]:
     """The lines of a file, or of standard input if `path` is None, in batches of at most WINDOW_LINES lines.
 
     A named pipe is opened first: this waits for a program that writes to it. If lines come slowly, a batch
     has the lines that have arrived, so that a line is translated before the next one arrives.
+
+    Args:
+        path: of the file.
+        warns: as of `LineDecoder`.
     """
     number = 0 if path is None else descriptor_of(path)
     if path is None:
-        yield _batches_of_stream(0, "standard input")
+        yield _decoded(_batches_of_stream(0, "standard input"), "standard input", warns=warns)
     elif number is not None:
-        yield _batches_of_stream(number, str(path))
+        yield _decoded(_batches_of_stream(number, str(path)), str(path), warns=warns)
     elif path.is_file():
-        yield _decoded(_batches(_pieces_of_file(path), lambda seconds: True, math.inf), str(path))
+        batches = _batches(_pieces_of_file(path), lambda seconds: True, math.inf)
+        yield _decoded(batches, str(path), warns=warns)
     else:
         with opened_stream(path) as descriptor:
-            yield _batches_of_stream(descriptor, str(path))
+            yield _decoded(_batches_of_stream(descriptor, str(path)), str(path), warns=warns)
 
 
 def is_regular_file(path: Path) -> bool:
@@ -153,13 +158,13 @@ def _pieces_of_file(path: Path) -> Iterator[bytes]:
         )
 
 
-def _batches_of_stream(descriptor: int, name: str) -> Iterator[list[str]]:
+def _batches_of_stream(descriptor: int, name: str) -> Iterator[list[bytes]]:
     is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
 
     def more_comes(seconds: float) -> bool:
         return is_file or _is_ready(descriptor, seconds)
 
-    return _decoded(_batches(pieces_of_stream(descriptor, name), more_comes), name)
+    return _batches(pieces_of_stream(descriptor, name), more_comes)
 
 
 def pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
@@ -226,8 +231,8 @@ def _batches(
         yield lines
 
 
-def _decoded(batches: Iterable[list[bytes]], name: str) -> Iterator[list[str]]:
-    decoder = LineDecoder(name)
+def _decoded(batches: Iterable[list[bytes]], name: str, *, warns: bool) -> Iterator[list[str]]:
+    decoder = LineDecoder(name, warns=warns)
     for batch in batches:
         yield [decoder.decode(line) for line in batch]
     decoder.finish()
@@ -238,10 +243,15 @@ class LineDecoder:
     warns of such lines.
 
     It warns at once of a line that begins with the byte-order mark of UTF-16.
+
+    Args:
+        name: of the input, for messages.
+        warns: whether it does; if not, the caller deals with U+FFFD. The advice is that of `tfm translate`.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, warns: bool = True) -> None:
         self._name = name
+        self._warns = warns
         self._num_lines = 0
         self._num_replaced = 0
         self._found_utf_16 = False
@@ -250,7 +260,7 @@ class LineDecoder:
         """The text of the next line, whose line feed was removed."""
         self._num_lines += 1
         line = raw.removeprefix(codecs.BOM_UTF8) if self._num_lines == 1 else raw
-        if not self._found_utf_16 and line.startswith(UTF_16_MARKS):
+        if self._warns and not self._found_utf_16 and line.startswith(UTF_16_MARKS):
             self._found_utf_16 = True
             logger.warning(
                 "%s:%d: %s; its translation makes no sense; convert the text first: "
@@ -267,7 +277,7 @@ class LineDecoder:
 
     def finish(self) -> None:
         """Warn of the lines that were not UTF-8."""
-        if self._num_replaced:
+        if self._num_replaced and self._warns:
             logger.warning(
                 "%s: the bad bytes of lines that are not UTF-8 were replaced; number of lines: %d; "
                 "to keep their letters, name the encoding of the text, such as --encoding windows-1252, "

@@ -132,7 +132,7 @@ def _compared(loaded: "LoadedRun", shortlist: "Shortlist") -> dict[str, Any]:
     both = []
     sources = [pair.source for pair in pairs]
     for used in (None, shortlist):
-        changed = replace(translator, engine=replace(engine, shortlist=used))
+        changed = replace(translator, engine=replace(engine, shortlist=used), reports_lines=False)
         both.append([one.text for one in changed.translate(sources)])
     num_differing = sum(one != other for one, other in zip(*both, strict=True))
     return {

@@ -6,7 +6,7 @@ files in one folder (`synthetic_corpus.py`).
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -25,8 +25,15 @@ from transformer_cli.process.errors import TfmError, UsageError
 from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
-    from transformer_cli.commands.synthetic_corpus import RealPairs, Steps, Writer
+    from transformer_cli.commands.synthetic_corpus import (
+        CandidateChoice,
+        Languages,
+        RealPairs,
+        Steps,
+        Writer,
+    )
     from transformer_cli.config import Config
+    from transformer_cli.config.data import Direction
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +41,8 @@ StudentStep = Literal[
     "corpus", "translate", "choose", "align", "train", "shortlist", "calibrate", "export", "measure"
 ]
 STEPS: tuple[StudentStep, ...] = get_args(StudentStep)
+CHECKED = STEPS[:5]
+"""Each of them needs what those before it have made, with the same options; later steps need the student alone."""
 GUIDED_ALIGNMENT, ALIGNMENT_HEAD = 0.1, 0
 """What a student learns alignments with if its config does not say: the weight of Marian, and the first head."""
 
@@ -160,7 +169,7 @@ def student_command(
     from transformer_cli.checkpoint.run_folder import RUNS
     from transformer_cli.commands.input_lines import check_input
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.synthetic_corpus import CandidateChoice, Steps, Writer, given_text
+    from transformer_cli.commands.synthetic_corpus import Steps, Writer, given_text, one_direction
     from transformer_cli.config import load_config
 
     for step in steps or ():
@@ -190,7 +199,9 @@ def student_command(
                 f"{config}: its name, {given.name}, is that of the teacher, so the student would train in the teacher's folder",
                 hint="give the student another name: --set name=student",
             )
-    aligners = (aligner,) if aligner else writer.runs if writer.is_run else ()
+    writer, choice, aligners, of_aligners = _directed(
+        one_direction(given), writer, judge, drop, aligner, align=align
+    )
     if align and not aligners:
         logger.info(
             "no guided alignment: the teacher is no run; name one with --aligner, to have it"
@@ -204,9 +215,10 @@ def student_command(
         writer,
         texts,
         n_best,
-        CandidateChoice(judge, dropped_share=drop),
+        choice,
         with_real,
-        aligners if align else (),
+        aligners,
+        of_aligners,
     )
     facts: dict[str, Any] = {"corpus": str(place), "run": given.name}
     lines: list[str] = []
@@ -216,6 +228,40 @@ def student_command(
             facts |= found
             lines += shown
     show(facts, lines or [f"done; the files are in {place}"], as_json=as_json)
+
+
+def _directed(
+    direction: "Direction",
+    writer: "Writer",
+    judge: str | None,
+    dropped_share: float,
+    aligner: str | None,
+    *,
+    align: bool,
+) -> "tuple[Writer, CandidateChoice, tuple[str, ...], Languages]":
+    """Teacher, judge and aligners, after a check that each has the direction that it needs.
+
+    Raises:
+        MissingInputError: there is no such run.
+        UsageError: a run does not translate in the direction.
+    """
+    from transformer_cli.commands.synthetic_corpus import (
+        CandidateChoice,
+        Languages,
+        chosen_languages,
+    )
+
+    chosen = Languages(writer.to, writer.from_)
+    if writer.is_run:
+        chosen = chosen_languages(writer.runs, direction, "--teacher", chosen)
+        writer = replace(writer, to=chosen.to, from_=chosen.from_)
+    of_judge = chosen_languages([judge] if judge else [], direction.reverse, "--judge")
+    choice = CandidateChoice(judge, dropped_share, of_judge)
+    if not align:
+        return writer, choice, (), chosen
+    if aligner is None:
+        return writer, choice, writer.runs if writer.is_run else (), chosen
+    return writer, choice, (aligner,), chosen_languages([aligner], direction, "--aligner")
 
 
 SOURCES, REFERENCES, N_BEST, LIKELIHOODS = (
@@ -239,13 +285,45 @@ class _Way:
     choice: Any
     has_real: bool
     aligners: tuple[str, ...]
+    of_aligners: "Languages"
     _real: "RealPairs | None" = None
+    _done: set[StudentStep] = field(default_factory=set)
 
     def do(self, step: StudentStep, *, anew: bool) -> tuple[dict[str, Any], list[str]]:
         """Do a step, unless it is done; facts for other programs, and lines for people."""
         self.anew = anew
+        if step in CHECKED:
+            for before in CHECKED[: CHECKED.index(step)]:
+                if before not in self._done:
+                    self._check(before)
         found: tuple[dict[str, Any], list[str]] | None = getattr(self, f"_{step}")()
+        self._done.add(step)
         return found or ({}, [])
+
+    def _check(self, step: StudentStep) -> None:
+        """Refuse what a step of an earlier command has made of another corpus, or with other options.
+
+        Raises:
+            UsageError: it was made so; or a file is missing.
+        """
+        from transformer_cli.commands.synthetic_corpus import translation_conditions
+
+        if step == "corpus":
+            self._require(SOURCES, step)
+            assert self.real  # reading it checks it
+            self.steps.check("sources", self._conditions_of_sources())
+        elif step == "translate":
+            self._require(N_BEST, step)
+            conditions = translation_conditions(self._path(SOURCES), self.writer, self.num_best)
+            self.steps.check("translate sources", conditions)
+        elif step == "choose":
+            for name in self._parts()[0]:
+                self._require(f"{name}.source", step)
+            self.steps.check("choose", self._conditions_of_choice())
+        elif self.aligners:
+            for name in self._taught_files():
+                self._require(f"{name}.alignment", step)
+            self.steps.check("align", self._conditions_of_alignment())
 
     @property
     def real(self) -> "RealPairs":
@@ -271,7 +349,6 @@ class _Way:
     def _corpus(self) -> None:
         """sources.txt: the sources of the real pairs, then the further text; references.txt: the targets of the former."""
         from transformer_cli.commands.synthetic_corpus import (
-            digest_of,
             lines_of,
             new_sentences,
             read_lines,
@@ -292,11 +369,15 @@ class _Way:
             counts = [len(read_lines(self._path(f"{name}.source"))) for name in self._names()]
             return {"of_corpora": counts, "of_texts": [len(one) for one in further]}
 
-        conditions = {
+        self.steps.run("sources", self._conditions_of_sources(), outputs, work, is_fixed=True)
+
+    def _conditions_of_sources(self) -> dict[str, Any]:
+        from transformer_cli.commands.synthetic_corpus import digest_of
+
+        return {
             "corpora": {name: digest_of(self._path(f"{name}.source")) for name in self._names()},
             "texts": {str(one.path): digest_of(one.path) for one in self.texts},
         }
-        self.steps.run("sources", conditions, outputs, work, is_fixed=True)
 
     def _names(self) -> list[str]:
         from transformer_cli.commands.synthetic_corpus import real_names
@@ -326,8 +407,6 @@ class _Way:
         """One pair of files for each corpus and each text: what the student learns."""
         from transformer_cli.commands.synthetic_corpus import (
             choose,
-            digest_of,
-            digest_of_run,
             lines_of,
             read_lines,
             read_n_best,
@@ -367,12 +446,17 @@ class _Way:
                 start += size
             return {"kept": dict(zip(names, kept, strict=True)), "of": sum(sizes)}
 
-        conditions = {
-            "n_best": digest_of(n_best),
+        self.steps.run("choose", self._conditions_of_choice(), outputs, work)
+
+    def _conditions_of_choice(self) -> dict[str, Any]:
+        from transformer_cli.commands.synthetic_corpus import digest_of, digest_of_run
+
+        judge = self.choice.judge
+        return {
+            "n_best": digest_of(self._path(N_BEST)),
             "judge": None if judge is None else digest_of_run(judge),
             "drop": self.choice.dropped_share,
         }
-        self.steps.run("choose", conditions, outputs, work)
 
     def _parts(self) -> tuple[list[str], list[int]]:
         """The names of the corpora that the teacher has written, and how many sources each has."""
@@ -384,8 +468,6 @@ class _Way:
 
     def _align(self) -> None:
         from transformer_cli.commands.synthetic_corpus import (
-            digest_of,
-            digest_of_run,
             lines_of,
             noisy_copy,
             read_lines,
@@ -395,11 +477,7 @@ class _Way:
 
         if not self.aligners:
             return
-        names = [*self._parts()[0], *(self._names() if self.has_real else ())]
-        files = {
-            name: [self._require(f"{name}.{side}", "choose") for side in ("source", "target")]
-            for name in names
-        }
+        files = self._taught_files()
         noise = self.config.training.noise
 
         def work() -> dict[str, Any]:
@@ -412,8 +490,7 @@ class _Way:
                     target,
                     output,
                     self.aligners,
-                    to=self.writer.to,
-                    from_=self.writer.from_,
+                    languages=self.of_aligners,
                 )
                 if noise is None:
                     continue
@@ -424,13 +501,25 @@ class _Way:
                 num_noisy[name] = len(noisy.sources)
             return {"noisy": num_noisy}
 
-        conditions = {
+        outputs = [self._path(f"{name}.alignment") for name in files]
+        self.steps.run("align", self._conditions_of_alignment(), outputs, work)
+
+    def _taught_files(self) -> dict[str, list[Path]]:
+        """Source and target of each corpus that the student learns, by its name."""
+        return {
+            name: [self._require(f"{name}.{side}", "choose") for side in ("source", "target")]
+            for name in [*self._parts()[0], *(self._names() if self.has_real else ())]
+        }
+
+    def _conditions_of_alignment(self) -> dict[str, Any]:
+        from transformer_cli.commands.synthetic_corpus import digest_of, digest_of_run
+
+        noise, files = self.config.training.noise, self._taught_files()
+        return {
             "pairs": {name: [digest_of(path) for path in paths] for name, paths in files.items()},
             "aligner": [digest_of_run(one) for one in self.aligners],
             "noise": None if noise is None else noise.model_dump(),
         }
-        outputs = [self._path(f"{name}.alignment") for name in names]
-        self.steps.run("align", conditions, outputs, work)
 
     def student(self) -> "Config":
         """The config of the student, whose training pairs are the translations of the teacher."""

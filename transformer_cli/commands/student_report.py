@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +156,8 @@ def _of_run(
     exported: Path | None = None,
 ) -> _System:
     loaded = load_run(runs, settings)
-    translator = loaded.translator.towards(*languages)
+    # Its warnings would name lines of a text that the user does not see.
+    translator = replace(loaded.translator.towards(*languages), reports_lines=False)
     in_int8 = _INT8 in settings
     num_bytes = sum(_num_bytes(member, in_int8=in_int8) for member in loaded.members)
     if in_int8 and exported is not None:

@@ -8,6 +8,7 @@ in the folder says which steps are done, under which conditions, and what they c
 import hashlib
 import json
 import logging
+import math
 import os
 import random
 import re
@@ -20,11 +21,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.run_folder import STEPS
+from transformer_cli.checkpoint.trained_files import first_usable, read_files
 from transformer_cli.commands.input_lines import check_input, opened_lines
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.commands.unfinished_output import opened_unfinished
 from transformer_cli.config import Config, FilesData, HubData, to_yaml
-from transformer_cli.config.data import NoiseConfig
+from transformer_cli.config.data import Direction, NoiseConfig
 from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.selection import (
@@ -43,6 +45,7 @@ from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.imports import imported
 from transformer_cli.storage import MANIFEST_NAME, make_folders, replace_file
 from transformer_cli.storage.growing_files import append_json_line, read_json_lines
+from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import compose
 from transformer_cli.text.sampling import with_noise
 
@@ -52,6 +55,9 @@ T = TypeVar("T")
 
 CTRANSLATE2_TEACHER = "transformer_cli.extensions.exchange.ctranslate2_teacher:CTranslate2Teacher"
 """Reads a folder of CTranslate2; imported when a teacher is one."""
+
+UNREADABLE = "\ufffd"
+"""Stands in a line for bytes that are not UTF-8."""
 
 # The steps of a folder, with what they cost.
 
@@ -101,13 +107,8 @@ class Steps:
             if all(path.exists() for path in outputs):
                 logger.info("step %s: done already", name)
                 return dict(before["facts"])
-        elif before is not None and is_fixed:
-            was = before["conditions"]
-            changed = [one for one in {**was, **conditions} if was.get(one) != conditions.get(one)]
-            raise UsageError(
-                f"{self.folder}: the step {name} was done from another corpus or with other options: {', '.join(changed)}",
-                hint="give the same options, another --folder, or delete this one",
-            )
+        elif is_fixed:
+            self.check(name, conditions)
         found: dict[str, Any] = {}
 
         def work_with_facts() -> dict[str, Any]:
@@ -116,6 +117,28 @@ class Steps:
 
         self.timed(name, work_with_facts)
         return found
+
+    def check(self, name: str, conditions: Mapping[str, Any], *, is_partial: bool = False) -> None:
+        """Refuse conditions under which a step was not done; a step that was not done yet is not refused.
+
+        Args:
+            name: of the step.
+            conditions: as of `run`.
+            is_partial: whether only these of its conditions are known yet.
+
+        Raises:
+            UsageError: it was done under other conditions.
+        """
+        before = self._last(name)
+        if before is None:
+            return
+        was, given = before["conditions"], json.loads(json.dumps(conditions))
+        names = given if is_partial else {**was, **given}
+        if changed := [one for one in names if was.get(one) != given.get(one)]:
+            raise UsageError(
+                f"{self.folder}: the step {name} was done from another corpus or with other options: {', '.join(changed)}",
+                hint="give the same options, do the step again, name another --folder, or delete this one",
+            )
 
     def timed(self, name: str, work: Callable[[], Mapping[str, Any] | None]) -> None:
         """Do work and note what it costs, also if it fails.
@@ -188,10 +211,55 @@ def digest_of_run(run: str) -> str:
     folder = Path(run)
     if (folder / "model.bin").is_file():
         return digest_of(folder / "model.bin")
-    from transformer_cli.checkpoint.trained_files import first_usable, read_files
-
     files = first_usable(find_run(run), read_files)
     return digest_of(files.folder / MANIFEST_NAME)
+
+
+class Languages(NamedTuple):
+    """The direction that is chosen of a run with several; None: it has only one."""
+
+    to: str | None = None
+    from_: str | None = None
+
+
+ONLY = Languages()
+"""The only direction of a run."""
+
+
+def chosen_languages(
+    runs: Iterable[str], needed: Direction, option: str, given: Languages = ONLY
+) -> Languages:
+    """The direction in which runs are used, after a check that it is the needed one.
+
+    Args:
+        runs: names or folders; they translate together, or there is only one.
+        needed: the direction; region and script of its languages do not count.
+        option: names the runs; for the error.
+        given: what the user has chosen.
+
+    Raises:
+        MissingInputError: there is no such run.
+        UsageError: a run does not translate in this direction.
+    """
+    primary = [primary_language(one) for one in needed]
+    for run in runs:
+        directions = first_usable(find_run(run), read_files).config.data.directions
+        fitting = [
+            one
+            for one in directions
+            if [primary_language(language) for language in one] == primary
+            and given.to in (None, one.target)
+            and given.from_ in (None, one.source)
+        ]
+        if not fitting:
+            raise UsageError(
+                f"{option} {run} translates {', '.join(map(str, directions))}, but {needed} is needed"
+                + (", with these --from and --to" if any(given) else ""),
+                hint=f"name a run from {needed.source} into {needed.target}",
+            )
+        if len(directions) > 1 and not any(given):
+            given = Languages(fitting[0].target, fitting[0].source)
+    return given
 
 
 # The real pairs, and text of one language.
@@ -206,17 +274,27 @@ class RealPairs(NamedTuple):
     """Split -> pairs."""
 
 
-def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
-    """Write the cleaned training pairs of a config, and its held-out pairs, as text files; one file pair for each corpus.
+def one_direction(config: Config) -> Direction:
+    """The direction of a config.
 
     Raises:
-        UsageError: the folder holds another corpus; or the config has several directions.
+        UsageError: it has several.
     """
     if len(config.data.directions) > 1:
         raise UsageError(
             "one direction of translation is expected, and this config has more",
             hint="leave out data.both_directions, and corpora of other languages",
         )
+    return config.data.directions[0]
+
+
+def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
+    """Write the cleaned training pairs of a config, and its held-out pairs, as text files; one file pair for each corpus.
+
+    Raises:
+        UsageError: the folder holds another corpus; or the config has several directions.
+    """
+    one_direction(config)
     held_out = all_held_out_pairs(config)
     pairs = list(
         clean(
@@ -317,9 +395,9 @@ def lines_of(texts: Iterable[str]) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, which may be compressed."""
+    """The lines of a text file, which may be compressed; bytes that are not UTF-8 become U+FFFD."""
     check_input(path)
-    with opened_lines(path) as windows:
+    with opened_lines(path, warns=False) as windows:
         return [line.removesuffix("\r") for line in chain.from_iterable(windows)]
 
 
@@ -349,7 +427,7 @@ def given_text(option: str) -> GivenText:
 def new_sentences(
     texts: Iterable[GivenText], known: Iterable[str], held_out: Iterable[str], *, max_words: int
 ) -> list[list[str]]:
-    """The lines of each file that are new: blank, repeated and too long lines are left out, as are known and held-out ones.
+    """The lines of each file that are new: blank, repeated, too long and unreadable lines are left out, as are known and held-out ones.
 
     Two lines count as the same if only letter case, spaces or punctuation differ.
 
@@ -362,8 +440,11 @@ def new_sentences(
     seen = {_essence(one) for one in known} | is_held_out | {""}
     found, num_held_out = list[list[str]](), 0
     for text in texts:
-        kept = list[str]()
+        kept, num_unreadable = list[str](), 0
         for line in map(str.strip, read_lines(text.path)):
+            if UNREADABLE in line:
+                num_unreadable += 1
+                continue
             essence = _essence(line)
             num_held_out += essence in is_held_out
             if essence in seen or len(line.split()) > max_words:
@@ -371,6 +452,13 @@ def new_sentences(
             seen.add(essence)
             kept.append(line)
         logger.info("%s: %d new sentences", text.path, len(kept))
+        if num_unreadable:
+            logger.warning(
+                "%s: left out, because they are not UTF-8: %d lines; to have them, convert the file first: "
+                "iconv -f WINDOWS-1252 -t UTF-8 (or from its other encoding)",
+                text.path,
+                num_unreadable,
+            )
         found.append(kept)
     if num_held_out:
         logger.info("left out, because they are held-out sentences: %d", num_held_out)
@@ -412,9 +500,19 @@ class Writer:
         """What the translations depend on, beside the text."""
         if self.file is not None:
             return {"translations": digest_of(self.file)}
-        models = [digest_of_run(run) for run in self.runs]
-        settings = {"set": list(self.overrides), "from": self.from_, "to": self.to}
-        return {"models": models, "n_best": num_best, **settings}
+        return {
+            "models": [digest_of_run(run) for run in self.runs],
+            **self.settings(num_best),
+        }
+
+    def settings(self, num_best: int) -> dict[str, Any]:
+        """Those of `conditions` that are known before the models are trained."""
+        return {
+            "n_best": num_best,
+            "set": list(self.overrides),
+            "from": self.from_,
+            "to": self.to,
+        }
 
     def describe(self) -> str:
         """In words, for the record of the corpus."""
@@ -458,8 +556,14 @@ def translate_file(
             )
             translate_lines(source, output, options)
 
-    conditions = {"source": digest_of(source), **writer.conditions(num_best)}
-    steps.run(name or f"translate {source.stem}", conditions, [output], work, is_fixed=True)
+    conditions = translation_conditions(source, writer, num_best)
+    name = name or f"translate {source.stem}"
+    steps.run(name, conditions, [output], work, is_fixed=True)
+
+
+def translation_conditions(source: Path, writer: Writer, num_best: int) -> dict[str, Any]:
+    """What `translate_file` makes its file from."""
+    return {"source": digest_of(source), **writer.conditions(num_best)}
 
 
 class Candidate(NamedTuple):
@@ -469,7 +573,7 @@ class Candidate(NamedTuple):
     text: str
 
 
-_N_BEST_LINE = re.compile(r"(\d+)\t(-?[\d.]+(?:e[+-]?\d+)?|-?inf|nan)\t(.*)", re.DOTALL)
+_N_BEST_LINE = re.compile(r"(\d+)\t(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|-?inf|nan)\t(.*)", re.DOTALL)
 
 
 def read_n_best(path: Path) -> Iterator[list[Candidate]]:
@@ -494,13 +598,17 @@ def read_n_best(path: Path) -> Iterator[list[Candidate]]:
         yield candidates
 
 
-_MOSES = re.compile(r"(\d+) \|\|\| ?(.*?) ?\|\|\| .*?(?:\|\|\| (-?[\d.e+-]+)\s*)?")
+_MOSES = re.compile(r"(\d+) \|\|\| ?(.*?) ?\|\|\| (.*)")
+_MOSES_HINT = (
+    "write: number of the source from 0 ||| translation ||| features ||| score; the numbers rise"
+)
 
 
 def _foreign_n_best(path: Path, source: Path) -> bytes:
     """The translations of another program: a line each, an n-best list of tfm, or one as Moses and Marian write it."""
     lines, num_sources = read_lines(path), len(read_lines(source))
     hint = f"translate {source}: line N of the translations belongs to line N of that file"
+    _require_readable(path, lines)
     if lines and _N_BEST_LINE.fullmatch(lines[0]):
         num_found = sum(line.startswith("1\t") for line in lines)
         made = lines
@@ -511,12 +619,18 @@ def _foreign_n_best(path: Path, source: Path) -> bytes:
             if found is None or int(found[1]) not in (num_found - 1, num_found):
                 raise DataError(
                     f"{path}:{number}: not the next line of an n-best list: {line[:60]!r}",
-                    hint="write: number of the source from 0 ||| translation ||| features ||| score; the numbers rise",
+                    hint=_MOSES_HINT,
+                )
+            score = _score(found[3])
+            if score is None:
+                raise DataError(
+                    f"{path}:{number}: no finite number where the score is expected: {found[3][-60:]!r}",
+                    hint=_MOSES_HINT,
                 )
             index = int(found[1])
             num_found = index + 1
             ranks[index] = ranks.get(index, 0) + 1
-            made.append(f"{ranks[index]}\t{float(found[3] or 0):.6f}\t{_plain(found[2])}")
+            made.append(f"{ranks[index]}\t{score:.6f}\t{_plain(found[2])}")
     else:
         num_found = len(lines)
         made = [f"1\t0.000000\t{_plain(line)}" for line in lines]
@@ -525,6 +639,44 @@ def _foreign_n_best(path: Path, source: Path) -> bytes:
             f"{path}: translations of {num_found} lines, but {source} has {num_sources}", hint=hint
         )
     return "".join(f"{line}\n" for line in made).encode()
+
+
+def _require_readable(path: Path, lines: Sequence[str]) -> None:
+    """Refuse lines that are not UTF-8, and in an n-best list of tfm those that are no line of it.
+
+    Raises:
+        DataError: with file and line.
+    """
+    is_n_best = bool(lines) and _N_BEST_LINE.fullmatch(lines[0]) is not None
+    for number, line in enumerate(lines, start=1):
+        if UNREADABLE in line:
+            raise DataError(
+                f"{path}:{number}: this line is not UTF-8",
+                hint="convert the file, or repair the line",
+            )
+        found = _N_BEST_LINE.fullmatch(line) if is_n_best else None
+        if is_n_best and (found is None or not math.isfinite(float(found[2]))):
+            raise DataError(
+                f"{path}:{number}: rank, tab, score, tab, text are expected, but found: {line[:60]!r}",
+                hint="write an n-best list as tfm translate --n-best does; each score is a finite number",
+            )
+
+
+def _score(fields: str) -> float | None:
+    """The score after the translation: the last field, or the second if word alignment follows it; 0 if features are all.
+
+    None: it is no finite number.
+    """
+    _, *others = (field.strip() for field in fields.split("|||"))
+    if not others:
+        return 0.0
+    for field in (others[-1], others[0]):
+        try:
+            score = float(field)
+        except ValueError:
+            continue
+        return score if math.isfinite(score) else None
+    return None
 
 
 def _plain(text: str) -> str:
@@ -564,6 +716,8 @@ class CandidateChoice:
     """A run of the reverse direction: candidates without a reference are judged by its likelihood; None: by their score."""
     dropped_share: float = 0.0
     """So large a share of the pairs is left out: the worst by the same measure."""
+    languages: Languages = ONLY
+    """In which the judge is used."""
 
 
 class Chosen(NamedTuple):
@@ -643,6 +797,7 @@ def write_likelihoods(
     output = output.with_name(f"{output.stem}-{judge[:8]}{output.suffix}")
     if not output.exists():
         translator = load_run(choice.judge, [], command="likelihood").translator
+        translator = translator.towards(*choice.languages)
         pairs = [
             (one.text, source)
             for source, row in zip(sources, candidates, strict=True)
@@ -667,12 +822,11 @@ def write_alignments(
     output: Path,
     aligner: str | Sequence[str],
     *,
-    to: str | None = None,
-    from_: str | None = None,
+    languages: Languages = ONLY,
 ) -> None:
     """Write the word alignment of each pair, as `tfm align` prints it; continues after an interruption."""
     loaded: LoadedRun = load_run(aligner, [], command="align")
-    translator = loaded.translator.towards(to, from_)
+    translator = loaded.translator.towards(*languages)
     engine: Any = translator.engine
     of_pairs = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
     pairs = list(zip(read_lines(source), read_lines(target), strict=True))

@@ -237,3 +237,12 @@ def test_a_run_needs_no_import(tmp_path: Path) -> None:
     for folder in (tmp_path / "run", trained.folder):
         with pytest.raises(DataError, match="this is a run of tfm"):
             back(folder, tmp_path)
+
+
+def test_the_page_of_a_browser_names_the_form_that_comes_back(tmp_path: Path) -> None:
+    record = {"format": "browser", "quantization": "int8"}
+    (tmp_path / "tfm-export.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(DataError, match="which is not read back") as refused:
+        import_folder(tmp_path, "back", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert "--to bergamot" in str(refused.value.hint)
+    assert "--quantize" not in str(refused.value.hint)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -193,7 +194,7 @@ def _add_way_back(trained: TrainedModel, wanted: ExportFormat, path: Path) -> No
 
 
 def float32_translator(trained: TrainedModel, beam_size: int) -> Translator:
-    """The translator of a run with plain beam search, in float32 on the CPU."""
+    """The translator of a run with plain beam search, in float32 on the CPU, without messages about lines that the user has not given."""
     runtime = RuntimeConfig(
         device="cpu", precision="float32", threads=trained.config.runtime.threads
     )
@@ -201,7 +202,8 @@ def float32_translator(trained: TrainedModel, beam_size: int) -> Translator:
     decoding = decoding.model_copy(update={"engine": "torch"})
     config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    return build_translator(trained.model, *tokenizers, config, prepare_machine(runtime))
+    translator = build_translator(trained.model, *tokenizers, config, prepare_machine(runtime))
+    return replace(translator, reports_lines=False)
 
 
 def _check_quantization(quantization: Quantization | None, wanted: ExportFormat) -> None:

@@ -18,6 +18,7 @@ from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, MOST
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.extensions.exchange.argos import ArgosFormat, unpack_own_files
 from transformer_cli.extensions.exchange.bergamot import BergamotFormat
+from transformer_cli.extensions.exchange.browser import BrowserFormat
 from transformer_cli.extensions.exchange.export import FORMATS
 from transformer_cli.extensions.exchange.export_format import ExportFormat
 from transformer_cli.extensions.exchange.hugging_face import (
@@ -118,6 +119,11 @@ def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> 
     if folder.has(RECORD) and folder.json(RECORD).get("format") != BergamotFormat().name:
         record = folder.json(RECORD)
         kind = str(record.get("format"))[:50]
+        if kind == BrowserFormat().name:
+            raise DataError(
+                f"{path}: a page of tfm export --to browser, which is not read back",
+                hint="export the run with --to bergamot and import that folder, or copy the run itself: its folder under runs/ works anywhere",
+            )
         is_rounded = record.get("quantization") is not None
         reason = "its weights are rounded to int8" if is_rounded else "an earlier version made it"
         raise DataError(
