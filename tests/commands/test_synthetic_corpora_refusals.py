@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint import load_trained
-from transformer_cli.commands import synthetic_corpus
+from transformer_cli.commands import recorded_steps, synthetic_corpus
+from transformer_cli.commands.recorded_steps import Languages, chosen_languages
 from transformer_cli.commands.student_report import _of_run
-from transformer_cli.commands.synthetic_corpus import GivenText, Languages, chosen_languages
+from transformer_cli.commands.synthetic_corpus import GivenText
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.export import float32_translator
@@ -61,8 +62,8 @@ def test_the_needed_direction_is_chosen_of_a_run_with_several(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     both = [Direction("en-GB", "it"), Direction("it", "en-GB")]
-    monkeypatch.setattr(synthetic_corpus, "find_run", lambda run: run)
-    monkeypatch.setattr(synthetic_corpus, "first_usable", lambda *_: _With(directions=both))
+    monkeypatch.setattr(recorded_steps, "find_run", lambda run: run)
+    monkeypatch.setattr(recorded_steps, "first_usable", lambda *_: _With(directions=both))
     needed = Direction("it", "en")
     assert chosen_languages(["both"], needed, "--run") == Languages(to="en-GB", from_="it")
     with pytest.raises(UsageError, match="with these --from and --to"):

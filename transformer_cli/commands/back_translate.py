@@ -19,7 +19,8 @@ from transformer_cli.commands.command_line import (
 from transformer_cli.commands.student import DropOption, TeacherOverrides
 
 if TYPE_CHECKING:
-    from transformer_cli.commands.synthetic_corpus import RealPairs, Steps
+    from transformer_cli.commands.recorded_steps import Steps
+    from transformer_cli.commands.synthetic_corpus import RealPairs
 
 TAG = "<BT>"
 
@@ -83,16 +84,18 @@ def back_translate_command(
 ) -> None:
     """Make training pairs of text of the target language. The same command continues after an interruption."""
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.synthetic_corpus import (
-        CandidateChoice,
+    from transformer_cli.commands.recorded_steps import (
         Steps,
-        Writer,
-        choose,
         chosen_languages,
-        config_of_folder,
-        cost_lines,
         digest_of,
         digest_of_run,
+    )
+    from transformer_cli.commands.synthetic_corpus import (
+        CandidateChoice,
+        Writer,
+        choose,
+        config_of_folder,
+        cost_lines,
         given_text,
         held_out_entries,
         lines_of,

@@ -65,12 +65,11 @@ def diversify_command(
     from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.trained_files import first_usable, read_files
     from transformer_cli.commands.output import show
+    from transformer_cli.commands.recorded_steps import Steps, digest_of
     from transformer_cli.commands.synthetic_corpus import (
-        Steps,
         Writer,
         config_of_folder,
         cost_lines,
-        digest_of,
         held_out_entries,
         lines_of,
         one_direction,

@@ -25,13 +25,8 @@ from transformer_cli.process.errors import TfmError, UsageError
 from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
-    from transformer_cli.commands.synthetic_corpus import (
-        CandidateChoice,
-        Languages,
-        RealPairs,
-        Steps,
-        Writer,
-    )
+    from transformer_cli.commands.recorded_steps import Languages, Steps
+    from transformer_cli.commands.synthetic_corpus import CandidateChoice, RealPairs, Writer
     from transformer_cli.config import Config
     from transformer_cli.config.data import Direction
 
@@ -169,7 +164,8 @@ def student_command(
     from transformer_cli.checkpoint.run_folder import RUNS
     from transformer_cli.commands.input_lines import check_input
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.synthetic_corpus import Steps, Writer, given_text, one_direction
+    from transformer_cli.commands.recorded_steps import Steps
+    from transformer_cli.commands.synthetic_corpus import Writer, given_text, one_direction
     from transformer_cli.config import load_config
 
     for step in steps or ():
@@ -245,11 +241,8 @@ def _directed(
         MissingInputError: there is no such run.
         UsageError: a run does not translate in the direction.
     """
-    from transformer_cli.commands.synthetic_corpus import (
-        CandidateChoice,
-        Languages,
-        chosen_languages,
-    )
+    from transformer_cli.commands.recorded_steps import Languages, chosen_languages
+    from transformer_cli.commands.synthetic_corpus import CandidateChoice
 
     chosen = Languages(writer.to, writer.from_)
     if writer.is_run:
@@ -348,11 +341,7 @@ class _Way:
 
     def _corpus(self) -> None:
         """sources.txt: the sources of the real pairs, then the further text; references.txt: the targets of the former."""
-        from transformer_cli.commands.synthetic_corpus import (
-            lines_of,
-            new_sentences,
-            read_lines,
-        )
+        from transformer_cli.commands.synthetic_corpus import lines_of, new_sentences, read_lines
         from transformer_cli.storage import replace_file
 
         real = self.real
@@ -372,7 +361,7 @@ class _Way:
         self.steps.run("sources", self._conditions_of_sources(), outputs, work, is_fixed=True)
 
     def _conditions_of_sources(self) -> dict[str, Any]:
-        from transformer_cli.commands.synthetic_corpus import digest_of
+        from transformer_cli.commands.recorded_steps import digest_of
 
         return {
             "corpora": {name: digest_of(self._path(f"{name}.source")) for name in self._names()},
@@ -449,7 +438,7 @@ class _Way:
         self.steps.run("choose", self._conditions_of_choice(), outputs, work)
 
     def _conditions_of_choice(self) -> dict[str, Any]:
-        from transformer_cli.commands.synthetic_corpus import digest_of, digest_of_run
+        from transformer_cli.commands.recorded_steps import digest_of, digest_of_run
 
         judge = self.choice.judge
         return {
@@ -512,7 +501,7 @@ class _Way:
         }
 
     def _conditions_of_alignment(self) -> dict[str, Any]:
-        from transformer_cli.commands.synthetic_corpus import digest_of, digest_of_run
+        from transformer_cli.commands.recorded_steps import digest_of, digest_of_run
 
         noise, files = self.config.training.noise, self._taught_files()
         return {
@@ -604,7 +593,7 @@ class _Way:
         train_run(settings, self.steps)
 
     def _student_conditions(self) -> dict[str, Any]:
-        from transformer_cli.commands.synthetic_corpus import digest_of_run
+        from transformer_cli.commands.recorded_steps import digest_of_run
 
         return {"student": digest_of_run(self.config.name)}
 

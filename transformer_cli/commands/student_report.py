@@ -10,12 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.commands.synthetic_corpus import (
-    CTRANSLATE2_TEACHER,
-    Cost,
-    Writer,
-    cost_lines,
-)
+from transformer_cli.commands.recorded_steps import Cost
+from transformer_cli.commands.synthetic_corpus import CTRANSLATE2_TEACHER, Writer, cost_lines
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.shortlist import shortlist_path

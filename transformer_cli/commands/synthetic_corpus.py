@@ -6,23 +6,25 @@ in the folder says which steps are done, under which conditions, and what they c
 """
 
 import hashlib
-import json
 import logging
 import math
-import os
 import random
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from transformer_cli.checkpoint import find_run
-from transformer_cli.checkpoint.run_folder import STEPS
-from transformer_cli.checkpoint.trained_files import first_usable, read_files
 from transformer_cli.commands.input_lines import check_input, opened_lines
+from transformer_cli.commands.recorded_steps import (
+    ONLY,
+    Cost,
+    Languages,
+    Steps,
+    digest_of,
+    digest_of_run,
+)
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.commands.unfinished_output import opened_unfinished
 from transformer_cli.config import Config, FilesData, HubData, to_yaml
@@ -43,9 +45,7 @@ from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.imports import imported
-from transformer_cli.storage import MANIFEST_NAME, make_folders, replace_file
-from transformer_cli.storage.growing_files import append_json_line, read_json_lines
-from transformer_cli.text.languages import primary_language
+from transformer_cli.storage import replace_file
 from transformer_cli.text.normalization import compose
 from transformer_cli.text.sampling import with_noise
 
@@ -58,209 +58,6 @@ CTRANSLATE2_TEACHER = "transformer_cli.extensions.exchange.ctranslate2_teacher:C
 
 UNREADABLE = "\ufffd"
 """Stands in a line for bytes that are not UTF-8."""
-
-# The steps of a folder, with what they cost.
-
-
-class Cost(NamedTuple):
-    """What a step has cost, all sessions together."""
-
-    seconds: float
-    cpu_seconds: float
-    is_lower_bound: bool
-    """Whether a session was killed, so that nobody could note its end."""
-
-
-class Steps:
-    """The record of a folder: which steps are done, under which conditions, and what each has cost."""
-
-    def __init__(self, folder: Path) -> None:
-        make_folders(folder)
-        self.folder = folder
-        self._path = folder / STEPS
-        self._records = list(read_json_lines(self._path))
-
-    def run(
-        self,
-        name: str,
-        conditions: Mapping[str, Any],
-        outputs: Sequence[Path],
-        work: Callable[[], Mapping[str, Any] | None],
-        *,
-        is_fixed: bool = False,
-    ) -> dict[str, Any]:
-        """Do a step, unless it is done already under the same conditions; the facts that it has found.
-
-        Args:
-            name: of the step.
-            conditions: what the result depends on; plain values by name.
-            outputs: the files that it writes; if one is gone, the step is done again.
-            work: does it; returns facts for the record.
-            is_fixed: whether other conditions are refused, because the step is expensive or its files are another corpus.
-
-        Raises:
-            UsageError: the step was done under other conditions, and is fixed.
-        """
-        conditions = json.loads(json.dumps(conditions))
-        before = self._last(name)
-        if before is not None and before["conditions"] == conditions:
-            if all(path.exists() for path in outputs):
-                logger.info("step %s: done already", name)
-                return dict(before["facts"])
-        elif is_fixed:
-            self.check(name, conditions)
-        found: dict[str, Any] = {}
-
-        def work_with_facts() -> dict[str, Any]:
-            found.update(work() or {})
-            return {"conditions": conditions, "facts": found}
-
-        self.timed(name, work_with_facts)
-        return found
-
-    def check(self, name: str, conditions: Mapping[str, Any], *, is_partial: bool = False) -> None:
-        """Refuse conditions under which a step was not done; a step that was not done yet is not refused.
-
-        Args:
-            name: of the step.
-            conditions: as of `run`.
-            is_partial: whether only these of its conditions are known yet.
-
-        Raises:
-            UsageError: it was done under other conditions.
-        """
-        before = self._last(name)
-        if before is None:
-            return
-        was, given = before["conditions"], json.loads(json.dumps(conditions))
-        names = given if is_partial else {**was, **given}
-        if changed := [one for one in names if was.get(one) != given.get(one)]:
-            raise UsageError(
-                f"{self.folder}: the step {name} was done from another corpus or with other options: {', '.join(changed)}",
-                hint="give the same options, do the step again, name another --folder, or delete this one",
-            )
-
-    def timed(self, name: str, work: Callable[[], Mapping[str, Any] | None]) -> None:
-        """Do work and note what it costs, also if it fails.
-
-        Args:
-            work: returns what else is noted; None: nothing.
-        """
-        logger.info("step %s", name)
-        self._note({"step": name, "begun": True})
-        started, cpu_started = time.perf_counter(), _cpu_seconds()
-        more: Mapping[str, Any] | None = None
-        try:
-            more = work()
-        finally:
-            cost = {
-                "seconds": time.perf_counter() - started,
-                "cpu_seconds": _cpu_seconds() - cpu_started,
-            }
-            self._note({"step": name, "ended": True, **cost, **(more or {})})
-
-    def facts(self, name: str) -> dict[str, Any]:
-        """What a step has found; empty if it is not done."""
-        last = self._last(name)
-        return {} if last is None else dict(last["facts"])
-
-    def costs(self) -> dict[str, Cost]:
-        """What each step has cost, in the order in which they began."""
-        found: dict[str, Cost] = {}
-        open_sessions: dict[str, int] = {}
-        for record in self._records:
-            name = record["step"]
-            cost = found.get(name, Cost(0.0, 0.0, is_lower_bound=False))
-            if record.get("begun"):
-                open_sessions[name] = open_sessions.get(name, 0) + 1
-            else:
-                open_sessions[name] = max(0, open_sessions.get(name, 0) - 1)
-                cost = Cost(
-                    cost.seconds + (record.get("seconds") or 0.0),
-                    cost.cpu_seconds + (record.get("cpu_seconds") or 0.0),
-                    is_lower_bound=False,
-                )
-            found[name] = cost
-        return {
-            name: cost._replace(is_lower_bound=open_sessions[name] > 0)
-            for name, cost in found.items()
-        }
-
-    def _last(self, name: str) -> dict[str, Any] | None:
-        done = [one for one in self._records if one["step"] == name and "conditions" in one]
-        return done[-1] if done else None
-
-    def _note(self, record: dict[str, Any]) -> None:
-        append_json_line(self._path, record)
-        self._records.append(record)
-
-
-def _cpu_seconds() -> float:
-    """Of this process and of the processes that it has waited for."""
-    return sum(os.times()[:4])
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file, for conditions."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def digest_of_run(run: str) -> str:
-    """The SHA-256 of the weights that a run translates with, for conditions; a CTranslate2 folder has its own."""
-    folder = Path(run)
-    if (folder / "model.bin").is_file():
-        return digest_of(folder / "model.bin")
-    files = first_usable(find_run(run), read_files)
-    return digest_of(files.folder / MANIFEST_NAME)
-
-
-class Languages(NamedTuple):
-    """The direction that is chosen of a run with several; None: it has only one."""
-
-    to: str | None = None
-    from_: str | None = None
-
-
-ONLY = Languages()
-"""The only direction of a run."""
-
-
-def chosen_languages(
-    runs: Iterable[str], needed: Direction, option: str, given: Languages = ONLY
-) -> Languages:
-    """The direction in which runs are used, after a check that it is the needed one.
-
-    Args:
-        runs: names or folders; they translate together, or there is only one.
-        needed: the direction; region and script of its languages do not count.
-        option: names the runs; for the error.
-        given: what the user has chosen.
-
-    Raises:
-        MissingInputError: there is no such run.
-        UsageError: a run does not translate in this direction.
-    """
-    primary = [primary_language(one) for one in needed]
-    for run in runs:
-        directions = first_usable(find_run(run), read_files).config.data.directions
-        fitting = [
-            one
-            for one in directions
-            if [primary_language(language) for language in one] == primary
-            and given.to in (None, one.target)
-            and given.from_ in (None, one.source)
-        ]
-        if not fitting:
-            raise UsageError(
-                f"{option} {run} translates {', '.join(map(str, directions))}, but {needed} is needed"
-                + (", with these --from and --to" if any(given) else ""),
-                hint=f"name a run from {needed.source} into {needed.target}",
-            )
-        if len(directions) > 1 and not any(given):
-            given = Languages(fitting[0].target, fitting[0].source)
-    return given
-
 
 # The real pairs, and text of one language.
 
