@@ -462,7 +462,7 @@ class _Way:
             read_lines,
             write_alignments,
         )
-        from transformer_cli.storage import replace_file
+        from transformer_cli.storage import remove, replace_file
 
         if not self.aligners:
             return
@@ -473,7 +473,7 @@ class _Way:
             num_noisy = dict[str, int]()
             for name, (source, target) in files.items():
                 output = self._path(f"{name}.alignment")
-                output.unlink(missing_ok=True)
+                remove([old for old in [output] if old.exists()])
                 write_alignments(
                     source,
                     target,

@@ -129,6 +129,6 @@ def test_a_document_needs_a_calibration_as_lines_do(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in.md").write_text("The dog is big.\n")
-    monkeypatch.setattr("transformer_cli.decoding.translator.read_quality", lambda _: {})
+    monkeypatch.setattr("transformer_cli.decoding.loading.read_quality", lambda _: {})
     with pytest.raises(UsageError, match="no calibration"):
         translate("in.md", mark=True)
