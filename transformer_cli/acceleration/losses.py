@@ -36,14 +36,14 @@ def sum_loss_in_parts(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels
 
 def symmetric_divergence_in_parts(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
     """The same as `symmetric_divergence`."""
-    divergence: Any = _SymmetricDivergence
-    return divergence.apply(logits, other_logits, is_real)
+    divergence: Any = _Divergence
+    return divergence.apply(logits, other_logits, is_real, True)
 
 
 def divergence_in_parts(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
     """The same as `divergence` of model/loss.py."""
     divergence: Any = _Divergence
-    return divergence.apply(logits, other_logits, is_real)
+    return divergence.apply(logits, other_logits, is_real, False)
 
 
 class _SumOverTokens(torch.autograd.Function):
@@ -127,25 +127,30 @@ def subtract_labels(labels: SmoothedLabels, probabilities: Tensor, ids: Tensor) 
         probabilities[:, labels.pad_id] -= labels.of_pad
 
 
-class _SymmetricDivergence(torch.autograd.Function):
+class _Divergence(torch.autograd.Function):
     """Computes a part of the positions at a time, also in the backward pass, so no (B, T, V) is kept in float32.
 
-    With d = log p - log q, the sum is that of (p - q) d over the vocabulary. Its gradient with respect to the
-    first logits is p (d - sum(p d)) + p - q, and with respect to the others q (sum(q d) - d) + q - p.
+    With d = log p - log q, KL(P || Q) is the sum of p d over the vocabulary; its gradient with respect to the first logits is
+    p (d - sum(p d)), and with respect to the others q - p. The symmetric sum is that of (p - q) d; p - q is added to the first
+    gradient, and q (sum(q d) - d) to the second.
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor, is_symmetric: bool
+    ) -> Tensor:
         ctx.save_for_backward(logits, other_logits, is_real)
+        ctx.is_symmetric = is_symmetric
         dtype = torch.promote_types(logits.dtype, torch.float32)
         total = torch.zeros((), dtype=dtype, device=logits.device)
         for part, log_p, log_q in _parts_of_both(logits, other_logits):
-            of_positions = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
+            weights = log_p.exp() - log_q.exp() if is_symmetric else log_p.exp()
+            of_positions = (weights * (log_p - log_q)).sum(-1)
             total += of_positions.masked_fill(~is_real.flatten()[part], 0.0).sum()
         return total
 
     @staticmethod
-    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, None, None]:
         logits, other_logits, is_real = ctx.saved_tensors
         gradients = [
             torch.empty_like(one, memory_format=torch.contiguous_format)
@@ -154,40 +159,14 @@ class _SymmetricDivergence(torch.autograd.Function):
         for part, log_p, log_q in _parts_of_both(logits, other_logits):
             p, q, difference = log_p.exp(), log_q.exp(), log_p - log_q
             scale = given * is_real.flatten()[part].unsqueeze(-1)
-            of_p = p * (difference - (p * difference).sum(-1, keepdim=True)) + p - q
-            of_q = q * ((q * difference).sum(-1, keepdim=True) - difference) + q - p
+            of_p = p * (difference - (p * difference).sum(-1, keepdim=True))
+            of_q = q - p
+            if ctx.is_symmetric:
+                of_p = of_p + p - q
+                of_q = q * ((q * difference).sum(-1, keepdim=True) - difference) + q - p
             gradients[0].flatten(0, 1)[part] = scale * of_p
             gradients[1].flatten(0, 1)[part] = scale * of_q
-        return gradients[0], gradients[1], None
-
-
-class _Divergence(torch.autograd.Function):
-    """As `_SymmetricDivergence`, for KL(P || Q): with d = log p - log q, its gradients are p (d - sum(p d)) and q - p."""
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
-        ctx.save_for_backward(logits, other_logits, is_real)
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        total = torch.zeros((), dtype=dtype, device=logits.device)
-        for part, log_p, log_q in _parts_of_both(logits, other_logits):
-            of_positions = (log_p.exp() * (log_p - log_q)).sum(-1)
-            total += of_positions.masked_fill(~is_real.flatten()[part], 0.0).sum()
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, None]:
-        logits, other_logits, is_real = ctx.saved_tensors
-        gradients = [
-            torch.empty_like(one, memory_format=torch.contiguous_format)
-            for one in (logits, other_logits)
-        ]
-        for part, log_p, log_q in _parts_of_both(logits, other_logits):
-            p, difference = log_p.exp(), log_p - log_q
-            scale = given * is_real.flatten()[part].unsqueeze(-1)
-            of_p = p * (difference - (p * difference).sum(-1, keepdim=True))
-            gradients[0].flatten(0, 1)[part] = scale * of_p
-            gradients[1].flatten(0, 1)[part] = scale * (log_q.exp() - p)
-        return gradients[0], gradients[1], None
+        return gradients[0], gradients[1], None, None
 
 
 def _parts_of_both(logits: Tensor, other_logits: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
