@@ -1,5 +1,6 @@
 """The benchmark of translating: `tfm translate` under a stopwatch, what limits it, trials of other settings, and all engines in turns."""
 
+import copy
 import itertools
 import logging
 import time
@@ -69,7 +70,7 @@ MANY_ROWS = 256
 OTHER = "ctranslate2"
 OF_PYTORCH = {"cpu": ("float32", "bfloat16", "int8"), "cuda": ("float32", "auto")}
 """The precisions by device. On a GPU, `auto` is the one in which this card is fast."""
-OF_OTHER = ("float32", "int8")
+OF_OTHER = {"cpu": ("float32", "int8"), "cuda": ("float32", "float16", "bfloat16")}
 CLEAR_GAIN = 1.1
 """How many times as fast another precision must be to be advised: translations in it may differ."""
 
@@ -405,6 +406,7 @@ def engines_in_turns(
         num_rounds: how often each engine takes its turn.
     """
     contestants, left_out = _contestants(subject)
+    unit = unit_of_speed(subject.machine.device.type)
     pipeline = subject.translator(1).pipeline
     requests = [part for line in lines for part in pipeline.prepare(line).requests]
     figures: list[Figures] = []
@@ -430,7 +432,7 @@ def engines_in_turns(
             # How many times as fast as CTranslate2 in the same precision: per round, so that a slow one does not change it.
             _, *others = turns.get((OTHER, precision), (None,))
             speeds = [
-                [one.target_tokens / one.cpu_seconds for one in part] for part in (some, others)
+                [one.target_tokens / one.spent(unit) for one in part] for part in (some, others)
             ]
             ratio = (
                 spread(own / other for own, other in zip(*speeds, strict=True)) if others else None
@@ -445,6 +447,7 @@ def engines_in_turns(
         "num_threads": subject.num_threads,
         "num_lines": len(lines),
         "num_rounds": num_rounds,
+        "unit": unit,
         "figures": figures,
         "left_out": left_out,
     }
@@ -454,6 +457,7 @@ def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], li
     """The engines and precisions that can translate with this model on this machine, and why others cannot."""
     found, left_out = dict[tuple[str, str], Translate](), list[str]()
     device = subject.machine.device.type
+    weights = copy.deepcopy(subject.model).cpu()
     for precision in OF_PYTORCH.get(device, ()):
         try:
             changed = subject.changed([f"runtime.precision={precision}"])
@@ -463,23 +467,26 @@ def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], li
         else:
             name = changed.machine.precision_name if precision == "auto" else precision
             found["torch", name] = _counting(engine)
-    if device != "cpu":
-        left_out.append(f"{OTHER}: it is measured on a CPU only; add --set runtime.device=cpu")
-        return found, left_out
-    try:
-        found |= {(OTHER, one): _of_other(subject, one) for one in OF_OTHER}
-    except TfmError as error:
-        left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
-    return found, left_out
+    for precision in OF_OTHER.get(device, ()):
+        try:
+            found[OTHER, precision] = _of_other(weights, subject, precision)
+        except TfmError as error:
+            left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
+    return found, [*dict.fromkeys(left_out)]
 
 
 def _counting(engine: Engine) -> Translate:
     return lambda requests, options: _num_tokens(engine.translate(requests, options))
 
 
-def _of_other(subject: Subject, precision: str) -> Translate:
-    """CTranslate2; what it cannot translate, the engine of PyTorch does."""
-    changes = {"device": "cpu", "precision": precision, "threads": subject.num_threads}
+def _of_other(weights: Transformer, subject: Subject, precision: str) -> Translate:
+    """CTranslate2 on the same device; what it cannot translate, the engine of PyTorch does.
+
+    Args:
+        weights: the model on the CPU.
+    """
+    device = subject.machine.device.type
+    changes = {"device": device, "precision": precision, "threads": subject.num_threads}
     runtime = subject.config.runtime.model_copy(update=changes)
     config = subject.config.model_copy(update={"runtime": runtime})
     target = subject.tokenizers[1]
@@ -488,7 +495,7 @@ def _of_other(subject: Subject, precision: str) -> Translate:
         return cast(ExplainingEngine, subject.translator(1).engine)
 
     build: Any = imported(OTHER_ENGINES[OTHER].build)
-    engine = build(subject.model, target, config, explaining)
+    engine = build(weights, target, config, explaining)
     if subject.is_forced:
         return _forced(engine.translator, target.vocab_size)
     return _counting(engine)
@@ -520,6 +527,11 @@ def _forced(translator: Any, vocabulary_size: int) -> Translate:
     return translate
 
 
+def unit_of_speed(device: str) -> str:
+    """On a CPU, other programs disturb CPU-seconds less; a GPU works while the CPU waits."""
+    return "CPU-second" if device == "cpu" else "second"
+
+
 def advice_on_engines(
     figures: Sequence[Figures], precision: str, beam_size: int, device: str
 ) -> str:
@@ -531,7 +543,7 @@ def advice_on_engines(
         beam_size: of the search that counts.
         device: cpu, cuda or mps; only on a CPU the speed is that per CPU-second.
     """
-    unit = "CPU-second" if device == "cpu" else "second"
+    unit = unit_of_speed(device)
     key = f"target_tokens_per_{unit.lower().replace('-', '_')}"
     speeds: dict[str, dict[str, float]] = {"torch": {}, OTHER: {}}
     for one in figures:

@@ -297,7 +297,7 @@ def busy_seconds(device: torch.device, work: Callable[[], object]) -> float | No
         return None
     from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
         work()
         wait_for(device)
     return kernel_seconds(profiler.key_averages())

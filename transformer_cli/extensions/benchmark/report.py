@@ -154,9 +154,11 @@ def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
         f"engines in turns, without the text pipeline: {turns['num_lines']:,} lines, {turns['num_rounds']} rounds, "
         f"{turns['processor']}, {threads}"
     )
-    yield f"{'target tokens per CPU-second':32}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
+    unit = turns.get("unit", "CPU-second")
+    key = f"target_tokens_per_{unit.lower().replace('-', '_')}"
+    yield f"{'target tokens per ' + unit:32}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
     for found in turns["figures"]:
-        speed, ratio = found["target_tokens_per_cpu_second"], found["ratio"]
+        speed, ratio = found[key], found["ratio"]
         spread, shown = f"{speed['low']:,.0f} to {speed['high']:,.0f}", ""
         if ratio is not None and found["engine"] != OTHER:
             shown = f"   {ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
