@@ -60,7 +60,7 @@ def test_each_bias_is_built_once_and_the_decoder_needs_none(
     assert all(call["attn_mask"] is built[1].bias for call in of_decoder[1::2])
 
 
-def test_without_padding_every_attention_may_be_the_flash_kernel(
+def test_without_padding_no_attention_has_a_mask(
     fused_calls: list[dict[str, Any]],
 ) -> None:
     model, batch = fused_model(), sample((4, 4), (3, 3))
@@ -90,10 +90,14 @@ def test_no_mask_is_bit_for_bit_a_mask_that_hides_nothing() -> None:
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_the_flash_kernel_accepts_a_batch_without_padding() -> None:
-    model, batch = fused_model(torch.bfloat16).cuda(), sample((8, 8), (8, 8))
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
-        logits = model(batch.source_ids.cuda(), None, batch.decoder_input_ids.cuda())
+@pytest.mark.parametrize("lengths", [(8, 8), (8, 5)])
+def test_on_a_gpu_the_memory_efficient_kernel_accepts_every_attention(
+    lengths: tuple[int, int],
+) -> None:
+    model, batch = fused_model(torch.bfloat16).cuda(), sample(lengths, (8, 8))
+    mask = None if lengths == (8, 8) else batch.source_mask.cuda()
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION):
+        logits = model(batch.source_ids.cuda(), mask, batch.decoder_input_ids.cuda())
     assert logits.isfinite().all()
 
 

@@ -19,6 +19,7 @@ from transformer_cli.process.device import (
     environment,
     prepare_machine,
     seed_everything,
+    seed_generators,
 )
 from transformer_cli.process.errors import ConfigError
 
@@ -209,11 +210,25 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_attention_on_an_nvidia_gpu_never_asks_cudnn_for_a_plan(cuda: pytest.MonkeyPatch) -> None:
+def test_attention_on_an_nvidia_gpu_makes_no_plan_for_each_shape_and_no_tiles_of_128_positions(
+    cuda: pytest.MonkeyPatch,
+) -> None:
     torch.backends.cuda.enable_cudnn_sdp(True)
     prepare_machine(RuntimeConfig(device="cuda"))
     assert not torch.backends.cuda.cudnn_sdp_enabled()
-    assert torch.backends.cuda.flash_sdp_enabled()
+    assert not torch.backends.cuda.flash_sdp_enabled()
+    assert torch.backends.cuda.mem_efficient_sdp_enabled()
+    prepare_machine(RuntimeConfig(device="cpu"))
+    assert torch.backends.cuda.flash_sdp_enabled()  # attention on a CPU has a flash kernel too
+
+
+def test_the_seed_of_an_update_is_that_of_pytorch() -> None:
+    torch.manual_seed(7)
+    wanted = torch.rand(3)
+    seed_generators(8)
+    seed_generators(7)
+    assert torch.equal(torch.rand(3), wanted)
+    assert torch.initial_seed() == 7
 
 
 @pytest.mark.parametrize(

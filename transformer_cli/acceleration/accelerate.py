@@ -69,8 +69,8 @@ from transformer_cli.process.errors import ConfigError, is_out_of_memory
 def attend_fused(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
 ) -> Tensor:
-    """The same as `scaled_dot_product_attention` of the model, in one kernel; without a bias, PyTorch can choose its
-    fastest one, the flash kernel.
+    """The same as `scaled_dot_product_attention` of the model, in one kernel; without a mask or with a causal one,
+    it reads no bias.
     """
     probability = dropout.p if dropout.training else 0.0
     attend, inputs = F.scaled_dot_product_attention, (queries, keys, values)
@@ -137,7 +137,7 @@ class TransformerOnGpu(Transformer):
         return fused_mask(visible, product_dtype(x), reads_any=reads_any)
 
     def target_mask(self, x: Tensor) -> Any:
-        """A flag instead of a bias, so that PyTorch can choose its fastest kernel."""
+        """A flag instead of a bias, which no kernel then has to read."""
         visible = super().target_mask(x)
         return None if visible is None else Mask(visible, is_causal=True)
 

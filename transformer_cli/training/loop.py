@@ -101,7 +101,8 @@ def run_loop(
         if state.is_saved and state.ends_here():
             return state.progress
         step = state.progress.step + 1
-        model.train()
+        if not model.training:  # after a validation; to ask each module again would take 0.3 ms
+            model.train()
         optimizer.learning_rate = rate = learning_rate(
             step, training, d_model=model.config.d_model, num_drops=state.progress.plateau_drops
         )

@@ -16,7 +16,7 @@ from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, SmoothedLabels, Transformer
 from transformer_cli.model.layers import aligning_weights
 from transformer_cli.model.loss import alignment_loss, likelihood_loss, r_drop_loss, simcut_loss
-from transformer_cli.process.device import Machine, seed_everything
+from transformer_cli.process.device import Machine, seed_everything, seed_generators
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
 from transformer_cli.training.optimizers import Optimizer
@@ -392,7 +392,7 @@ def with_seeds_of_dropout(batches: Iterable[Batch], seed_of_update: int) -> Iter
         if batch.number == number:
             pass  # the second half goes on with the random numbers of the first
         elif batch.number == 0:
-            torch.manual_seed(seed_of_update)
+            seed_generators(seed_of_update)
         else:
             seed_everything(seed_of_update, "micro-batch", batch.number)
         number = batch.number
