@@ -56,8 +56,10 @@ from transformer_cli.model.layers import (
     Embedding,
     EncoderLayer,
     FeedForward,
+    LearnedPositions,
     MultiHeadAttention,
     Rotation,
+    at_least_float32,
 )
 from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss, simcut_loss
 from transformer_cli.model.transformer import DecoderState, Transformer
@@ -146,6 +148,25 @@ class TransformerOnGpu(Transformer):
     ) -> DecoderState:
         """See `Transformer.start_decoding`."""
         return _DecoderStateOnGpu(self, memory, source_mask, attended_layer=attended_layer)
+
+    def table_of_positions(self, num_positions: int) -> Tensor:
+        """(T, D): what `target_positions` adds to an embedding, for the first positions."""
+        table = (self.target_embedding or self.output).weight
+        like = table.new_zeros(1, num_positions, table.size(1), dtype=at_least_float32(table).dtype)
+        if isinstance(self.target_positions, LearnedPositions):
+            like = like[:, : len(self.target_positions.weight)]
+        return self.target_positions(like)[0]
+
+    def embed_target_at(self, last_ids: Tensor, table: Tensor, position: Tensor) -> Tensor:
+        """As `embed_target`, for one position, whose number is in a tensor.
+
+        Args:
+            last_ids: (R, 1) int64.
+            table: of `table_of_positions`.
+            position: (1,) int64.
+        """
+        x = self._looked_up(last_ids, self.target_embedding, None)
+        return self._prepared(x + table[position], self.target_embedding_norm)
 
     def _prepared(self, x: Tensor, norm: nn.Module) -> Tensor:
         x = norm(x)

@@ -10,10 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_cli.acceleration.accelerate import accelerate, with_cast_layers
+from transformer_cli.acceleration.accelerate import TransformerOnGpu, accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
+from transformer_cli.acceleration.recorded_steps import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (
@@ -86,6 +87,8 @@ class PyTorchEngine:
     """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
     translating: PreparedTransformer | None = None
     """The same model, prepared for translation; None: the modules translate. See `prepared`."""
+    recorded: RecordedSteps | None = None
+    """Starts the steps of a search on an NVIDIA GPU as wholes; None: the CPU starts each kernel. See `prepared`."""
     observer: BeamObserver | None = None
     """Is told about each step of a beam search, also with a beam of one; None: nobody is."""
     shortlist: Shortlist | None = None
@@ -98,9 +101,12 @@ class PyTorchEngine:
         precision = self.machine.precision
         is_float32 = all(one.dtype == torch.float32 for one in self.model.parameters())
         if self.machine.device.type != "cpu" or precision == torch.float16:
-            if not is_float32 or precision == torch.float32:
-                return self
-            return replace(self, model=with_cast_layers(self.model, precision))
+            model = self.model
+            if is_float32 and precision != torch.float32:
+                model = with_cast_layers(model, precision)
+            if self.machine.device.type == "cuda" and isinstance(model, TransformerOnGpu):
+                return replace(self, model=model, recorded=RecordedSteps(model))
+            return replace(self, model=model)
         if not is_float32:
             return self
         quantised = self.machine.is_quantised
@@ -313,6 +319,8 @@ class PyTorchEngine:
         if self.translating is not None and has_tokens and not with_attention:
             memory = self.translating.encode(source_ids, source_mask)  # (B, S, D)
             return cast(AttendingScorer, self.translating.start_decoding(memory, source_mask))
+        if self.recorded is not None and not with_attention:
+            return self.recorded.start(self.model.encode(source_ids, source_mask), source_mask)
         return started_search(self.model, source_ids, source_mask, with_attention=with_attention)
 
     def _logits(

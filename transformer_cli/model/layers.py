@@ -464,6 +464,16 @@ class LayerCache:
         self._length = 0
         self._state: Tensor | None = None  # (R, D), the cell state of an SSRU
 
+    @property
+    def targets(self) -> KeysValues:
+        """The keys and values of the target so far, both (R, G, T, K)."""
+        return self._keys[:, :, : self._length], self._values[:, :, : self._length]
+
+    @property
+    def state(self) -> Tensor | None:
+        """(R, D), the cell state of an SSRU; None without one."""
+        return self._state
+
     def stepped(self, ssru: SSRU, x: Tensor) -> Tensor:
         """The output of an SSRU for the newest position, (R, 1, D) to the same; the cell state moves on."""
         found, self._state = ssru.step(x, self._state)
@@ -478,7 +488,7 @@ class LayerCache:
         self._keys[:, :, self._length] = newest[0][:, :, 0]
         self._values[:, :, self._length] = newest[1][:, :, 0]
         self._length += 1
-        return self._keys[:, :, : self._length], self._values[:, :, : self._length]
+        return self.targets
 
     def select_target(self, rows: Tensor) -> None:
         """New row i is old row `rows[i]`, for what is kept of the target."""
