@@ -3,11 +3,12 @@
     python benchmarks/operations.py
     python benchmarks/operations.py --presets base --list
 
-Nothing here was measured on a GPU. The code of `tfm` runs on fake tensors, which have a device (cuda) but no numbers, so it takes
+Kernels, bytes and FLOP are counted. The code of `tfm` runs on fake tensors, which have a device (cuda) but no numbers, so it takes
 the branches of a GPU. Each operation that is no view counts as one kernel; it reads its tensors and writes its results once.
 What torch.compile makes of operations is modelled: neighbours between two products become one kernel, which reads what others
-have written, and writes what others read. The times are those of the slower of both for each kernel, its bytes or its FLOP, and
-of the CPU, which needs some microseconds to start a kernel; the rates are those of data sheets, times a share that real kernels reach.
+have written, and writes what others read. The times are computed: those of the slower of both for each kernel, its bytes or its FLOP, and
+of the CPU, which starts the kernels. The rates are those of data sheets, times a share that real kernels reach. How much slower some
+kernels are than their bytes, and what a start costs, was measured on one H100 (docs/experiments.md); on other cards it is a guess.
 """
 
 import argparse
@@ -66,8 +67,21 @@ CARDS = (
 BF16 with FP32 accumulate); NVIDIA T4 Tensor Core GPU data sheet (FP16; the T4 has no fast bfloat16, and flash attention needs a
 newer card)."""
 REACHED_BANDWIDTH, REACHED_FLOP = 0.8, 0.6
-"""The shares of both rates that kernels reach: an assumption."""
-SECONDS_OF_A_START = 5e-6
+"""The shares of both rates that kernels reach. On an H100 products of the base model reached 0.61, additions more than 0.8 (the cache helps)."""
+TIMES_AS_LONG = {
+    "_scaled_dot_product_efficient_attention": 2.0,
+    "_scaled_dot_product_efficient_attention_backward": 2.0,
+    "native_layer_norm": 2.4,
+    "native_layer_norm_backward": 4.6,
+    "sum": 2.0,
+    "joined loss": 1.5,
+}
+"""An operation -> how many times as long as its bytes take at the reached bandwidth, in an update of the base model on an H100."""
+LEAST_SECONDS = 5e-6
+"""Of any kernel, also a short one: those of `small` took 7 microseconds in the mean."""
+SECONDS_OF_A_START = {"update": 80e-6, "step": 20e-6}
+"""What an operation costs the CPU, Python and PyTorch included (the driver alone: 5 to 10 microseconds). Measured on a virtual machine of
+16 Xeon cores, whose runs differed by 1.6; a step of a search has no gradients, so it costs less."""
 
 
 class Load(NamedTuple):
@@ -108,6 +122,12 @@ class Kernel:
     def num_bytes(self) -> int:
         """Read and written."""
         return sum(self.reads.values()) + sum(self.writes.values())
+
+    @property
+    def times_as_long(self) -> float:
+        """See `TIMES_AS_LONG`."""
+        is_of_loss = self.place == LOSS and self.name.startswith("joined")
+        return TIMES_AS_LONG.get("joined loss" if is_of_loss else self.name, 1.0)
 
 
 WITHOUT_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "lift_fresh", "alias"}  # fmt: skip
@@ -204,15 +224,15 @@ def attention_of_a_gpu(
     queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None,
     dropout_p: float = 0.0, is_causal: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`scaled_dot_product_attention` as PyTorch 2.13 chooses it on Ampere and newer, with cuDNN attention off."""
+    """`scaled_dot_product_attention` as PyTorch 2.13 chooses it on Ampere and newer, with cuDNN and flash attention off."""
     inputs, aten = (queries, keys, values), torch.ops.aten
+    needs_sums = torch.is_grad_enabled() and queries.requires_grad
     if attn_mask is None:
-        return aten._scaled_dot_product_flash_attention(*inputs, dropout_p, is_causal)[0]
+        return aten._scaled_dot_product_efficient_attention(*inputs, None, needs_sums, dropout_p, is_causal)[0]  # fmt: skip
     size = attn_mask.size(-1)
     if any(stride % 8 for stride in attn_mask.stride()[:-1]):
         attn_mask = F.pad(attn_mask, (0, -size % 8))[..., :size]
     bias = attn_mask.expand(*queries.shape[:3], keys.size(2))
-    needs_sums = torch.is_grad_enabled() and queries.requires_grad
     return aten._scaled_dot_product_efficient_attention(*inputs, bias, needs_sums, dropout_p, is_causal)[0]  # fmt: skip
 
 
@@ -454,28 +474,33 @@ class Costs(NamedTuple):
     num_bytes: int
     flop: float
     kernels: Sequence[Kernel]
+    seconds_of_a_start: float
 
     @classmethod
-    def of(cls, kernels: Sequence[Kernel]) -> "Costs":
+    def of(cls, kernels: Sequence[Kernel], seconds_of_a_start: float) -> "Costs":
         """The sums over kernels."""
         sums = sum(one.num_bytes for one in kernels), sum(one.flop for one in kernels)
-        return cls(len(kernels), *sums, kernels)
+        return cls(len(kernels), *sums, kernels, seconds_of_a_start)
 
     @property
     def bytes_beside_products(self) -> int:
         """Of the kernels without a product of matrices."""
         return sum(one.num_bytes for one in self.kernels if not one.flop)
 
-    def seconds_on(self, card: Card) -> float:
-        """The slower of the GPU, kernel by kernel, and of the CPU that starts them."""
-        of_gpu = sum(
+    def kernel_seconds_on(self, card: Card) -> float:
+        """The time of all kernels, one after the other."""
+        return sum(
             max(
-                one.num_bytes / (REACHED_BANDWIDTH * card.bytes_per_second),
+                one.num_bytes * one.times_as_long / (REACHED_BANDWIDTH * card.bytes_per_second),
                 one.flop / (REACHED_FLOP * card.flop_per_second),
+                LEAST_SECONDS,
             )
             for one in self.kernels
         )
-        return max(of_gpu, SECONDS_OF_A_START * self.num_kernels)
+
+    def seconds_on(self, card: Card) -> float:
+        """The slower of the GPU, kernel by kernel, and of the CPU that starts them."""
+        return max(self.kernel_seconds_on(card), self.seconds_of_a_start * self.num_kernels)
 
 
 class Stage(NamedTuple):
@@ -495,12 +520,13 @@ class Stage(NamedTuple):
         with self.without(), plain if self.are_layers_compiled else nullcontext():
             kernels = trace_of_update(load, is_loss_compiled=self.is_loss_compiled)
         places = (LOSS, LAYERS) if self.are_layers_compiled else (LOSS,)
-        return Costs.of(compiled(kernels, places))
+        return Costs.of(compiled(kernels, places), SECONDS_OF_A_START["update"])
 
     def costs_of_step(self, load: Load) -> Costs:
         """One step of a search; nothing of it is compiled."""
         with self.without():
-            return Costs.of(trace_of_step(load, is_prepared=self.is_prepared))
+            kernels = trace_of_step(load, is_prepared=self.is_prepared)
+        return Costs.of(kernels, SECONDS_OF_A_START["step"])
 
 
 class TransformerBefore(TransformerOnGpu):

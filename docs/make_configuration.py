@@ -137,7 +137,7 @@ tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0
 
 `tfm train`, `tfm data`, and `tfm info` of a config, take any field. The commands of a trained model take only settings
 that matter to the command, and refuse all others: `tfm translate` takes `decoding.*`, `runtime.device`,
-`runtime.precision` and `runtime.threads`; `tfm next` takes these three of `runtime`, and `tfm likelihood`
+`runtime.precision`, `runtime.threads` and `runtime.cuda_graphs`; `tfm next` takes the first three of `runtime`, and `tfm likelihood`
 these and `decoding.batch_tokens`; `tfm validate` takes the same as
 `tfm translate` without `decoding.num_best`, and also `data.root`, `validation.max_sentences`, `validation.scores`,
 `validation.num_samples` and `validation.sequence_lengths`. By default it scores the whole split, with all scores.

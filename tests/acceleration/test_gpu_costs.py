@@ -102,9 +102,9 @@ def test_joined_kernels_read_and_write_less_and_multiply_as_much(operations: Any
 
 def test_a_slow_memory_a_slow_unit_or_the_cpu_decides_the_time(operations: Any) -> None:
     card = operations.Card("one", bytes_per_second=1e9, flop_per_second=1e9)
-    of_bytes = operations.Costs.of([operations.Kernel("a", 0, {1: 8 * 10**6}, {}, 1)])
+    of_bytes = operations.Costs.of([operations.Kernel("a", 0, {1: 8 * 10**6}, {}, 1)], 5e-6)
     assert of_bytes.seconds_on(card) == pytest.approx(0.01)
-    of_flop = operations.Costs.of([operations.Kernel("a", 6e6, {1: 1}, {}, 1)])
+    of_flop = operations.Costs.of([operations.Kernel("a", 6e6, {1: 1}, {}, 1)], 5e-6)
     assert of_flop.seconds_on(card) == pytest.approx(0.01)
-    of_starts = operations.Costs.of([operations.Kernel("a", 0, {1: 1}, {}, 1)] * 10)
+    of_starts = operations.Costs.of([operations.Kernel("a", 0, {1: 1}, {}, 1)] * 10, 5e-6)
     assert of_starts.seconds_on(card) == pytest.approx(50e-6)

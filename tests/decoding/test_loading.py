@@ -211,6 +211,21 @@ def test_a_command_that_needs_pytorch_has_it(run: Path) -> None:
     assert isinstance(loaded.translator.engine, PyTorchEngine)
 
 
+@pytest.mark.parametrize(
+    ("runs", "further", "problem"),
+    [
+        (1, [], "needs an NVIDIA GPU, but the device is: CPU"),
+        (1, ["decoding.engine=ctranslate2"], "not those of decoding.engine: ctranslate2"),
+        (2, [], "not those of an ensemble"),
+    ],
+)
+def test_recorded_steps_that_are_wished_for_and_impossible_are_refused(
+    runs: int, further: list[str], problem: str, run: Path
+) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        load_run(runs * [str(run)], ["runtime.cuda_graphs=true", *further])
+
+
 def test_an_ensemble_with_another_engine_is_refused(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"decoding\.engine: ctranslate2 .* not with an ensemble"):
         load_run(["saved", "saved"], ["decoding.engine=ctranslate2"])

@@ -7,6 +7,8 @@ them up to a rounded length; a mask hides what is not there yet.
 """
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -50,12 +52,16 @@ class RecordedSteps:
 
     Args:
         model: its weights do not change.
-        record: how a step is recorded; None: as a CUDA graph on the device of the model.
+        recorder_on: makes what records a step on a device; by default CUDA graphs do.
     """
 
-    def __init__(self, model: TransformerOnGpu, record: Record | None = None) -> None:
+    def __init__(
+        self,
+        model: TransformerOnGpu,
+        recorder_on: Callable[[torch.device], Record] = recorder_on,
+    ) -> None:
         self._model = model
-        self._record = record
+        self._recorder_on = recorder_on
         self._of_threads = threading.local()
 
     def start(self, memory: Tensor, source_mask: Tensor | None) -> DecoderState:
@@ -65,8 +71,8 @@ class RecordedSteps:
             return self._model.start_decoding(memory, source_mask)
         buffers: _Buffers | None = getattr(self._of_threads, "buffers", None)
         if buffers is None:
-            record = self._record or recorder_on(memory.device)
-            buffers = self._of_threads.buffers = _Buffers(self._model, record)
+            recorder_on = partial(self._recorder_on, memory.device)
+            buffers = self._of_threads.buffers = _Buffers(self._model, recorder_on)
         return _RecordedState(self._model, memory, source_mask, buffers)
 
 
@@ -120,9 +126,10 @@ class _RecordedState(DecoderState):
 class _Buffers:
     """What a step reads and writes, at fixed addresses, and the recordings of one thread."""
 
-    def __init__(self, model: TransformerOnGpu, record: Record) -> None:
+    def __init__(self, model: TransformerOnGpu, new_recorder: Callable[[], Record]) -> None:
         self._model = model
-        self._record = record
+        self._new_recorder = new_recorder
+        self._record = new_recorder()
         self._steps: dict[StepShape, Work] = {}
         self._uses: dict[StepShape, int] = {}
         self._size = StepShape(0, 0, 0)
@@ -244,7 +251,10 @@ class _Buffers:
                 for have, want, least in zip(old, needed, (32, 64, 64), strict=True)
             )
         )
-        self._steps.clear()
+        if self._steps:
+            self._steps.clear()
+            # The memory of recordings goes with the last of them, and PyTorch does not let a new one use its number.
+            self._record = self._new_recorder()
         model, device = self._model, like.device
         num_layers, has_ssru = len(model.decoder.layers), model.config.decoder_layer == "ssru"
         heads, width = like.size(-3), like.size(-1)

@@ -426,6 +426,13 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,
+    "runtime.cuda_graphs": (
+        "translate",
+        "serve",
+        "validate",
+        "validate --source",
+        "benchmark --decode",
+    ),
     "data.root": ("validate", "benchmark --decode"),
     "validation.max_sentences": ("validate", "validate --source"),
     "validation.scores": ("validate", "validate --source"),

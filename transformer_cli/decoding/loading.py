@@ -165,6 +165,8 @@ def load_run(
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         if len(runs) > 1 and "decoding.engine" in overridden:
             _require_pytorch(config)
+        if "runtime.cuda_graphs" in overridden and config.runtime.cuda_graphs:
+            _require_recorded_steps(config, is_alone=len(runs) == 1)
         if len(runs) > 1 and config.decoding.shortlist is not None:
             raise ConfigError(
                 "decoding.shortlist is for the translations of one model, not for an ensemble",
@@ -192,6 +194,19 @@ class _Loaded(NamedTuple):
     translator: Translator
     described: str
     """The engine and the machine in words."""
+
+
+def _require_recorded_steps(config: Config, *, is_alone: bool) -> None:
+    """Refuse a wish for recorded steps where there are none."""
+    from transformer_cli.process.device import prepare_machine, require_cuda_graphs
+
+    if not is_alone or config.decoding.engine != "torch":
+        what = "an ensemble" if not is_alone else f"decoding.engine: {config.decoding.engine}"
+        raise ConfigError(
+            f"runtime.cuda_graphs: true records the steps of one model in PyTorch, not those of {what}",
+            hint="--set runtime.cuda_graphs=false",
+        )
+    require_cuda_graphs(config.runtime, prepare_machine(config.runtime))
 
 
 def _require_pytorch(config: Config) -> None:

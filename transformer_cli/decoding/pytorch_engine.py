@@ -87,8 +87,10 @@ class PyTorchEngine:
     """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
     translating: PreparedTransformer | None = None
     """The same model, prepared for translation; None: the modules translate. See `prepared`."""
+    records_steps: bool = False
+    """Whether `prepared` lets an NVIDIA GPU repeat recorded steps of a search."""
     recorded: RecordedSteps | None = None
-    """Starts the steps of a search on an NVIDIA GPU as wholes; None: the CPU starts each kernel. See `prepared`."""
+    """The recorded steps; None: the CPU starts each kernel."""
     observer: BeamObserver | None = None
     """Is told about each step of a beam search, also with a beam of one; None: nobody is."""
     shortlist: Shortlist | None = None
@@ -104,7 +106,7 @@ class PyTorchEngine:
             model = self.model
             if is_float32 and precision != torch.float32:
                 model = with_cast_layers(model, precision)
-            if self.machine.device.type == "cuda" and isinstance(model, TransformerOnGpu):
+            if self.records_steps and isinstance(model, TransformerOnGpu):
                 return replace(self, model=model, recorded=RecordedSteps(model))
             return replace(self, model=model)
         if not is_float32:
@@ -526,4 +528,5 @@ def engine_of(
         byte_pieces=target_tokenizer.byte_pieces,
         continuing_ids=lambda: target_tokenizer.continuing_ids,
         word_edges=lambda: target_tokenizer.word_edges,
+        records_steps=config.runtime.cuda_graphs and machine.device.type == "cuda",
     )

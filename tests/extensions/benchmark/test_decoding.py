@@ -113,6 +113,13 @@ def test_a_search_that_takes_long_suggests_smaller_batches() -> None:
     assert decoding_suggestions(search_figures(), machine_facts(), 4096, 1000) == []
 
 
+def test_a_gpu_may_repeat_recorded_steps_if_they_have_few_rows() -> None:
+    facts = machine_facts(device="cuda")
+    [found] = decoding_suggestions(search_figures(rows_per_step=512.0), facts, 4096, 1000)
+    assert found.overrides == ("runtime.cuda_graphs=true",)
+    assert decoding_suggestions(search_figures(rows_per_step=512.0), facts, 4096, 1000, True) == []
+
+
 def test_the_sentence_names_the_price_of_the_beam() -> None:
     greedy = search_figures(target_tokens_per_cpu_second=exactly(3000.0))
     assert decoding_limit(greedy, search_figures()) == (

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer_cli.acceleration.recorded_steps import MOST_ROWS
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, load_config
 from transformer_cli.config.loading import override_settings
@@ -33,6 +34,7 @@ from transformer_cli.extensions.benchmark.advice import (
     MachineFacts,
     Suggestion,
     conclusion,
+    setting,
     tried,
     worth_trying,
 )
@@ -286,7 +288,8 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: DecodingP
     def changed(overrides: Sequence[str]) -> nullcontext[Subject]:
         return nullcontext(subject.changed(overrides))
 
-    worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines))
+    is_recorded = subject.config.runtime.cuda_graphs
+    worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), is_recorded)
     trials = [
         tried(one, subject, changed, tokens_per, num_turns=pacing.num_turns)
         for one in worth[: pacing.num_trials]
@@ -365,7 +368,7 @@ def decoding_limit(greedy: Figures, beam: Figures) -> str:
 
 
 def decoding_suggestions(
-    beam: Figures, facts: MachineFacts, batch_tokens: int, num_lines: int
+    beam: Figures, facts: MachineFacts, batch_tokens: int, num_lines: int, is_recorded: bool = False
 ) -> list[Suggestion]:
     """What is worth a trial, the largest expected gain first.
 
@@ -374,8 +377,12 @@ def decoding_suggestions(
         facts: of the machine.
         batch_tokens: decoding.batch_tokens.
         num_lines: how many lines are translated at once.
+        is_recorded: whether a GPU repeats recorded steps.
     """
     found, rows = [*facts.suggestions()], beam["rows_per_step"]
+    if facts.device == "cuda" and not is_recorded and rows <= MOST_ROWS:
+        because, change = "the CPU starts each kernel of a step", "runtime.cuda_graphs=true"
+        found.append(setting(because, change, expected=3.0))
     raised, lowered = 4 * batch_tokens, max(batch_tokens // 4, 1)
     if rows < MANY_ROWS and rows / beam["beam_size"] < num_lines / 2:
         because, what = f"a decoder step has only {rows:,.0f} rows", f"raise decoding.batch_tokens to {raised:,}"  # fmt: skip
