@@ -27,7 +27,7 @@ STYLE_ADDRESS = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')\s]+
 
 
 class _Structure(HTMLParser):
-    """How many lists, tables, pictures and so on a page has, within its article if it has one."""
+    """How many lists, tables, pictures and so on a page has, within its article if it has one; the dark form of a picture does not count."""
 
     def __init__(self, *, begins_with_article: bool) -> None:
         super().__init__()
@@ -36,7 +36,8 @@ class _Structure(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._is_inside = self._is_inside or tag == "article"
-        if self._is_inside and tag in COUNTED:
+        is_dark_form = (dict(attrs).get("src") or "").endswith("#only-dark")
+        if self._is_inside and tag in COUNTED and not is_dark_form:
             self.counts[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
@@ -144,6 +145,31 @@ def test_a_formula_becomes_mathml() -> None:
     assert "<mfrac>" in html
     assert "&#x0003C;" in html  # a sign smaller than
     assert "arithmatex" not in html
+
+
+def test_a_picture_opens_large_and_has_its_dark_and_narrow_forms() -> None:
+    html = website("pictures").with_forms('<img alt="a &lt; b" src="../pictures/page.png" />')
+    assert html.startswith('<a class="picture" href="../pictures/page.png">')
+    assert re.findall(r'(?:src|srcset)="\.\./pictures/([^"]+)"', html) == [
+        "page-narrow.png",
+        "page.png#only-light",
+        "page-narrow-dark.png",
+        "page-dark.png#only-dark",
+    ]
+    assert html.count('alt="a &lt; b"') == 2
+
+
+def test_a_picture_on_white_without_a_dark_form_is_inverted_in_the_dark() -> None:
+    with_forms = website("pictures").with_forms
+    assert 'class="wide on-white"' in with_forms('<img alt="" src="pictures/draw-masks.png">')
+    assert 'class="wide"' in with_forms('<img alt="" src="pictures/draw-dark-architecture.png">')
+    assert with_forms('<img alt="" src="assets/logo.svg">') == '<img alt="" src="assets/logo.svg">'
+
+
+def test_the_pictures_of_the_read_me_are_markdown_on_the_site() -> None:
+    plain = website("pictures").without_forms((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert "<picture>" not in plain
+    assert re.findall(r"!\[[^\]]+\]\(docs/pictures/(.+?)\.png\)", plain) == ["prompt", "page", "explain-page"]  # fmt: skip
 
 
 def test_each_page_is_built(site: Path) -> None:
