@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from markdown_it import MarkdownIt
+from selenium.webdriver.support.ui import WebDriverWait
 
 from .extensions.serving.page.browser import chromium, needs_chromium
 from .test_links import website
@@ -229,3 +230,29 @@ def test_search_finds_a_page_without_a_server(site: Path) -> None:
         browser.implicitly_wait(20)
         found = browser.find_element("css selector", ".md-search-result__link")
         assert "search.html" in str(found.get_attribute("href"))
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_telephone_shows_pages_in_their_width_and_pictures_of_its_size_and_theme(
+    site: Path,
+) -> None:
+    names = "return [...document.images].filter((one) => one.width).map((one) => one.currentSrc.split('/').pop())"
+    with chromium() as browser:
+        metrics = {"width": 360, "height": 760, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        for page in ("the_transformer", "drawing", "scaling", "zh/index", "overview"):
+            browser.get((site / f"{page}.html").as_uri())
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 360, (
+                page
+            )
+        for theme, end in (("light", ""), ("dark", "-dark")):
+            features = [{"name": "prefers-color-scheme", "value": theme}]
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            browser.get((site / "index.html").as_uri())
+            browser.execute_script("localStorage.clear()")  # where the site keeps the last theme
+            browser.get((site / "overview.html").as_uri())
+            browser.execute_script("document.images[0].scrollIntoView()")
+            WebDriverWait(browser, 20).until(
+                lambda seen, name=f"prompt-narrow{end}.png": name in seen.execute_script(names)
+            )
