@@ -1,7 +1,9 @@
-"""Makes the pictures of docs/the_page.md: what a browser shows of a server that runs.
+"""Makes the pictures of docs/the_page.md, and page.png with its narrow and dark forms: what a browser shows of a server that runs.
 
-    tfm serve --run en-it --port 5000
+    tfm serve --run docs/run --port 5000
     python docs/make_page_pictures.py http://127.0.0.1:5000/
+
+The forms of page.png are page.png, page-dark.png, page-narrow.png and page-narrow-dark.png.
 
 It needs chromium and chromedriver, and the package selenium (extra `dev`).
 """
@@ -10,8 +12,8 @@ import argparse
 
 from browser import PICTURES, Browser
 
-TEXT = "Where is my red car? The doctor is in front of the station.\nI would like to speak with your friend."
-ONE = "The doctor is in front of the station."
+TEXT = "Good morning. Where is the station?\nThe red cars are in front of the school."
+ONE = "The red cars are in front of the school."
 IS_DONE = "document.querySelector('#output .word') && document.getElementById('progress').hidden"
 
 
@@ -51,9 +53,13 @@ def main() -> None:
     parser.add_argument("address", help="of a server with an English-Italian run")
     camera = Camera(parser.parse_args().address)
     try:
-        camera.open(TEXT, 1400, 760, "light")
-        camera.choose_word(6)
-        camera.take(PICTURES / "page.png")
+        for theme, end in (("light", ""), ("dark", "-dark")):
+            camera.open(TEXT, 1240, 560, theme)
+            camera.choose_word(6)
+            camera.take(PICTURES / f"page{end}.png")
+            camera.open(TEXT, 360, 720, theme)
+            camera.choose_word(6)
+            camera.take(PICTURES / f"page-narrow{end}.png")
         camera.open(ONE, 1400, 1200, "dark")
         camera.see_inside("attention")
         camera.take(PICTURES / "page_attention.png")

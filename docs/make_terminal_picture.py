@@ -1,12 +1,14 @@
-"""Makes docs/pictures/prompt.png: a person at the prompt of `tfm translate`, with the model of docs/run.
+"""Makes docs/pictures/prompt.png and its narrow and dark forms: a person at the prompt of `tfm translate`, with the model of docs/run.
 
     python docs/make_terminal_picture.py
 
-The session is a real one, over a pseudo-terminal. A test compares its text with the text that the picture holds.
+The files are prompt.png, prompt-dark.png, prompt-narrow.png and prompt-narrow-dark.png. The sessions are real ones, over
+a pseudo-terminal. A test compares their text with the text that the pictures hold.
 """
 
 from making.pictures import FOLDER
-from making.terminal import draw, session
+from making.terminal import LOOKS, draw, session
 
 if __name__ == "__main__":
-    draw(session(), FOLDER / "prompt.png")
+    for name, look in LOOKS.items():
+        draw(session(look.columns), look, FOLDER / name)

@@ -59,6 +59,28 @@ def test_a_translated_page_has_the_parts_and_pictures_of_the_english_one(
         assert PICTURE.findall(one) == PICTURE.findall(other), one.partition("\n")[0]
 
 
+def test_the_chinese_answers_stand_under_the_numbers_of_the_english_questions() -> None:
+    numbers = [
+        re.findall(r"^### (\d+)\. ", text_of(f"docs/{one}thirty_questions.md"), re.MULTILINE)
+        for one in ("", "zh/")
+    ]
+    assert numbers[0] == numbers[1] == [str(number) for number in range(1, 31)]
+
+
+def test_the_chinese_ablations_have_the_right_options_and_the_figures_of_the_english_ones() -> None:
+    english, chinese = (sections(text_of(f"docs/{one}what_breaks.md")) for one in ("", "zh/"))
+    for one, other in zip(english[1:-1], chinese[1:-1], strict=True):
+        assert one.partition("\n")[0] == other.partition("\n")[0]
+        for what in (
+            r"^\*\*(\d)\.\*\*",
+            r"`(tfm ablate [\w-]+)`",
+            r"\d+(?:\.\d+)? (?:%|CPU)",
+            r"\b\d\.\d+",
+        ):
+            found = [re.findall(what, each, re.MULTILINE) for each in (one, other)]
+            assert sorted(found[0]) == sorted(found[1]), one.partition("\n")[0]
+
+
 @each_translation
 def test_a_translated_page_has_the_formulas_of_the_english_one(names: tuple[str, str]) -> None:
     translated, original = (FORMULA.findall(FENCED.sub("", text_of(name))) for name in names)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import transformer_cli
 
@@ -90,10 +92,25 @@ def test_the_citation_names_the_version_and_the_licence_of_the_package() -> None
     ]
 
 
+def test_each_dependency_of_the_checks_but_pytorch_is_locked_with_hashes() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted, left = {Requirement(one).name for one in project["dependencies"]}, ["dev"]
+    while left:
+        listed = {Requirement(one) for one in project["optional-dependencies"][left.pop()]}
+        left += [extra for one in listed if one.name == project["name"] for extra in one.extras]
+        wanted |= {one.name for one in listed}
+    names = {canonicalize_name(one) for one in wanted - {"torch", project["name"]}}
+    entries = re.split(r"\n(?=[a-z])", (ROOT / ".ci" / "check.txt").read_text(encoding="utf-8"))[1:]
+    hashes = {re.split(r"==|\[", one)[0]: one.count("--hash=sha256:") for one in entries}
+    assert names - hashes.keys() == set(), "run .ci/lock"
+    assert "torch" not in hashes
+    assert min(hashes.values()) > 0
+
+
 def test_the_workflow_calls_the_checks_on_each_system_and_publishes_without_a_password() -> None:
     folder = ROOT / ".github" / "workflows"
     check = yaml.safe_load((folder / "check.yml").read_text())["jobs"]["run"]
-    assert check["steps"][-1]["run"] == ".ci/run"
+    assert check["steps"][-1]["run"] == ".ci/run --hashes"
     matrix = check["strategy"]["matrix"]
     assert {one.split("-")[0] for one in matrix["system"]} == {"ubuntu", "macos", "windows"}
     assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from markdown_it import MarkdownIt
+from selenium.webdriver.support.ui import WebDriverWait
 
 from .extensions.serving.page.browser import chromium, needs_chromium
 from .test_links import website
@@ -27,7 +28,7 @@ STYLE_ADDRESS = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')\s]+
 
 
 class _Structure(HTMLParser):
-    """How many lists, tables, pictures and so on a page has, within its article if it has one."""
+    """How many lists, tables, pictures and so on a page has, within its article if it has one; the dark form of a picture does not count."""
 
     def __init__(self, *, begins_with_article: bool) -> None:
         super().__init__()
@@ -36,7 +37,8 @@ class _Structure(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._is_inside = self._is_inside or tag == "article"
-        if self._is_inside and tag in COUNTED:
+        is_dark_form = (dict(attrs).get("src") or "").endswith("#only-dark")
+        if self._is_inside and tag in COUNTED and not is_dark_form:
             self.counts[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
@@ -146,6 +148,31 @@ def test_a_formula_becomes_mathml() -> None:
     assert "arithmatex" not in html
 
 
+def test_a_picture_opens_large_and_has_its_dark_and_narrow_forms() -> None:
+    html = website("pictures").with_forms('<img alt="a &lt; b" src="../pictures/page.png" />')
+    assert html.startswith('<a class="picture" href="../pictures/page.png">')
+    assert re.findall(r'(?:src|srcset)="\.\./pictures/([^"]+)"', html) == [
+        "page-narrow.png",
+        "page.png#only-light",
+        "page-narrow-dark.png",
+        "page-dark.png#only-dark",
+    ]
+    assert html.count('alt="a &lt; b"') == 2
+
+
+def test_a_picture_on_white_without_a_dark_form_is_inverted_in_the_dark() -> None:
+    with_forms = website("pictures").with_forms
+    assert 'class="wide on-white"' in with_forms('<img alt="" src="pictures/draw-masks.png">')
+    assert 'class="wide"' in with_forms('<img alt="" src="pictures/draw-dark-architecture.png">')
+    assert with_forms('<img alt="" src="assets/logo.svg">') == '<img alt="" src="assets/logo.svg">'
+
+
+def test_the_pictures_of_the_read_me_are_markdown_on_the_site() -> None:
+    plain = website("pictures").without_forms((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert "<picture>" not in plain
+    assert re.findall(r"!\[[^\]]+\]\(docs/pictures/(.+?)\.png\)", plain) == ["prompt", "page", "explain-page"]  # fmt: skip
+
+
 def test_each_page_is_built(site: Path) -> None:
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     wanted = {page.replace("README.md", "index.md").replace(".md", ".html") for page in pages()}
@@ -203,3 +230,29 @@ def test_search_finds_a_page_without_a_server(site: Path) -> None:
         browser.implicitly_wait(20)
         found = browser.find_element("css selector", ".md-search-result__link")
         assert "search.html" in str(found.get_attribute("href"))
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_telephone_shows_pages_in_their_width_and_pictures_of_its_size_and_theme(
+    site: Path,
+) -> None:
+    names = "return [...document.images].filter((one) => one.width).map((one) => one.currentSrc.split('/').pop())"
+    with chromium() as browser:
+        metrics = {"width": 360, "height": 760, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        for page in ("the_transformer", "drawing", "scaling", "zh/index", "overview"):
+            browser.get((site / f"{page}.html").as_uri())
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 360, (
+                page
+            )
+        for theme, end in (("light", ""), ("dark", "-dark")):
+            features = [{"name": "prefers-color-scheme", "value": theme}]
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            browser.get((site / "index.html").as_uri())
+            browser.execute_script("localStorage.clear()")  # where the site keeps the last theme
+            browser.get((site / "overview.html").as_uri())
+            browser.execute_script("document.images[0].scrollIntoView()")
+            WebDriverWait(browser, 20).until(
+                lambda seen, name=f"prompt-narrow{end}.png": name in seen.execute_script(names)
+            )

@@ -8,6 +8,10 @@ BY_HAND = {
         5,
         "a command that writes a folder, and checks of a folder that is partly filled in",
     ),
+    "docs/zh/exercises.md": (
+        5,
+        "the blocks of docs/exercises.md, which the page takes over",
+    ),
     "docs/experiments.md": (6, "measured; the text gives the commands"),
     "docs/exporting.md": (3, "exports of other runs, and measured speeds"),
     "docs/fast_translation.md": (1, "a message that names the kernels of one processor"),

@@ -1,5 +1,6 @@
-"""A session at a terminal: what a person types at the prompt of `tfm translate`, what is answered, and a picture of both."""
+"""A session at a terminal: what a person types at the prompt of `tfm translate`, what is answered, and pictures of both."""
 
+import io
 import os
 import re
 import subprocess
@@ -12,22 +13,42 @@ from typing import NamedTuple
 from making.blocks import ROOT
 from making.jobs import ENVIRONMENT
 
-COLUMNS, ROWS = 106, 60
+ROWS = 60
 LIMIT_SECONDS = 60.0
 COMMAND = "tfm translate --run docs/run"
 TYPED = (
     "Where is the station?",
     ":why",
     ":beam 8",
-    "The red cars are in front of the station.",
+    "The red cars are here.",
     ":quit",
 )
 """What the person types."""
 PROMPT = "en> "
-_BACKGROUND, _TEXT, _PROMPTS, _TALK = "#1f1f28", "#e8e6e3", "#7fdbff", "#a8a8b3"
 _POINTS_PER_LINE, _FONT_POINTS, _MARGIN_POINTS = 17.0, 12.0, 16.0
 _POINTS_PER_COLUMN = 0.602 * _FONT_POINTS  # the advance of DejaVu Sans Mono
 _PIXELS_PER_POINT = 1.5
+
+
+class Look(NamedTuple):
+    """A window of a terminal: how many characters a line has, and the colours."""
+
+    columns: int
+    background: str
+    text: str
+    prompts: str
+    talk: str
+
+
+_LIGHT = "#ffffff", "#1c1c22", "#00637d", "#55555f"
+_DARK = "#1f1f28", "#e8e6e3", "#7fdbff", "#a8a8b3"
+LOOKS = {
+    "prompt.png": Look(106, *_LIGHT),
+    "prompt-dark.png": Look(106, *_DARK),
+    "prompt-narrow.png": Look(48, *_LIGHT),
+    "prompt-narrow-dark.png": Look(48, *_DARK),
+}
+"""By the file of the picture. On a telephone of 360 pixels, 48 characters are large enough to be read."""
 
 
 class Line(NamedTuple):
@@ -38,9 +59,13 @@ class Line(NamedTuple):
     is_typed: bool
 
 
-def session() -> list[Line]:
-    """The lines of a session with the model of docs/run: the command, what is typed, and all answers."""
-    shown = _conversation([sys.executable, "-m", "transformer_cli", *COMMAND.split()[1:]])
+def session(columns: int) -> list[Line]:
+    """The lines of a session with the model of docs/run: the command, what is typed, and all answers.
+
+    A longer answer goes on in the next line, as a terminal of this width shows it.
+    """
+    command = [sys.executable, "-m", "transformer_cli", *COMMAND.split()[1:]]
+    shown = _conversation(command, columns)
     lines = [Line("$ ", COMMAND, True)]
     left = [*TYPED]
     for text in shown.splitlines():
@@ -50,9 +75,15 @@ def session() -> list[Line]:
         else:
             found = re.match(r"[a-z]{2}> ", text)
             label = found[0] if found else ""
-            lines.append(Line(label, text.removeprefix(label), False))
+            first, *others = _cut(text, columns)
+            lines.append(Line(label, first.removeprefix(label), False))
+            lines.extend(Line("", other, False) for other in others)
     assert not left, f"the session has ended early:\n{shown}"
     return lines
+
+
+def _cut(text: str, columns: int) -> list[str]:
+    return [text[start : start + columns] for start in range(0, max(1, len(text)), columns)]
 
 
 def transcript(lines: Sequence[Line]) -> str:
@@ -61,15 +92,15 @@ def transcript(lines: Sequence[Line]) -> str:
     return re.sub(r"\d+(?:\.\d+)?", "#", text)
 
 
-def _conversation(command: Sequence[str]) -> str:
+def _conversation(command: Sequence[str], columns: int) -> str:
     """What a terminal shows while a person types each line after a prompt."""
     import fcntl
     import struct
     import termios
 
     person, program = os.openpty()
-    fcntl.ioctl(program, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environment = {**os.environ, **ENVIRONMENT, "TERM": "dumb", "COLUMNS": str(COLUMNS)}
+    fcntl.ioctl(program, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+    environment = {**os.environ, **ENVIRONMENT, "TERM": "dumb", "COLUMNS": str(columns)}
     with subprocess.Popen(
         command, stdin=program, stdout=program, stderr=program, cwd=ROOT, env=environment
     ) as process:
@@ -103,25 +134,27 @@ def _read_until(person: int, shown: bytes, num_prompts: int | None) -> bytes:
     return shown
 
 
-def draw(lines: Sequence[Line], path: Path) -> None:
+def draw(lines: Sequence[Line], look: Look, path: Path) -> None:
     """Write the picture of a session as PNG; its field Description holds the transcript."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
     from transformer_cli.evaluation.curve_pictures import drawing_settings
 
-    width = 2 * _MARGIN_POINTS + COLUMNS * _POINTS_PER_COLUMN
+    width = 2 * _MARGIN_POINTS + look.columns * _POINTS_PER_COLUMN
     height = 2 * _MARGIN_POINTS + len(lines) * _POINTS_PER_LINE
     pixels = [round(points * _PIXELS_PER_POINT) for points in (width, height)]
     dpi = 72 * _PIXELS_PER_POINT
-    figure = Figure(figsize=(pixels[0] / dpi, pixels[1] / dpi), facecolor=_BACKGROUND)
+    figure = Figure(figsize=(pixels[0] / dpi, pixels[1] / dpi), facecolor=look.background)
     with rc_context(), drawing_settings():
         for number, line in enumerate(lines):
             y = 1 - (_MARGIN_POINTS + (number + 0.5) * _POINTS_PER_LINE) / height
             is_answer = bool(line.prompt) or line.is_typed
             pieces = (
-                (0, line.prompt, _PROMPTS, "bold"),
-                (len(line.prompt), line.text, _TEXT if is_answer else _TALK, "bold" if line.is_typed else "normal"),
+                (0, line.prompt, look.prompts, "bold"),
+                (len(line.prompt), line.text, look.text if is_answer else look.talk, "bold" if line.is_typed else "normal"),
             )  # fmt: skip
             for column, text, color, weight in pieces:
                 x = (_MARGIN_POINTS + column * _POINTS_PER_COLUMN) / width
@@ -129,9 +162,10 @@ def draw(lines: Sequence[Line], path: Path) -> None:
                     x, y, text, color=color, weight=weight, size=_FONT_POINTS,
                     family="DejaVu Sans Mono", va="center", parse_math=False,
                 )  # fmt: skip
-        figure.savefig(
-            path,
-            dpi=dpi,
-            facecolor=_BACKGROUND,
-            metadata={"Software": None, "Description": transcript(lines)},
-        )
+        drawn = io.BytesIO()
+        figure.savefig(drawn, dpi=dpi, facecolor=look.background)
+    described = PngInfo()
+    described.add_itxt("Description", transcript(lines))
+    with Image.open(drawn) as picture:  # it has few colours, and the file becomes a third as large
+        few = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+        few.save(path, optimize=True, pnginfo=described)

@@ -10,6 +10,10 @@ from making.blocks import BLOCK, ROOT, MarkerError
 TRANSLATIONS = {
     "docs/zh/the_transformer.md": "docs/the_transformer.md",
     "docs/zh/from_the_tutorials.md": "docs/map_of_the_tutorials.md",
+    "docs/zh/thirty_questions.md": "docs/thirty_questions.md",
+    "docs/zh/exercises.md": "docs/exercises.md",
+    "docs/zh/troubleshooting.md": "docs/troubleshooting.md",
+    "docs/zh/what_breaks.md": "docs/what_breaks.md",
 }
 """A page, and the page from which it takes the blocks: section N those of section N. Sections after the last one of the
 English page have blocks of their own."""

@@ -11,6 +11,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from navigation import filled
+from pictures import with_forms, without_forms
 from slugs import Slugs
 
 FENCE = re.compile(r"^ *```mermaid", re.MULTILINE)
@@ -44,7 +45,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Prepare one page: its links and anchors; Markdown inside of folded answers."""
+    """Prepare one page: its links and anchors; its pictures; Markdown inside of folded answers."""
     _State.links.page = page.file.src_uri
     _State.slugs = Slugs()
     if FENCE.search(markdown):
@@ -52,12 +53,13 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
             f"{page.file.src_uri}: a mermaid diagram needs a script of 3.6 MB or an "
             "outside address; draw it as an SVG in docs/pictures/"
         )
+    markdown = without_forms(markdown)
     return re.sub(r"<details>\s*<summary>", '<details markdown="1"><summary>', markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Turn the formulas of a page into MathML."""
-    return with_formulas(html)
+    """Turn the formulas of a page into MathML, and give its pictures their other forms."""
+    return with_forms(with_formulas(html))
 
 
 def on_page_context(

@@ -105,7 +105,7 @@ TrustedProxiesOption = Annotated[
     str,
     typer.Option(
         "--trusted-proxies",
-        help="Addresses of reverse proxies, with commas between them, whose X-Forwarded-Proto is believed.",
+        help="Addresses of reverse proxies, with commas between them, whose X-Forwarded-Proto and X-Forwarded-For are believed.",
     ),
 ]
 AllowedHostOption = Annotated[
