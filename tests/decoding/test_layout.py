@@ -1,9 +1,10 @@
 """Lines with a form and with protected spans, for models that translate anything into anything."""
 
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
@@ -410,3 +411,53 @@ def test_the_first_text_of_a_line_gets_its_prefix() -> None:
     found = [(chunk.text, chunk.prefix, chunk.line) for chunk in seen]
     assert found == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
     assert len({chunk.first_part for chunk in seen}) == 3
+
+
+@pytest.mark.parametrize("protects", [False, True])
+@pytest.mark.parametrize(
+    ("line", "asked", "written"),
+    [
+        (r"one cat\ntwo", ["one cat", "two"], r"ONE CAT\nTWO"),
+        (r"one.\r\nThe cat.\n\n- two", ["one.", "The cat.", "two"], r"ONE.\r\nTHE CAT.\n\n- TWO"),
+        (r"one:\tThe cat\\nTwo", ["one:", "The cat", "Two"], r"ONE:\tTHE CAT\\nTWO"),
+        ("one cat%nThe two", ["one cat", "The two"], "ONE CAT%nTHE TWO"),
+        (r"I don\'t see \"one\"", ['I don\'t see "one"'], r"I DON\'T SEE \"ONE\""),
+        ("The &quot;cat&quot; isn&#39;t", ['The "cat" isn\'t'], "THE &quot;CAT&quot; ISN&#39;T"),
+        (r"It is in dir\name", None, r"IT IS IN dir\name"),
+        (r"The \textbf cat", None, r"THE \textbf CAT"),
+        ("The **cat**", None, "THE **CAT**"),
+        (r"one \\ two", None, r"ONE \\ TWO"),
+        ("one &amp; two", None, "ONE &amp; TWO"),
+        ("The %n cat", None, "THE %n CAT"),
+    ],
+)
+def test_what_programs_write_into_texts_is_left_as_it_is(
+    line: str, asked: list[str] | None, written: str, protects: bool
+) -> None:
+    """Line ends and tabs divide texts, quotes are read as signs, and other marks and names stay in their places."""
+    seen: list[str] = []
+
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+        seen.extend(chunk.text for chunk in chunks)
+        # As a model that has seen none of this: it loses the marks, and keeps the names that stand for them.
+        texts = [
+            re.sub(r"\\\w*|\*\*|\b\w+\\\w+|&amp;|%n", "", text).replace("  ", " ").strip()
+            for text in (chunk.text for chunk in chunks)
+        ]
+        found = [each if each in STAND_INS else upper_but(each) for each in texts]
+        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text in found]
+
+    pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
+    of = translator_of(translate, pipeline, protects=protects)
+    of = replace(of, decoding=of.decoding.model_copy(update={"repair": True}))
+    [translation] = of.translate([line])
+    assert translation.text == written
+    if asked is not None:
+        assert seen == asked
+
+
+STAND_INS = ["Anna", "Marco"]
+
+
+def upper_but(text: str) -> str:
+    return " ".join(word if word in STAND_INS else word.upper() for word in text.split(" "))

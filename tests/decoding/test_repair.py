@@ -1,5 +1,6 @@
 """Doubtful translations are searched again, and the best of what is found is kept."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -159,6 +160,52 @@ def test_a_lost_placeholder_comes_back_by_protection() -> None:
     [found] = of.translate(["the hotel {0}"])
     assert "{0}" in found.text
     assert found.is_repaired
+
+
+def without_brackets(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+    """A model that knows no brackets: it loses them with the words inside."""
+    kept = re.sub(r" ?[(\[].*?[)\]]", "", text).strip()
+    return [(kept.upper() or ".", -1.0)]
+
+
+@pytest.mark.parametrize("protects", [False, True])
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("The hotel (the house) sleeps.", "THE HOTEL (THE HOUSE) SLEEPS."),
+        ("(the train) The sister waits.", "(THE TRAIN) THE SISTER WAITS."),
+        ("The hotel [the garden [the house]].", "THE HOTEL [THE GARDEN [THE HOUSE]]."),
+        ("The train falls. The hotel (the house) burns! The doctor works.", "THE TRAIN FALLS. THE HOTEL (THE HOUSE) BURNS! THE DOCTOR WORKS."),
+        ("  - the hotel | the train (the house)", "  - THE HOTEL | THE TRAIN (THE HOUSE)"),
+        ("THE HOTEL (THE HOUSE) SLEEPS.", "THE HOTEL (THE HOUSE) SLEEPS."),
+    ],
+)  # fmt: skip
+def test_the_words_in_brackets_that_a_model_loses_are_translated_by_themselves(
+    line: str, text: str, protects: bool
+) -> None:
+    of = replace(translator_that(without_brackets), protects_spans=protects)
+    [found] = of.translate([line])
+    assert (found.text, found.is_in_pieces, found.is_repaired) == (text, True, True)
+
+
+def test_brackets_that_a_model_keeps_cost_no_further_search() -> None:
+    of = translator_that(lambda text, options: [(text.upper(), -1.0)])
+    [found] = of.translate(["The hotel (the house) sleeps."])
+    assert (found.text, found.is_in_pieces) == ("THE HOTEL (THE HOUSE) SLEEPS.", False)
+    assert isinstance(of.engine, TalkingEngine)
+    assert {*of.engine.asked} == {"The hotel (the house) sleeps."}
+
+
+def test_without_the_setting_brackets_stay_lost() -> None:
+    [found] = translator_that(without_brackets, repair=False).translate(["The hotel (the house)."])
+    assert (found.text, found.is_repaired) == ("THE HOTEL.", False)
+
+
+def test_brackets_with_a_given_beginning_are_left_to_the_model() -> None:
+    [found] = translator_that(without_brackets).translate(
+        ["The hotel (the house) sleeps."], prefixes=["THE"]
+    )
+    assert found.text == "THE HOTEL SLEEPS."
 
 
 def test_a_lost_number_comes_back_by_protection() -> None:

@@ -8,12 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text import sentences as spans_module
-from transformer_cli.text.sentences import SpanKind, find_spans, masked, span_texts
+from transformer_cli.text.sentences import (
+    SpanKind,
+    find_spans,
+    masked,
+    plain_quotes,
+    span_texts,
+    with_written_quotes,
+)
 
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
-    *"aZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
-    *("http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "<!--", "-->"),
+    *"nrtaZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
+    *("http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "&#39;", "\\n", "\\\"", "**", "<!--", "-->"),
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=30)
 
@@ -58,13 +65,42 @@ def found(text: str) -> list[str]:
         ("The !name is new ! \u00a1hola! a!b", ["!name"]),
         ("!and the :name: is", [":name:"]),
         ("[X7X] and [0]", ["[X7X]", "0"]),
-        (r"one\ntwo \n \u00e9 \new", ["\\n", "\\u00e9"]),
+        (r"one\ntwo \n \u00e9 \new", ["\\n", "\\n", "\\u00e9", "\\new"]),
+        (r"red\nand first\r\nThe\n\nx Name:\tAnna dog.\\nIt", ["\\n", "\\r\\n", "\\n\\n", "\\t", "\\\\n"]),
+        (r"dir\name DOMAIN\nick src\tools\new.py C:\new \\host\share", ["dir\\name", "DOMAIN\\nick", "src\\tools\\new.py", "C:\\new", "\\\\host\\share"]),
+        (r"\textbf{big} x\\ny caf\u00e9 100\% of \$5 \\ it \ is\\", ["\\textbf", "{big}", "x\\\\ny", "caf\\u00e9", "100", "\\%", "\\$", "5", "\\\\", "\\", "\\\\"]),
+        ("The **big** *small* dog**s**, ~~no~~ 2*3 * word ~x", ["**", "**", "*", "*", "**", "**", "~~", "~~", "2", "3"]),
+        ("The dog%nThe cat.%nIt has %n or 5 %name", ["%n", "%n", "%n", "5"]),
         ("foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta", ["foo_bar", "foo_bar()", "call()", "Ctrl+S", "v1.2.3-beta"]),
         ("No span at all: none.", []),
     ],
 )  # fmt: skip
 def test_spans_are_found(text: str, expected: list[str]) -> None:
     assert found(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (r"I don\'t see \"it\"", 'I don\'t see "it"'),
+        ("I don&#39;t see &quot;it&quot;", 'I don\'t see "it"'),
+        ("I don&rsquo;t", "I don\u2019t"),
+        (r"I don\u2019t", "I don\u2019t"),
+        ('"He says \\"no\\""', '"He says \\"no\\""'),  # two ways, so neither can be written again
+        ('a \\\\" b', 'a \\\\" b'),
+        ("R&amp;D", "R&amp;D"),
+    ],
+)
+def test_written_quotes_become_signs_and_are_written_again(text: str, plain: str) -> None:
+    found, written = plain_quotes(text)
+    assert found == plain
+    assert with_written_quotes(found, written) == text
+
+
+@given(texts)
+def test_quotes_that_are_made_plain_come_back_as_they_were(text: str) -> None:
+    found, written = plain_quotes(text)
+    assert with_written_quotes(found, written).casefold() == text.casefold()
 
 
 def test_markup_and_numbers_are_told_apart_from_words() -> None:
@@ -121,7 +157,7 @@ def test_every_digit_is_in_a_span(text: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "piece", ["a", "<a", "<!--", "{", "a.", "a@", "`", "%", "1", "/a", "http://a", "1 ", " ", "a-1", "&a", "[["]
+    "piece", ["a", "<a", "<!--", "{", "a.", "a@", "`", "%", "1", "/a", "http://a", "1 ", " ", "a-1", "&a", "[[", "\\", "a\\", "\\n", "*", "*a", "&#39;", "n"]
 )  # fmt: skip
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
     started_at = time.perf_counter()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.config import DecodingConfig, SamplingConfig
 from transformer_cli.decoding.doubts import (
@@ -37,8 +38,10 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import (
+    BRACKETS,
     FEWEST_TOKENS,
     Cut,
+    Sentence,
     SpanKind,
     as_inner_part,
     closing_mark,
@@ -46,6 +49,9 @@ from transformer_cli.text.sentences import (
     cut_in_two,
     ends_sentence,
     find_spans,
+    masked,
+    partners_of_brackets,
+    plain_quotes,
     without_closing_mark,
 )
 
@@ -470,8 +476,70 @@ def loses_spans(line: str, translation: Translation) -> bool:
     if NUMBERS in translation.doubts:
         return True
     # Numbers have a check of their own, because some of them may become words.
+    line, _ = plain_quotes(line)
     spans = [span for span in find_spans(line) if span.kind is not SpanKind.NUMBER]
-    return bool(spans) and not Promise.of(line, spans).is_kept_by(translation.text)
+    if not spans:
+        return False
+    return not Promise.of(line, spans).is_kept_by(plain_quotes(translation.text)[0])
+
+
+# Which a translation into Chinese, Japanese or Korean may have instead.
+_WIDE_BRACKETS = "\uff08\u3010\u300c\uff3b"
+_WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
+
+
+def lost_brackets(text: str, translation: str) -> list[int]:
+    """The places of the brackets around words of a text, if its translation has fewer.
+
+    A model that has seen no brackets loses what they enclose. Brackets that touch a word, as in "dog(s)", belong to it.
+    """
+    if translation == text or not any(map(text.__contains__, BRACKETS)):
+        return []
+    visible = masked(text, find_spans(text), "0")
+    found = []
+    for start, end in partners_of_brackets(visible, 0, len(visible)).items():
+        is_word = (
+            visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
+        )
+        if start < end and any(map(str.isalpha, visible[start:end])) and not is_word:
+            found += [start, end]
+    num_opened = sum(map(translation.count, (*BRACKETS, *_WIDE_BRACKETS)))
+    return sorted(found) if 2 * num_opened < len(found) else []
+
+
+class TextPiece(NamedTuple):
+    """A part of a text that lost its brackets: translated by itself, or left as it is."""
+
+    text: str
+    is_translated: bool
+    closing: str = ""
+    """The mark that ends its sentence, if it is a part of one: the model reads it behind the piece, as it knows sentences."""
+    is_inside: bool = False
+    """Whether words of its sentence stand before it."""
+
+
+def pieces_around_brackets(sentences: Sequence[Sentence]) -> list[TextPiece]:
+    """The pieces of the sentences of a text, inside and outside of the brackets around words; a sentence without any is one."""
+    pieces: list[TextPiece] = []
+    for text, gap in sentences:
+        pieces.append(TextPiece(gap, is_translated=False))
+        brackets = lost_brackets(text, "")
+        if not brackets:
+            pieces.append(TextPiece(text, is_translated=True))
+            continue
+        closing, place, is_inside = closing_mark(text), 0, False
+        for bracket in [*brackets, len(text)]:
+            core = _WORDS.search(text, place, bracket)
+            start, end = core.span() if core else (bracket, bracket)
+            pieces.append(TextPiece(text[place:start], is_translated=False))
+            pieces.append(
+                TextPiece(
+                    text[start:end], any(map(str.isalpha, text[start:end])), closing, is_inside
+                )
+            )
+            pieces.append(TextPiece(text[end : bracket + 1], is_translated=False))
+            place, is_inside = bracket + 1, is_inside or core is not None
+    return [piece for piece in pieces if piece.text]
 
 
 def confidences_of(

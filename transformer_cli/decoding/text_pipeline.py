@@ -24,7 +24,7 @@ from transformer_cli.decoding.protected_spans import (
     spans_outside_terms,
 )
 from transformer_cli.decoding.quality import Quality
-from transformer_cli.decoding.repair import in_form_of_clauses
+from transformer_cli.decoding.repair import TextPiece, in_form_of_clauses
 from transformer_cli.decoding.translation import (
     LINE_BREAKS,
     Alternative,
@@ -58,17 +58,22 @@ from transformer_cli.text.sentences import (
     Sentence,
     Span,
     TextRange,
+    as_inner_part,
     find_spans,
     gap_between,
     in_sentence_case,
     is_in_capitals,
     masked,
+    plain_quotes,
     split_line,
     split_sentences,
     split_sentences_around,
     text_ranges,
     with_final_mark_of,
     with_texts,
+    with_written_quotes,
+    without_closing_mark,
+    written_breaks,
 )
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
 
@@ -541,6 +546,7 @@ class LineForm:
             text = remove_control_characters(text)
         if may_be_invisible(text) and self.pipeline.removes_invisible:
             text = self._visible(text)
+        text, written_quotes = plain_quotes(text)
         spans = self._spans(text)
         ranges = self._ranges(text, spans)
         chunks: list[Chunk] = []
@@ -552,7 +558,14 @@ class LineForm:
                 prefix = "" if chunks else line.prefix
                 part = len(chunks) * _PARTS_OF_A_SENTENCE
                 chunks.append(self._chunk(sentence, prefix, line.number, part, place))
-        return replace(line, text=text, spans=spans, ranges=ranges, chunks=chunks)
+        return replace(
+            line,
+            text=text,
+            written_quotes=written_quotes,
+            spans=spans,
+            ranges=ranges,
+            chunks=chunks,
+        )
 
     def finished(self, chunk: Chunk, translation: Translation) -> Translation:
         """The translation of a chunk without protected spans, with the letters and the end of its source."""
@@ -570,6 +583,16 @@ class LineForm:
 
     def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
         """The translation of a line from those of its chunks, with everything around them."""
+        found = self._joined(line, translations)
+        if not line.written_quotes:
+            return found
+        written = [
+            (with_written_quotes(text, line.written_quotes), score)
+            for text, score in found.alternatives
+        ]
+        return with_alternatives(found, written)
+
+    def _joined(self, line: Line, translations: Sequence[Translation]) -> Translation:
         if not translations:
             return copied(line.given, line.text)
         if line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
@@ -583,6 +606,30 @@ class LineForm:
         terms = tuple(term._replace(is_applied=False) for term in whole.terms)
         untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
         return promise.kept_part(whole) or untranslated
+
+    def sentences(self, chunk: Chunk) -> list[Sentence]:
+        """The sentences of a chunk; one, if the model reads several at once."""
+        if not self.pipeline.splits_sentences:
+            return [Sentence(chunk.text, "")]
+        spans = find_spans(chunk.text)
+        return split_sentences_around(spans, chunk.text, self.pipeline.languages.source)
+
+    def piece(self, text: str, whole: Chunk, number: int) -> Chunk:
+        """A piece of a chunk that is translated by itself."""
+        spans = tuple(self._spans(text)) if self.protects else ()
+        part = whole.first_part + number
+        return Chunk(text, line=whole.line, first_part=part, spans=spans, place=whole.place)
+
+    def in_sentence(self, piece: TextPiece, translation: Translation) -> Translation:
+        """The translation of a piece of a sentence, as words within it."""
+        language = primary_language(self.pipeline.languages.target)
+        found = []
+        for text, score in translation.alternatives:
+            inner = without_closing_mark(text) if piece.closing else text
+            if piece.is_inside:
+                inner = as_inner_part(inner, piece.text, target_language=language)
+            found.append((inner, score))
+        return with_alternatives(translation, found)
 
     def span_keeper(self) -> SpanKeeper:
         """How the protected spans of the lines get through the model."""
@@ -631,9 +678,13 @@ class LineForm:
         as_letters = hidden = text
         if spans:
             as_letters, hidden = masked(text, spans, "x"), masked(text, spans, HIDDEN)
-        return [
-            self._without_unknown_marks(as_letters, *each) for each in text_ranges(text, hidden)
-        ]
+        found, place = [], 0
+        for each in [*written_breaks(text, spans), None]:
+            end = len(text) if each is None else each.start
+            for start, stop in text_ranges(text[place:end], hidden[place:end]):
+                found.append(self._without_unknown_marks(as_letters, place + start, place + stop))
+            place = end if each is None else each.end
+        return found
 
     def _changed_outside_spans(self, text: str, change: Callable[[str], str]) -> str:
         """The text with everything changed that belongs to no protected span."""

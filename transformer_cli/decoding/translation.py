@@ -2,8 +2,8 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
@@ -231,6 +231,8 @@ class Line:
     text: str = ""
     """Without control characters; if the pipeline removes invisible characters, without those too, and with plain spaces in its
     ranges. Protected spans and what stands outside of the ranges keep their spaces."""
+    written_quotes: Mapping[str, str] = field(default_factory=dict)
+    """How the line writes quotes and apostrophes, which `text` has as signs; see `plain_quotes`."""
     spans: Sequence[Span] = ()
     ranges: Sequence[TextRange] = ()
     chunks: Sequence[Chunk] = ()

@@ -36,7 +36,9 @@ from transformer_cli.decoding.repair import (
     divided,
     in_clauses,
     loses_spans,
+    lost_brackets,
     lost_parts,
+    pieces_around_brackets,
     without_short_rivals,
 )
 from transformer_cli.decoding.terms_in_place import TermPlacer
@@ -46,6 +48,8 @@ from transformer_cli.decoding.translation import (
     Line,
     LineDetails,
     Translation,
+    copied,
+    joined,
     with_alternatives,
 )
 from transformer_cli.process.errors import DataError, UsageError
@@ -276,11 +280,9 @@ class Translator:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
             split = [form.split(line) for line in lines]
             chunks = [chunk for line in split for chunk in line.chunks]
-            if any(chunk.spans for chunk in chunks):
-                found = self._with_spans(chunks, form)
-            else:
-                found = self.translate_chunks(chunks) if chunks else []
-                found = list(map(form.finished, chunks, found))
+            found = self._finished(chunks, form)
+            if self.repairs:
+                found = self._with_lost_brackets(chunks, found, form)
             of_chunks = iter(found)
             translations = [
                 form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split
@@ -344,6 +346,44 @@ class Translator:
             if not translation.is_partly_copied and not loses_spans(lines[place].given, translation)
         }
         return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+    def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
+        """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""
+        if any(chunk.spans for chunk in chunks):
+            return self._with_spans(chunks, form)
+        found = self.translate_chunks(chunks) if chunks else []
+        return list(map(form.finished, chunks, found))
+
+    def _with_lost_brackets(
+        self, chunks: Sequence[Chunk], translations: list[Translation], form: LineForm
+    ) -> list[Translation]:
+        """The translations; a text that loses the brackets around words is translated again, inside and outside of them."""
+        pieces = {
+            place: pieces_around_brackets(form.sentences(chunk))
+            for place, (chunk, found) in enumerate(zip(chunks, translations, strict=True))
+            if not chunk.prefix and lost_brackets(chunk.text, found.text)
+        }
+        if not pieces:
+            return translations
+        asked = [
+            form.piece(piece.text + piece.closing, chunks[place], number)
+            for place, of_chunk in pieces.items()
+            for number, piece in enumerate(of_chunk)
+            if piece.is_translated
+        ]
+        answers = iter(self._finished(asked, form))
+        mended = list(translations)
+        for place, of_chunk in pieces.items():
+            parts = [
+                form.in_sentence(piece, next(answers))
+                if piece.is_translated
+                else copied(piece.text)
+                for piece in of_chunk
+            ]
+            whole = form.finished(chunks[place], joined(chunks[place].text, parts, "".join))
+            if _num_applied(whole) >= _num_applied(translations[place]):
+                mended[place] = replace(whole, is_in_pieces=True, is_repaired=True)
+        return mended
 
     def _with_spans(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
         """The translations of chunks, some of which have protected spans: further rounds follow until every span has come back.
@@ -595,6 +635,11 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
                 _lines(copies),
             )
+
+
+def _num_applied(translation: Translation) -> int:
+    """How many terms of a glossary a translation has."""
+    return sum(term.is_applied for term in translation.terms)
 
 
 def through_pivot(first: Translation, second: Translation, languages: Direction) -> Translation:

@@ -3,7 +3,7 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -175,9 +175,24 @@ SPECIFICATION = re.compile(rf"(?<![\d%])(?<!\d[ {_SPACE}])%{_SPECIFICATION}")
 """A specification of printf, or the beginning of a word behind a per cent sign, but not the sign behind a number."""
 TOUCHING_SPECIFICATION = re.compile(rf"(?<!%)%{_SPECIFICATION}(?=[A-Za-z])")
 """A specification of printf directly before a letter, or the beginning of a word behind a per cent sign."""
+# What stands behind \n, \r or \t: no letter, a capital letter, a frequent word, or a letter that no name has there. So dir\name and
+# \textbf have none, and red\nand has one.
+_BEHIND_ESCAPE = (
+    r"\Z|[^a-z]|(?:a|and|are|as|at|do|have|he|i|if|is|it|my|of|she|that|they|this|was|we|you)(?![A-Za-z])"
+    + "".join(
+        rf"|(?<={letter})[{others}](?!\w*(?:\\(?![nrt])|\.\w))"
+        for letter, others in {"n": "bcdfhlmpqrstwxz", "t": "bcdfgjklmnpqtvx", "r": "bcdfgjklmnpqrtvwxz"}.items()
+    )
+)  # fmt: skip
 _PATTERNS = {
-    # A line end or another character that is written as in a program: \n, \u00e9.
-    "escape": r"(?<![\\\w:])\\(?:[nrt](?![a-z])|u[0-9A-Fa-f]{4}(?![0-9A-Fa-f])|x[0-9A-Fa-f]{2}(?![0-9A-Fa-f]))",
+    # A line end or tab as a program writes it, unless it may begin a name; a backslash before a mark; bold and struck-out words.
+    "escape": (
+        rf"(?:\\{{1,2}}[nrt])+(?={_BEHIND_ESCAPE})"
+        r"|(?<![^\W_])(?:\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}))+(?![^\W_])"
+        r"|(?<=[^\W\d_]|[.!?:;,)])%n(?=[^\W\d_])"
+        r"|\\(?!\\?\w)[^\w\s]?"
+        r"|(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"
+    ),
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
@@ -217,6 +232,7 @@ _PATTERNS = {
     ),
     "path": (
         r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
+        rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
         r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
         rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf
@@ -236,7 +252,7 @@ _PATTERNS = {
     ),
 }
 # A text without any of these holds no span, and most sentences hold none.
-_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:_+\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]")
+_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]")
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 
 
@@ -278,6 +294,18 @@ def span_texts(text: str, spans: Sequence[Span]) -> list[str]:
     return [text[span.start : span.end] for span in spans]
 
 
+_WRITTEN_BREAK = re.compile(r"(?:\\{1,2}[nrt])+|%n")
+
+
+def written_breaks(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Those spans that are line ends or tabs as a program writes them, such as \\n: they end a text."""
+    return [
+        span
+        for span in spans
+        if span.kind is SpanKind.TAG and _WRITTEN_BREAK.fullmatch(text, span.start, span.end)
+    ]
+
+
 def masked(text: str, spans: Sequence[Span], sign: str) -> str:
     """The text with `sign` in place of each character of a span; its length is the same."""
     pieces, place = [], 0
@@ -313,6 +341,66 @@ def _without_closing_marks(text: str, start: int, end: int) -> int:
             num_closed -= 1
         end -= 1
     return end
+
+
+# Brackets.
+
+
+BRACKETS = {"(": ")", "[": "]"}
+"""Opening bracket -> closing bracket."""
+
+
+def partners_of_brackets(text: str, start: int, end: int) -> dict[int, int]:
+    """The place of the partner of each bracket in text[start:end] that has one."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    for place in range(start, end):
+        sign = text[place]
+        if sign in BRACKETS:
+            opened.append(place)
+        elif sign in BRACKETS.values():
+            while opened:
+                last = opened.pop()
+                if BRACKETS[text[last]] == sign:
+                    partners |= {last: place, place: last}
+                    break
+    return partners
+
+
+# Quotes and apostrophes as programs and web pages write them.
+
+
+_WRITTEN_FORMS = {
+    '"': (r'(?<!\\)\\"', "&quot;", "&#0?34;", "&#x22;", r"\\u0022"),
+    "'": (r"(?<!\\)\\'", "&apos;", "&#0?39;", "&#x27;", r"\\u0027"),
+    "\u2019": ("&rsquo;", "&#8217;", "&#x2019;", r"\\u2019"),
+}
+_ANY_WRITTEN_FORM = re.compile(r"""\\["'u]|&[#a-z]""")
+
+
+def plain_quotes(text: str) -> tuple[str, dict[str, str]]:
+    """The text with its quotes and apostrophes as signs, as a model knows them, and how it writes each: ' -> &#39;
+
+    A sign that the text writes in two ways stays as it is.
+    """
+    written: dict[str, str] = {}
+    if _ANY_WRITTEN_FORM.search(text) is None:
+        return text, written
+    plain = text
+    for sign, patterns in _WRITTEN_FORMS.items():
+        found = {form for pattern in patterns for form in re.findall(pattern, text, re.IGNORECASE)}
+        if len(found) == 1:
+            [form] = found
+            if sign not in text.replace(form, ""):
+                plain, written[sign] = plain.replace(form, sign), form
+    return plain, written
+
+
+def with_written_quotes(text: str, written: Mapping[str, str]) -> str:
+    """A text with quotes and apostrophes as `plain_quotes` has found them."""
+    for sign, form in written.items():
+        text = text.replace(sign, form)
+    return text
 
 
 # Where sentences end.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.protected_spans import Promise
+from transformer_cli.decoding.repair import lost_brackets
 from transformer_cli.decoding.translation import Estimate, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.mnemonics import (
@@ -42,6 +43,7 @@ from transformer_cli.extensions.documents.translator import (
 )
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import (
+    BRACKETS,
     SPECIFICATION,
     TOUCHING_SPECIFICATION,
     Sentence,
@@ -50,6 +52,7 @@ from transformer_cli.text.sentences import (
     find_spans,
     gap_between,
     masked,
+    partners_of_brackets,
     text_ranges,
     without_closing_mark,
 )
@@ -98,7 +101,7 @@ def with_kept_spans(
     broken = {}
     for asked, answer in answers.items():
         has_spans = _promise(asked.text, answer.spans_of_terms).is_kept_by(answer.text)
-        brackets = _lost_brackets(asked.text, answer.text)
+        brackets = lost_brackets(asked.text, answer.text)
         if brackets or not has_spans:
             broken[asked] = _pieces(asked.text, brackets)
     # A model that has seen whole sentences only may read part of one without a full stop as a question.
@@ -173,7 +176,7 @@ def _lost_around_spans(text: str, translation: str) -> list[_Insertion]:
     enclosed: Counter[tuple[str, str, str]] = Counter()
     for span in find_spans(text):
         around = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
-        if _BRACKETS.get(around[0]) == around[1]:
+        if BRACKETS.get(around[0]) == around[1]:
             enclosed[around[0], text[span.start : span.end], around[1]] += 1
     for (opening, span_text, closing), number in enclosed.items():
         enclosed[opening, span_text, closing] = number - translation.count(f"{opening}{span_text}{closing}")  # fmt: skip
@@ -193,8 +196,8 @@ def _lost_around_spans(text: str, translation: str) -> list[_Insertion]:
 def _unbalanced(text: str) -> list[int]:
     """The places of the brackets of a text without a partner; those inside protected spans do not count."""
     visible = masked(text, find_spans(text), "x")
-    partners = _partners_of_brackets(visible, 0, len(visible))
-    signs = (*_BRACKETS, *_BRACKETS.values())
+    partners = partners_of_brackets(visible, 0, len(visible))
+    signs = (*BRACKETS, *BRACKETS.values())
     return [at for at, sign in enumerate(visible) if sign in signs and at not in partners]
 
 
@@ -202,12 +205,12 @@ def _balancing(text: str) -> list[_Insertion]:
     """What gives each bracket without a partner one around the protected span beside it; any other is taken away."""
     starts = {span.start: span.end for span in find_spans(text)}
     ends = {end: start for start, end in starts.items()}
-    opening_of = {closing: opening for opening, closing in _BRACKETS.items()}
+    opening_of = {closing: opening for opening, closing in BRACKETS.items()}
     found = []
     for place in _unbalanced(text):
         sign = text[place]
-        if sign in _BRACKETS and place + 1 in starts:
-            found.append(_Insertion(starts[place + 1], _BRACKETS[sign]))
+        if sign in BRACKETS and place + 1 in starts:
+            found.append(_Insertion(starts[place + 1], BRACKETS[sign]))
         elif sign in opening_of and place in ends:
             found.append(_Insertion(ends[place], opening_of[sign]))
         else:
@@ -311,25 +314,6 @@ def _in_pieces(
 
 def _shifted(extent: Extent, by: int) -> Extent:
     return extent[0] + by, extent[1] + by
-
-
-def _lost_brackets(text: str, translation: str) -> list[int]:
-    """The places of the brackets around words of a text, if its translation has fewer; a model that has seen none loses what they enclose.
-
-    Brackets that touch a word, as in "dog(s)", belong to it.
-    """
-    if translation == text or not any(map(text.__contains__, _BRACKETS)):
-        return []
-    visible = masked(text, find_spans(text), "0")
-    found = []
-    for start, end in _partners_of_brackets(visible, 0, len(visible)).items():
-        is_word = (
-            visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
-        )
-        if start < end and has_letter(visible[start:end]) and not is_word:
-            found += [start, end]
-    num_left = sum(map(translation.count, (*_BRACKETS, *_WIDE_BRACKETS)))
-    return sorted(found) if 2 * num_left < len(found) else []
 
 
 def _pieces(text: str, brackets: Sequence[int] = ()) -> list[_Piece]:
@@ -453,9 +437,6 @@ _SEPARATOR_WITHOUT_BAR = re.compile(r"(?<!\s)\s+[\u00b7\u2022\u203a\u00bb\u2192]
 _SOUND = re.compile(r"\[[^\[\]]+\]|(?:\A|(?<=[.!?\u2026]\s))\([^()]+\)")
 # A mark behind a sound belongs to it: ANNA [whispering]: Come.
 _BEGINNING_OF_PART = re.compile(r"\s*(?:[:;,.!?\u2026\u3002\uff1a]+\s+)?")
-_BRACKETS = {"(": ")", "[": "]"}
-# Which a translation into Chinese, Japanese or Korean may have instead.
-_WIDE_BRACKETS = "\uff08\u3010\u300c\uff3b"
 _END_OF_SENTENCE = ".!?\u2026:;,\u3002\uff01\uff1f"
 _WORD_OF_LETTERS = re.compile(r"[^\W\d_]{2}")
 
@@ -508,9 +489,9 @@ def _inside_brackets(text: str, start: int, end: int) -> tuple[int, int]:
     stop = last
     while stop > first and text[stop - 1] in _END_OF_SENTENCE:
         stop -= 1
-    partners = _partners_of_brackets(text, first, last)
-    opens = text[first : first + 1] in _BRACKETS
-    closes = text[stop - 1 : stop] in _BRACKETS.values() and stop > first
+    partners = partners_of_brackets(text, first, last)
+    opens = text[first : first + 1] in BRACKETS
+    closes = text[stop - 1 : stop] in BRACKETS.values() and stop > first
     if opens and partners.get(first) == stop - 1:
         inner = first + 1, stop - 1
     else:
@@ -519,23 +500,6 @@ def _inside_brackets(text: str, start: int, end: int) -> tuple[int, int]:
     if not (opens or closes) or not _WORD_OF_LETTERS.search(text, *inner):
         return start, end
     return inner
-
-
-def _partners_of_brackets(text: str, start: int, end: int) -> dict[int, int]:
-    """The place of the partner of each bracket in text[start:end] that has one."""
-    partners: dict[int, int] = {}
-    opened: list[int] = []
-    for place in range(start, end):
-        sign = text[place]
-        if sign in _BRACKETS:
-            opened.append(place)
-        elif sign in _BRACKETS.values():
-            while opened:
-                last = opened.pop()
-                if _BRACKETS[text[last]] == sign:
-                    partners |= {last: place, place: last}
-                    break
-    return partners
 
 
 class _Part(NamedTuple):
