@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from transformer_cli.config.data import Direction
 from transformer_cli.process.errors import UsageError
 from transformer_cli.storage import MANIFEST_NAME, make_folders
 from transformer_cli.storage.growing_files import append_json_line, read_json_lines
-from transformer_cli.text.languages import primary_language
+from transformer_cli.text.languages import primary_language, scripts_of_language
 
 logger = logging.getLogger(__name__)
 
@@ -219,3 +220,109 @@ def chosen_languages(
         if len(directions) > 1 and not any(given):
             given = Languages(fitting[0].target, fitting[0].source)
     return given
+
+
+# Tags of models of many languages: >>ita<<, __it__ and ita_Latn.
+_TAG_OF_LANGUAGE = re.compile(
+    r">>[a-z]{2,3}(?:_[A-Za-z]+)?<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}"
+)
+_PAIR_IN_NAME = re.compile(r"(?<![a-z])(?=([a-z]{2,3})[-_]([a-z]{2,3})(?![a-z]))")
+_FEWEST_TAGS = 2
+
+
+def require_direction_of_ctranslate2(folder: Path, needed: Direction, option: str) -> None:
+    """Check what a folder of CTranslate2 tells of its languages, which its own files do not name.
+
+    An export of tfm names them, and so does a package of Argos. The vocabulary of a model of many languages has tags, which tfm
+    does not write for it. A name such as opus-mt-en-it is only a sign. Where nothing is told, a warning says so.
+
+    Args:
+        folder: the model.
+        needed: the direction; region and script of its languages do not count.
+        option: names the folder; for the message.
+
+    Raises:
+        UsageError: the folder is for another direction, or for several.
+    """
+    named = _named_directions(folder)
+    if named:
+        if _primary(needed) not in map(_primary, named):
+            raise UsageError(
+                f"{option} {folder} translates {', '.join(map(str, named))}, but {needed} is needed",
+                hint=f"name a model from {needed.source} into {needed.target}",
+            )
+        return
+    if tags := _tags_of_languages(folder):
+        raise UsageError(
+            f"{option} {folder} is a model of several languages: its vocabulary has {', '.join(tags[:3])}; which one it writes is "
+            "said by such a tag, and none is written here",
+            hint=f"translate into {needed.target} with a program that writes the tag, and give its file: --translations FILE",
+        )
+    in_name = [
+        Direction(*found)
+        for found in _PAIR_IN_NAME.findall(folder.absolute().name.lower())
+        if all(map(scripts_of_language, found))
+    ]
+    if _primary(needed) in map(_primary, in_name):
+        return
+    reason = (
+        f"its name says {in_name[-1]}"
+        if in_name
+        else "nothing in it says which languages it translates"
+    )
+    logger.warning(
+        "%s %s: %s, and %s is needed; look at some of its translations before you train with them",
+        option,
+        folder,
+        reason,
+        needed,
+    )
+
+
+def _primary(direction: Direction) -> tuple[str, str]:
+    return primary_language(direction.source), primary_language(direction.target)
+
+
+def _named_directions(folder: Path) -> list[Direction]:
+    """The directions that an export of tfm or a package of Argos names."""
+    exported = _json_of(folder / "tfm-export.json")
+    if isinstance(exported, dict) and isinstance(exported.get("languages"), list):
+        return [_direction_of(str(each)) for each in exported["languages"]]
+    for package in (folder, folder.absolute().parent):
+        found = _json_of(package / "metadata.json")
+        if isinstance(found, dict) and {"from_code", "to_code"} <= {*found}:
+            return [Direction(str(found["from_code"]), str(found["to_code"]))]
+    return []
+
+
+def _direction_of(name: str) -> Direction:
+    """The direction with this name, such as en-zh-Hans: it is divided where both sides are languages."""
+    codes = name.split("-")
+    ways = [
+        Direction("-".join(codes[:place]), "-".join(codes[place:]))
+        for place in range(1, len(codes))
+    ]
+    known = [way for way in ways if all(map(scripts_of_language, way))]
+    return (known or ways or [Direction(name, "")])[0]
+
+
+def _tags_of_languages(folder: Path) -> list[str]:
+    """The tags of languages in the vocabulary of the source; nothing if there is no more than one."""
+    for name in ("source_vocabulary", "shared_vocabulary"):
+        path = folder / f"{name}.txt"
+        if path.is_file():
+            entries: Any = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        else:
+            entries = _json_of(folder / f"{name}.json")
+        if isinstance(entries, list):
+            tags = [str(each) for each in entries if _TAG_OF_LANGUAGE.fullmatch(str(each))]
+            return tags if len(tags) >= _FEWEST_TAGS else []
+    return []
+
+
+def _json_of(path: Path) -> Any:
+    """The content of a JSON file; None if there is none, or it is damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

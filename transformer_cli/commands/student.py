@@ -241,13 +241,19 @@ def _directed(
         MissingInputError: there is no such run.
         UsageError: a run does not translate in the direction.
     """
-    from transformer_cli.commands.recorded_steps import Languages, chosen_languages
+    from transformer_cli.commands.recorded_steps import (
+        Languages,
+        chosen_languages,
+        require_direction_of_ctranslate2,
+    )
     from transformer_cli.commands.synthetic_corpus import CandidateChoice
 
     chosen = Languages(writer.to, writer.from_)
     if writer.is_run:
         chosen = chosen_languages(writer.runs, direction, "--teacher", chosen)
         writer = replace(writer, to=chosen.to, from_=chosen.from_)
+    elif writer.is_ctranslate2:
+        require_direction_of_ctranslate2(Path(writer.runs[0]), direction, "--teacher")
     of_judge = chosen_languages([judge] if judge else [], direction.reverse, "--judge")
     choice = CandidateChoice(judge, dropped_share, of_judge)
     if not align:
