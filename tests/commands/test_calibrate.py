@@ -22,7 +22,8 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def calibrated_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the run of the documentation, calibrated with its own translations, a tenth of which are spoilt."""
+    """A copy of the run of the documentation, calibrated with its own translations, a tenth of which are spoilt; its earlier
+    calibration was damaged."""
     folder = tmp_path_factory.mktemp("calibrated")
     run = folder / "run"
     shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
@@ -30,6 +31,7 @@ def calibrated_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spoilt = [text[::-1] if number % 10 == 0 else text for number, text in enumerate(translations)]
     (folder / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     (folder / "out.it").write_text("\n".join(spoilt) + "\n", encoding="utf-8")
+    (run / CALIBRATION_FILE).write_text("{")
     calibrate(run, share=0.4, certainty=0.7)
     return run
 
@@ -98,6 +100,18 @@ def test_a_marked_translation_is_that_without_a_mark(
             found.append(capfd.readouterr().out.splitlines())
         assert [line.split("\t")[0] for line in found[1]] == found[0]
         assert [line.split("\t")[2] != "" for line in found[1]] == [True, True, True, False]
+
+
+def test_translating_goes_on_without_a_damaged_calibration_but_marking_does_not(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = shutil.copytree(DOCS_RUN, tmp_path / "run")
+    (run / CALIBRATION_FILE).write_text("{")
+    translate_lines(["The dog is big."], None, TranslateOptions(run=str(run)))
+    assert capfd.readouterr().out == "Il cane è grande.\n"
+    assert "make it again: tfm calibrate" in caplog.text
+    with pytest.raises(DataError, match="not a calibration, or damaged"):
+        translate_lines(["The dog is big."], None, TranslateOptions(run=str(run), mark=True))
 
 
 def test_a_text_of_another_kind_is_named(

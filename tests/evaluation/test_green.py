@@ -1,5 +1,6 @@
 """The estimate of quality rises with each feature, and the threshold keeps its promise."""
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -165,11 +166,42 @@ def test_a_calibration_comes_back_from_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b'{"format": 9}', b'{"format": 2, "directions": {"en-it": {}}}', b"\xff"],
+    [
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b'{"format": 9}',
+        b'{"format": 2, "directions": {"en-it": {}}}',
+        b"\xff",
+    ],
 )
 def test_a_damaged_calibration_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / CALIBRATION_FILE).write_bytes(content)
     with pytest.raises(DataError, match=CALIBRATION_FILE):
+        read_quality(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("num_samples",), float("inf")),
+        (("promise", "share"), "a twentieth"),
+        (("statistics", "length"), [1.0, 2.0]),
+        (("conditions", "sentences"), "many"),
+    ],
+)
+def test_a_value_that_nothing_can_be_computed_from_is_damage(
+    tmp_path: Path, place: tuple[str, ...], value: object
+) -> None:
+    found = calibrated(*drawn(200, 1), PROMISE, conditions={})
+    assert found is not None
+    facts = json.loads(quality_json({"en-it": found.quality}))
+    inner = facts["directions"]["en-it"]
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    (tmp_path / CALIBRATION_FILE).write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(DataError, match="not a calibration, or damaged"):
         read_quality(tmp_path)
 
 

@@ -187,7 +187,11 @@ def calibrated_run(
             f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
             hint="give more text: --source FILE --reference FILE",
         )
-    path, before = folder.path / CALIBRATION_FILE, read_quality(folder.path)
+    path = folder.path / CALIBRATION_FILE
+    try:
+        before = read_quality(folder.path)
+    except DataError:  # loading the run has told it
+        before = {}
     if (earlier := before.get(str(direction))) is not None:
         drift = Drift(earlier)
         drift.add(translations)

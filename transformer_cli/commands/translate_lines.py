@@ -44,7 +44,7 @@ from transformer_cli.decoding import (
 from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.memory import TranslationMemory
-from transformer_cli.decoding.quality import Drift
+from transformer_cli.decoding.quality import Drift, read_quality
 from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
@@ -343,11 +343,14 @@ def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
 
     Raises:
         UsageError: there is none, or no threshold keeps its promise.
+        DataError: it is damaged.
     """
     quality = translator.pipeline.quality
     folder = loaded.trained.folder
     run = RunFolder.of_checkpoint(folder)
     if quality is None:
+        if run is not None:
+            read_quality(run.path)  # refuses one that is damaged
         raise UsageError(
             f"{folder}: no calibration of this checkpoint for {translator.pipeline.languages}, so nothing is known about the quality "
             "of its translations",

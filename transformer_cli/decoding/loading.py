@@ -34,7 +34,7 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -275,11 +275,20 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
 
 
 def _qualities(files: TrainedFiles) -> dict[str, Quality]:
-    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured."""
+    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured; nothing if the file is damaged."""
     run = RunFolder.of_checkpoint(files.folder)
     if run is None:
         return {}
-    found = read_quality(run.path)
+    try:
+        found = read_quality(run.path)
+    except DataError as error:
+        # Only --mark and --only-green need it, and they refuse to work without.
+        logger.warning(
+            "%s, so nothing is known about the quality of translations; %s",
+            error.message,
+            error.hint,
+        )
+        return {}
     return {
         direction: quality
         for direction, quality in found.items()

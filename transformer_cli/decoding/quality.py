@@ -33,6 +33,7 @@ FEATURES = (
 """Each is larger for a translation that is more likely to be good."""
 _LEAST_LOG_PROB = -10.0  # nats
 _HINT = "make it again: tfm calibrate"
+_NUM_PERCENTILES = 101
 
 
 class QualityPromise(NamedTuple):
@@ -178,7 +179,9 @@ def read_quality(run: Path) -> dict[str, Quality]:
         if facts["format"] != FORMAT:
             raise DataError(f"{path}: format {facts['format']} is not known here", hint=_HINT)
         return {name: _quality(each) for name, each in facts["directions"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}", hint=_HINT) from error
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:  # fmt: skip
         raise DataError(f"{path}: not a calibration, or damaged", hint=_HINT) from error
 
 
@@ -197,7 +200,15 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         name: {feature: float(facts[name][feature]) for feature in FEATURES}
         for name in ("means", "weights")
     }
-    threshold = facts["threshold"]
+    threshold, promise = facts["threshold"], dict(facts["promise"])
+    metric = str(promise.pop("metric"))
+    conditions = dict(facts["conditions"])
+    int(conditions.get("sentences", 0))
+    statistics = {
+        name: tuple(map(float, of_text)) for name, of_text in facts.get("statistics", {}).items()
+    }
+    if any(of_text and len(of_text) != _NUM_PERCENTILES for of_text in statistics.values()):
+        raise ValueError(f"{_NUM_PERCENTILES} percentiles are expected")
     return Quality(
         **numbers,
         bias=float(facts["bias"]),
@@ -205,14 +216,11 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         least_confidence=float(facts["least_confidence"]),
         most_pieces=float(facts["most_pieces"]),
         threshold=None if threshold is None else float(threshold),
-        promise=QualityPromise(**facts["promise"]),
-        conditions=dict(facts["conditions"]),
+        promise=QualityPromise(metric, **{name: float(value) for name, value in promise.items()}),
+        conditions=conditions,
         num_samples=int(facts["num_samples"]),
         least_log_prob=float(facts["least_log_prob"]),
-        statistics={
-            name: tuple(map(float, of_text))
-            for name, of_text in facts.get("statistics", {}).items()
-        },
+        statistics=statistics,
     )
 
 
@@ -254,7 +262,9 @@ def statistics_of(translation: Translation) -> dict[str, float] | None:
 def percentiles(values: Sequence[float]) -> tuple[float, ...]:
     """The 101 percentiles of values, from the smallest to the largest one."""
     ordered, last = sorted(values), len(values) - 1
-    return tuple(round(ordered[round(last * percent / 100)], 4) for percent in range(101))
+    return tuple(
+        round(ordered[round(last * percent / 100)], 4) for percent in range(_NUM_PERCENTILES)
+    )
 
 
 def largest_distance(text: Sequence[float], known: Sequence[float]) -> float:

@@ -1,6 +1,7 @@
 """A server whose run has a calibration says how far each translation can be trusted, in fields beside those of its interfaces."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,18 @@ def test_a_text_of_several_lines_is_as_good_as_its_worst_one(client: TestClient)
     assert answer["quality"][0] == answer["quality"][1]
     assert answer["green"] == [False, False, None]
     assert "green" not in client.post("/translate", json={"q": "42", **LANGUAGES}).json()
+
+
+def test_a_server_whose_calibration_is_damaged_says_so_and_serves_without_green(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = shutil.copytree(DOCS_RUN, tmp_path / "run")
+    (run / "calibration.json").write_text("{")
+    runs = load_served_runs([str(run)], [], cache_bytes=1 << 20, protects_spans=True)
+    assert f"{run}/calibration.json: not a calibration, or damaged" in caplog.text
+    with served(runs) as (client, _):
+        answer = client.post("/translate", json={"q": GOOD, **LANGUAGES})
+    assert (answer.status_code, answer.json()) == (200, {"translatedText": "Il cane è grande."})
 
 
 def test_two_runs_of_one_name_are_refused_by_what_was_typed() -> None:
