@@ -296,6 +296,21 @@ def test_what_is_no_file_is_no_memory_and_the_hint_says_what_is(name: str, tmp_p
     assert "--memory takes a file: a table (CSV, TSV), a spreadsheet" in str(refused.value.hint)
 
 
+@pytest.mark.parametrize("has_path", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+def test_an_input_that_shows_its_encoding_keeps_it_beside_a_memory_in_another_one(
+    encoding: str, has_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    legacy = saved(tmp_path / "l.csv", "English,Italian\nThe caf\u00e9.,Il caff\u00e8.\n", "cp1252")
+    path, output = saved(tmp_path / "in.txt", "The caf\u00e9.\n", encoding), tmp_path / "out.txt"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    given = path if has_path else None
+    translate_command(
+        run=RUN, input_file=given, output_file=output, memory=legacy, encoding="windows-1252"
+    )
+    assert output.read_text(encoding=encoding) == "Il caff\u00e8.\n"
+
+
 @pytest.mark.long
 def test_the_command_takes_every_kind_of_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -21,6 +21,7 @@ from transformer_cli.process.errors import UsageError
 from transformer_cli.process.imports import imported
 
 DOCUMENTS = "transformer_cli.extensions.documents.translate_command"
+ENCODINGS = "transformer_cli.extensions.documents.character_encoding"
 """Where documents are translated; the core imports it only for a file."""
 
 InputOption = Annotated[
@@ -70,7 +71,7 @@ EncodingOption = Annotated[
         "--encoding",
         metavar="NAME",
         help="For text files that are not UTF-8: their encoding, such as windows-1252; the output has it, too. "
-        "Also of a --memory that is not UTF-8.",
+        "Also of a --memory that is not UTF-8; then an input in UTF-8 stays UTF-8.",
     ),
 ]
 ProtectOption = Annotated[
@@ -273,6 +274,11 @@ def translate_command(
         as_json=as_json,
     )
     of_input = None if sentences and memory else encoding
+    if of_input and memory and input_file is not None and input_file.is_file():
+        beside = imported(
+            f"{DOCUMENTS.rpartition('.')[0]}.character_encoding:encoding_beside_memory"
+        )
+        of_input = beside(input_file.read_bytes(), encoding)
     if input_file or document_format or columns or values or of_input:
         document = imported(f"{DOCUMENTS}:chosen_document")(
             input_file,

@@ -201,8 +201,8 @@ def _hints_of_a_memory(path: Path) -> Iterator[None]:
         hint = error.hint or ""
         if hint.startswith("name its encoding"):
             error.hint = (
-                "name its encoding with --encoding, if the input has the same one; else make a table in UTF-8, and give that to "
-                f"--memory: tfm data import {shlex.quote(str(path))} --encoding NAME --output NEW.tsv"
+                "name its encoding with --encoding; an input in UTF-8 stays UTF-8. If the input has a third encoding, make a table in UTF-8, and give "
+                f"that to --memory: tfm data import {shlex.quote(str(path))} --encoding NAME --output NEW.tsv"
             )
         elif _FOREIGN_OPTION.search(hint):
             error.hint = (

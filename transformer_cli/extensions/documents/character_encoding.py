@@ -109,6 +109,17 @@ def decoded(
     return DecodedText(text, encoding, mark, is_markup)
 
 
+def encoding_beside_memory(data: bytes, given: str | None) -> str | None:
+    """The encoding in which a text is read if the given one may be that of another file; None: it is UTF-8.
+
+    A byte-order mark counts, and UTF-8 with letters beyond ASCII; else the text has the given encoding.
+    """
+    marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
+    if marked is not None:
+        return None if marked == "utf-8" else marked.rsplit("-", 1)[0]
+    return given if data.isascii() or is_not_utf_8(data) else None
+
+
 def require_utf_8_document(data: bytes, content: DecodedText | None) -> None:
     """Refuse a text that was read as UTF-8, if it is in another encoding: most of it would stay as it is.
 

@@ -19,6 +19,7 @@ from transformer_cli.commands.translate_lines import (
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.extensions.documents.character_encoding import encoding_beside_memory
 from transformer_cli.extensions.documents.formats import (
     LINES,
     WITH_LANGUAGES,
@@ -192,6 +193,9 @@ def translate_document_file(
             hint=f"name a file for the translation: --output NAME{given.format.endings[0]}",
         )
     data = _read(given, output)
+    if options.memory is not None and given.path is None:
+        encoding = encoding_beside_memory(data, given.options.encoding)
+        given = replace(given, options=replace(given.options, encoding=encoding))
     try:
         # The document is read before the model, because a file in another format is found at once.
         document = read_document(data, given.format, given.options)
