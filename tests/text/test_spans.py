@@ -45,6 +45,7 @@ def found(text: str) -> list[str]:
         ("<b>two</b> <br/> <a href='x y'>z</a> <0>w</0>", ["<b>", "</b>", "<br/>", "<a href='x y'>", "</a>", "<0>", "</0>"]),
         ("<!-- a > b --> if a < b and c <3", ["<!-- a > b -->", "3"]),
         ("&amp; &#39; R&D `x y`", ["&amp;", "&#39;", "`x y`"]),
+        ("The ``big dog'' and ``cat'', or `that' and `this', but `code` and ``x``", ["`code`", "`x`"]),
         ("/usr/bin/x, ~/y and ./z or C:\\Users\\me", ["/usr/bin/x", "~/y", "./z", "C:\\Users\\me"]),
         ("and/or report.pdf. I/O", ["report.pdf"]),
         ("Open report_v2.docx, favicon.ico and IMG_001.JPG.", ["report_v2.docx", "favicon.ico", "IMG_001.JPG"]),

@@ -21,8 +21,9 @@ from transformer_cli.process.errors import UsageError
 from transformer_cli.process.imports import imported
 
 DOCUMENTS = "transformer_cli.extensions.documents.translate_command"
-ENCODINGS = "transformer_cli.extensions.documents.character_encoding"
 """Where documents are translated; the core imports it only for a file."""
+ENCODINGS = "transformer_cli.extensions.documents.character_encoding"
+"""What finds the encoding of a text file."""
 
 InputOption = Annotated[
     Path | None,

@@ -203,7 +203,8 @@ _PATTERNS = {
         rf"(?:[{_PICTURE}\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d[{EMOJI}])*"
     ),
     "code": (
-        rf"`[^`{_NO_CONTROL}]{{1,200}}`"
+        # The quotes of ``these words'' and `those' are no code.
+        rf"`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
     ),
     "placeholder": (

@@ -89,6 +89,24 @@ def test_a_file_is_translated_and_downloaded(client: TestClient) -> None:
     assert found.headers["content-type"] == "application/octet-stream"
 
 
+@pytest.mark.parametrize(
+    ("content_type", "name", "data"),
+    [
+        ("text/html; charset=utf-8", "page_it.html", PAGE.encode()),
+        ("text/plain", "page_it.txt", f"{LINES[0]}\n".encode()),
+    ],
+)
+def test_a_file_without_an_ending_has_that_of_its_content_type(
+    client: TestClient, content_type: str, name: str, data: bytes
+) -> None:
+    fields = {"source": "en", "target": "it"}
+    answer = client.post("/translate_file", data=fields, files={"file": ("page", data, content_type)})  # fmt: skip
+    found = download(client, answer)
+    assert f'filename="{name}"' in found.headers["content-disposition"]
+    kept = send(client, "page.x", data)  # an ending counts
+    assert kept.status_code == 400
+
+
 def test_a_part_in_another_language_stays_in_a_page_that_names_none(client: TestClient) -> None:
     foreign = f'<p lang="de">{LINES[1]}</p>'
     page = f"<p>{LINES[3]}</p>{foreign}"

@@ -182,6 +182,20 @@ def test_a_wrong_method_and_an_unknown_path_are_errors_in_json(client: TestClien
     assert error(client.get("/nothing")) == (404, "Not Found")
 
 
+def test_an_address_of_the_server_may_end_with_a_slash(client: TestClient) -> None:
+    values = {"q": LINES[0], "source": "en", "target": "it"}
+    found = client.post("http://testserver//translate", json=values)
+    assert (found.status_code, found.json()) == (200, client.post("/translate", json=values).json())
+    assert client.get("http://testserver//nowhere").status_code == 404
+
+
+def test_a_format_may_have_capital_letters(client: TestClient) -> None:
+    values = {"q": f"<p>{LINES[0]}</p>", "source": "en", "target": "it"}
+    small = client.post("/translate", data={**values, "format": "html"}).json()
+    assert client.post("/translate", data={**values, "format": "Html"}).json() == small
+    assert small["translatedText"].startswith("<p>")
+
+
 def test_suggestions_are_refused(client: TestClient) -> None:
     values = {"q": "a", "s": "b", "source": "en", "target": "it"}
     assert client.post("/suggest", data=values).status_code == 403

@@ -83,6 +83,9 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["path"].startswith("//"):
+            # Of a client whose address of the server ends with a slash: http://127.0.0.1:5000//translate
+            scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
         started_at = time.perf_counter()
         status = 0
 

@@ -185,6 +185,6 @@ def _with_unix_breaks(text: str) -> str:
 
 def _is_html(values: RequestValues) -> bool:
     wanted = values.text("format") or "text"
-    if wanted not in ("text", "html"):
+    if wanted.lower() not in ("text", "html"):
         raise bad_request(f"{wanted[:40]} format is not supported")
-    return wanted == "html"
+    return wanted.lower() == "html"

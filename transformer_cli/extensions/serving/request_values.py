@@ -9,7 +9,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from mimetypes import MimeTypes
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qsl
 
@@ -316,9 +317,20 @@ async def _received(value: str | UploadFile) -> str | ReceivedFile:
     if isinstance(value, str):
         return value
     try:
-        return ReceivedFile(value.filename or "", await value.read())
+        return ReceivedFile(
+            _with_ending(value.filename or "", value.content_type), await value.read()
+        )
     finally:
         await value.close()
+
+
+def _with_ending(name: str, content_type: str | None) -> str:
+    """The name of a file; one without an ending gets that of the content type, if it says one: file, text/html -> file.html"""
+    if not name or PurePath(name).suffix:
+        return name
+    kind = (content_type or "").partition(";")[0].strip().lower()
+    # Without the tables of the system, so that the answer is the same on every machine.
+    return name + (MimeTypes().guess_extension(kind) or "")
 
 
 def _fields(items: list[tuple[str, Any]], lists: frozenset[str]) -> dict[str, Any]:
