@@ -247,3 +247,14 @@ def test_details_have_a_part_for_each_clause_and_link_the_words_of_the_line() ->
 def test_a_line_of_which_a_part_stays_has_no_details() -> None:
     [found] = stub_translator(silent_about("mute")).translate(["mute."], with_details=True)
     assert (found.text, found.confidence) == ("mute.", None)
+
+
+@pytest.mark.parametrize(
+    ("languages", "line", "mark"),
+    [(("en", "ar"), LONG, "\u060c "), (("en", "it"), LONG, ", "), (("ar", "it"), LONG.replace(",", "\u060c"), ", ")],
+)  # fmt: skip
+def test_the_commas_between_clauses_are_those_of_the_target_language(
+    languages: tuple[str, str], line: str, mark: str
+) -> None:
+    found = translated(line, stub_translator(cut_after(), languages=languages))
+    assert found.text == mark.join(clause.upper() for clause in CLAUSES) + "."

@@ -459,5 +459,24 @@ def test_what_programs_write_into_texts_is_left_as_it_is(
 STAND_INS = ["Anna", "Marco"]
 
 
+@pytest.mark.parametrize("keeps_marks", [True, False])
+def test_a_sentence_is_cut_at_marks_that_the_model_knows_only_if_it_loses_them(
+    keeps_marks: bool,
+) -> None:
+    known = train_tokenizer([f"{TEXT} *"] * 3, TokenizerConfig(kind="bpe", vocab_size=400))
+    pipeline = TextPipeline(known, known, data_of("en", "it"), 50, splits_sentences=True)
+    seen: list[str] = []
+
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+        seen.extend(chunk.text for chunk in chunks)
+        texts = [chunk.text.upper() for chunk in chunks]
+        said = texts if keeps_marks else [text.replace("*", "") for text in texts]
+        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text in said]
+
+    [found] = translator_of(translate, pipeline, protects=True).translate(["The *cat* is one"])
+    assert found.text == "THE *CAT* IS ONE"
+    assert seen == ["The *cat* is one", *([] if keeps_marks else ["The", "cat", "is one"])]
+
+
 def upper_but(text: str) -> str:
     return " ".join(word if word in STAND_INS else word.upper() for word in text.split(" "))

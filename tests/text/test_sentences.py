@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
+from transformer_cli.text.sentences import (
+    Sentence,
+    cut_in_two,
+    ends_sentence,
+    gap_between,
+    split_line,
+    split_sentences,
+    with_final_mark_of,
+)
 
 # Language and line -> the sentences.
 SPLITS = {
@@ -24,6 +32,10 @@ SPLITS = {
     ("ja", "「行こう。」と彼は言った。雨です。"): ["「行こう。」と彼は言った。", "雨です。"],
     ("hi", "मैं भूखा हूँ। तुम कौन हो?"): ["मैं भूखा हूँ।", "तुम कौन हो?"],
     ("ar", "أنا جائع. أين أنت؟"): ["أنا جائع.", "أين أنت؟"],
+    ("km", "ខ្ញុំឃ្លាន។ ផ្ទះធំ។ល។ ឆ្កែខ្មៅ៕"): ["ខ្ញុំឃ្លាន។", "ផ្ទះធំ។ល។", "ឆ្កែខ្មៅ៕"],
+    ("bo", "ཁྱིམ་འདི་ཆེ། ཁྱི་ནག་པོ་འདུག ། །གཉིས་པ།"): ["ཁྱིམ་འདི་ཆེ།", "ཁྱི་ནག་པོ་འདུག ། །གཉིས་པ།"],
+    ("dz", "ཁྱིམ་འདི་ཆེ། ཁྱི་ནག་པོ།"): ["ཁྱིམ་འདི་ཆེ།", "ཁྱི་ནག་པོ།"],
+    ("am", "ይህ ቤት ነው። ውሻ ነው።"): ["ይህ ቤት ነው።", "ውሻ ነው።"],
     ("en", "  Good morning,  "): ["  Good morning,  "],
     ("en", "a\u00a0b"): ["a\u00a0b"],
     ("en", ""): [""],
@@ -119,3 +131,48 @@ def test_translations_stand_as_far_apart_as_the_target_language_writes(
     gap: str, source: str, target: str, expected: str
 ) -> None:
     assert gap_between(gap, source, target) == expected
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        *"\u3002\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\uabeb\ua4ff\u0f0d\u061f!\uff1f"
+    ],
+)
+def test_the_full_stop_stays_if_the_source_ends_with_its_own(stop: str) -> None:
+    assert ends_sentence(f"abc{stop}")
+    assert with_final_mark_of("The house is big.", f"abc{stop}") == "The house is big."
+    assert with_final_mark_of(f"abc{stop}", "The house is big.") == f"abc{stop}"
+
+
+@pytest.mark.parametrize(
+    ("translation", "source", "expected"),
+    [
+        ("घर।", "The house", "घर"),
+        ("ቤት።", "The house", "ቤት"),
+        ("ཁྱིམ།", "The house", "ཁྱིམ།"),  # a shad ends Tibetan headings, too
+        ("عزيزتي آنا،", "Dear Anna,", "عزيزتي آنا،"),
+    ],
+)
+def test_the_end_of_a_heading_is_that_of_its_language(
+    translation: str, source: str, expected: str
+) -> None:
+    assert with_final_mark_of(translation, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"), [("البيت كبير، والكلب صغير", "، "), ("ቤቱ ትልቅ ነው፣ ውሻው ትንሽ ነው", "፣ "), ("البيت كبير؛ والكلب صغير", "؛ ")]
+)  # fmt: skip
+def test_a_sentence_is_divided_at_the_commas_of_its_script(text: str, marks: str) -> None:
+    cut = cut_in_two(text, 0.5, "ar")
+    assert cut is not None
+    assert cut.marks == marks
+    assert cut.left + cut.marks + cut.right == text
+
+
+def test_a_line_that_is_too_long_is_cut_behind_the_full_stop_of_its_script() -> None:
+    line = "मैं भूखा हूँ आज। तुम कौन हो अभी।"
+    assert [*split_line(line, lambda part: len(part) < 20)] == [
+        "मैं भूखा हूँ आज।",
+        "तुम कौन हो अभी।",
+    ]

@@ -45,6 +45,7 @@ def found(text: str) -> list[str]:
         ("<b>two</b> <br/> <a href='x y'>z</a> <0>w</0>", ["<b>", "</b>", "<br/>", "<a href='x y'>", "</a>", "<0>", "</0>"]),
         ("<!-- a > b --> if a < b and c <3", ["<!-- a > b -->", "3"]),
         ("&amp; &#39; R&D `x y`", ["&amp;", "&#39;", "`x y`"]),
+        ("See :c:func:`x`, :class:`y` and :name: or a:b:`c`", [":c:func:`x`", ":class:`y`", ":name:", "`c`"]),
         ("The ``big dog'' and ``cat'', or `that' and `this', but `code` and ``x``", ["`code`", "`x`"]),
         ("/usr/bin/x, ~/y and ./z or C:\\Users\\me", ["/usr/bin/x", "~/y", "./z", "C:\\Users\\me"]),
         ("and/or report.pdf. I/O", ["report.pdf"]),
@@ -105,8 +106,8 @@ def test_quotes_that_are_made_plain_come_back_as_they_were(text: str) -> None:
 
 
 def test_markup_and_numbers_are_told_apart_from_words() -> None:
-    kinds = [span.kind for span in find_spans("<b> 5 {x}")]
-    assert kinds == [SpanKind.TAG, SpanKind.NUMBER, SpanKind.WORD]
+    kinds = [span.kind for span in find_spans("<b> 5 {x} **y**")]
+    assert kinds == [SpanKind.TAG, SpanKind.NUMBER, SpanKind.WORD, SpanKind.MARK, SpanKind.MARK]
 
 
 @given(texts)

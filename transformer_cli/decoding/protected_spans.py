@@ -178,7 +178,7 @@ _MOST_LETTERS_OF_AFFIX = 2
 class ProtectedSentence:
     """A sentence with protected spans, and how far the attempts to translate it have come.
 
-    1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
+    1. Numbers and marks that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
        sentence is cut at tags.
     2. The sentence is also cut at numbers, and 3. at all spans: only the text between the spans is translated.
     4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
@@ -274,7 +274,7 @@ class SpanKeeper:
         seen: list[list[_Piece]] = []
         for cut_kinds in (
             {SpanKind.TAG},
-            {SpanKind.TAG, SpanKind.NUMBER},
+            {SpanKind.TAG, SpanKind.NUMBER, SpanKind.MARK},
             set(SpanKind),
         ):
             pieces = self._pieces(text, spans, cut_kinds)
@@ -287,9 +287,9 @@ class SpanKeeper:
             span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)
         ]
         known = {
-            span for span in inside if span.kind is SpanKind.NUMBER and self._knows(text, span)
+            span for span in inside if span.kind is not SpanKind.WORD and self._knows(text, span)
         }
-        others = [span for span in inside if span not in known]
+        others = [span for span in inside if span not in known and span.kind is not SpanKind.MARK]
         chosen = self.stand_ins.choose([span.kind for span in others], text)
         replaced = {
             span: word for span, word in zip(others, chosen, strict=True) if word is not None
@@ -420,7 +420,7 @@ def _core(
 
 def _num_touching(visible: str, cut: Span) -> int:
     """How many letters and digits at the beginning of a text belong to the cut before it."""
-    if cut.kind is SpanKind.TAG:
+    if cut.kind in (SpanKind.TAG, SpanKind.MARK):
         return 0
     number = len(list(takewhile(str.isalnum, visible)))
     return number if cut.kind is SpanKind.NUMBER or number <= _MOST_LETTERS_OF_AFFIX else 0

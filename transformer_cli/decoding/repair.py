@@ -60,6 +60,12 @@ if TYPE_CHECKING:
 
 
 _WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
+# Languages of the Arabic script, and their comma and semicolon.
+_WITH_ARABIC_MARKS = frozenset(["ar", "fa", "ur", "ps", "ug", "ckb", "sd", "dv"])
+_ARABIC_MARKS = str.maketrans({",": "\u060c", ";": "\u061b"})
+_PLAIN_MARKS = str.maketrans(
+    dict.fromkeys("\u060c\u1363\u1802\u07f8\u104a\u055d", ",") | {"\u061b": ";"}
+)
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 # A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
 _ORDINARY_SHARE = 0.5
@@ -220,11 +226,17 @@ def _gap_with_marks(pipeline: TextPipeline, marks: str) -> str:
     mark, target_language = marks.strip(), pipeline.languages.target
     if not mark:
         return pipeline.gap(marks)
+    language = primary_language(target_language)
     if mark in _NARROW_MARKS:
-        return _NARROW_MARKS[mark] if has_spaces(target_language) else mark
-    is_pause = mark in (",", ";", ":")
-    if is_pause and primary_language(target_language) in ("zh", "ja", "yue"):
-        return mark.translate(_WIDE_MARKS)
+        if not has_spaces(target_language):
+            return mark
+        marks = _NARROW_MARKS[mark]
+    marks = marks.translate(_PLAIN_MARKS)
+    if language in _WITH_ARABIC_MARKS:
+        return marks.translate(_ARABIC_MARKS).translate(LINE_BREAKS)
+    is_pause = marks.strip() in (",", ";", ":")
+    if is_pause and language in ("zh", "ja", "yue"):
+        return marks.strip().translate(_WIDE_MARKS)
     return marks.translate(LINE_BREAKS)
 
 

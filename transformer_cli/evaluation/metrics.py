@@ -304,6 +304,9 @@ _BLEU_TOKENIZERS = {
     "ja": "char",
     "th": "char",
     **dict.fromkeys(("lo", "lao", "km", "khm", "my", "mya", "bur"), "char"),
+    **dict.fromkeys(
+        ("bo", "bod", "tib", "dz", "dzo"), "char"
+    ),  # Tibetan and Dzongkha have spaces behind marks only
 }
 UNSPACED_LANGUAGES = frozenset(_BLEU_TOKENIZERS)
 _NUM_READ = 1000

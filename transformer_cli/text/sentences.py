@@ -22,7 +22,15 @@ _BEGINNING = re.compile(
 _COLUMN_GAP = re.compile(r"\s{0,2}(?:\t|\||\.{6}|…{2}|(?:\. ){3}|_{3})[\s|._…]*")
 # What separates columns, unless a sentence goes on after it.
 _WIDE_GAP = re.compile(r"\s{2,}|\s?\.{4,}\s?")
-_SENTENCE_END = frozenset(".?!…")
+# Full stops and question marks behind which white space stands, without those of Latin, Chinese and Japanese: of Hindi and its
+# neighbours, Urdu, Amharic, Khmer, Burmese, Armenian, Mongolian, Santali, Manipuri, Lisu and Tibetan; of Arabic, N'Ko and Amharic.
+_OTHER_STOPS = (
+    "\u0964\u0965\u06d4\u1362\u17d4\u17d5\u104b\u0589\u1803\u1809\u1c7e\u1c7f\uabeb\ua4ff"
+)
+_OTHER_ENDS = f"{_OTHER_STOPS}\u0f0d\u0f0e\u061f\u07f9\u1367\u203d\u2047\u2048\u2049"
+# Of Arabic, Amharic, Mongolian, N'Ko, Burmese and Armenian.
+_OTHER_COMMAS = "\u060c\u1363\u1802\u07f8\u104a\u055d"
+_SENTENCE_END = frozenset(f".?!…{_OTHER_ENDS}")
 
 
 class TextRange(NamedTuple):
@@ -185,13 +193,16 @@ _BEHIND_ESCAPE = (
     )
 )  # fmt: skip
 _PATTERNS = {
-    # A line end or tab as a program writes it, unless it may begin a name; a backslash before a mark; bold and struck-out words.
+    # A line end or tab as a program writes it, unless it may begin a name; a backslash before a mark.
     "escape": (
         rf"(?:\\{{1,2}}[nrt])+(?={_BEHIND_ESCAPE})"
         r"|(?<![^\W_])(?:\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}))+(?![^\W_])"
         r"|(?<=[^\W\d_]|[.!?:;,)])%n(?=[^\W\d_])"
         r"|\\(?!\\?\w)[^\w\s]?"
-        r"|(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"
+    ),
+    # Around bold, slanted and struck-out words.
+    "mark": (
+        r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"
     ),
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
@@ -204,7 +215,8 @@ _PATTERNS = {
     ),
     "code": (
         # The quotes of ``these words'' and `those' are no code.
-        rf"`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
+        # A name before it is a role of reStructuredText: :c:func:`x`.
+        rf"(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
     ),
     "placeholder": (
@@ -268,6 +280,8 @@ class SpanKind(Enum):
 
     TAG = "tag"
     """Markup or an emoji: it stands between words and is none."""
+    MARK = "mark"
+    """The stars of bold words and the like: a model that knows them may keep them in their places."""
     WORD = "word"
     """A URL, address, path, placeholder or code: it takes the place of a name in its sentence."""
     NUMBER = "number"
@@ -327,6 +341,7 @@ def _spans(text: str) -> Iterator[Span]:
             "escape": SpanKind.TAG,
             "tag": SpanKind.TAG,
             "picture": SpanKind.TAG,
+            "mark": SpanKind.MARK,
             "number": SpanKind.NUMBER,
         }
         yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
@@ -413,6 +428,8 @@ _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
 _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
 # `sentencex` panics at white space of several bytes, and refuses lone surrogates. Both become one character.
 _UNREADABLE = re.compile(r"[^\S\n ]|[\ud800-\udfff]")
+# Full stops of Khmer, and shads of Tibetan and Dzongkha, of which `sentencex` knows nothing.
+_FURTHER_ENDS = re.compile(r"[\u17d4\u17d5]\s+|[\u0f0d-\u0f12\u0f14]\s+(?![\u0f0d-\u0f12\u0f14])")
 # `sentencex` takes a time that grows with the square of a text without white space.
 MAX_CHARACTERS_AT_ONCE = 5000
 
@@ -486,9 +503,10 @@ def _sentence_ends(text: str, language: str) -> list[int]:
         start_of_next = window[-2] if len(window) > 2 else MAX_CHARACTERS_AT_ONCE
         places += [start + place for place in window if place <= start_of_next]
         start += start_of_next
-    return places + [
-        start + place for place in _sentence_ends_of_window(readable[start:], language)
-    ]
+    places += [start + place for place in _sentence_ends_of_window(readable[start:], language)]
+    if text.isascii():
+        return places
+    return sorted({*places, *(match.end() for match in _FURTHER_ENDS.finditer(readable))})
 
 
 def _sentence_ends_of_window(text: str, language: str) -> list[int]:
@@ -510,9 +528,9 @@ _CLAUSE_MARKS = tuple(
     re.compile(pattern)
     for pattern in (
         # The end of a sentence inside brackets, or one that the division into sentences did not take for an end.
-        r"(?:[!?\u2026]|\.\.|\w{4}\.|\.[)\]\u201d\u00bb])[)\]\"'\u201d\u00bb]*(\s+)|[\u3002\uff01\uff1f]()",
-        r"(\s*;\s+|:\s+|\s+[-\u2013\u2014/|]\s+|\s*\u2014\s*|[\uff1b\uff1a])",
-        r"(,\s+|[\uff0c\u3001])",
+        rf"(?:[!?\u2026{_OTHER_ENDS}]|\.\.|\w{{4}}\.|\.[)\]\u201d\u00bb])[)\]\"'\u201d\u00bb]*(\s+)|[\u3002\uff01\uff1f]()",
+        r"(\s*[;\u061b]\s+|:\s+|\s+[-\u2013\u2014/|]\s+|\s*\u2014\s*|[\uff1b\uff1a])",
+        rf"([,{_OTHER_COMMAS}]\s+|[\uff0c\u3001])",
     )
 )
 _INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
@@ -608,8 +626,8 @@ _WIDE_PAUSES = "\u3001\uff0c\uff1a\uff1b"
 _BOUNDARIES = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"[.!?…][\"'»”)\]]*(\s+)|[{_WIDE_STOPS}](\s*)",
-        rf"[,;:](\s+)|[{_WIDE_PAUSES}](\s*)",
+        rf"[.!?…{_OTHER_ENDS}][\"'»”)\]]*(\s+)|[{_WIDE_STOPS}](\s*)",
+        rf"[,;:\u061b{_OTHER_COMMAS}](\s+)|[{_WIDE_PAUSES}](\s*)",
         r"(\s+)",
     )
 )
@@ -653,12 +671,12 @@ def _halves(text: str) -> tuple[str, str]:
 # The form of a sentence: its final mark and its capital letters.
 
 
-# With the full stops, question marks and exclamation marks of Chinese and Japanese.
-_SENTENCE_ENDS = tuple(".!?\u2026\u3002\uff01\uff1f")
-_FULL_STOPS = tuple(".\u3002")
+_FULL_STOPS = tuple(f".\u3002{_OTHER_STOPS}")
+# The shad of Tibetan is none: it ends headings and parts of sentences, too.
+_SENTENCE_ENDS = tuple(f".!?\u2026\u3002\uff01\uff1f{_OTHER_ENDS}")
 _CLOSING = "\"')]\u2019\u201d\u00bb"
 _PAUSES = frozenset(",;:")
-_WIDE_PAUSE_MARKS = frozenset("\u3001\uff0c\uff1a\uff1b")
+_WIDE_PAUSE_MARKS = frozenset(f"\u3001\uff0c\uff1a\uff1b\u061b{_OTHER_COMMAS}")
 _FEWEST_CAPITAL_WORDS = 3
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 # Capital letters of nouns belong to the spelling of these languages.
