@@ -15,7 +15,9 @@ from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 from .stub_translators import (
     CLAUSES,
     MOST_WORDS,
+    NOUNS,
     TOKENIZER,
+    VERBS,
     asked_by,
     cut_after,
     silent_about,
@@ -258,3 +260,11 @@ def test_the_commas_between_clauses_are_those_of_the_target_language(
 ) -> None:
     found = translated(line, stub_translator(cut_after(), languages=languages))
     assert found.text == mark.join(clause.upper() for clause in CLAUSES) + "."
+
+
+def test_the_parts_of_a_heading_are_translated_by_themselves_and_named_by_nobody() -> None:
+    heading = f"{' '.join(NOUNS[:6]).capitalize()} - {' '.join(VERBS[:6]).capitalize()}"
+    of = stub_translator(cut_after())
+    found = translated(heading, of)
+    assert (found.text, found.is_divided) == (heading.upper(), False)
+    assert translated(heading, stub_translator(cut_after(), keeps_text=False)).text == "HOTEL TRAIN"

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.sentences import display_width, text_ranges, with_texts
+from transformer_cli.text.sentences import (
+    TextRange,
+    display_width,
+    text_ranges,
+    titles,
+    with_texts,
+)
 
 PIECES = [*" \t|.-*>#…_1a.)(", "   ", "Two words.", "• ", "1. ", "a) ", "> ", "好", "\u3000"]
 lines = st.lists(st.sampled_from(PIECES), max_size=20).map("".join) | st.text(max_size=30)
@@ -117,3 +123,20 @@ def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> Non
     ranges = text_ranges(line)
     with_texts(line, ranges, ["b"] * len(ranges))
     assert time.perf_counter() - started_at < 10.0
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("The house - A big garden", ["The house", "A big garden"]),
+        ("Part 2 \u2013 The house \u2014 A garden", ["Part 2", "The house", "A garden"]),
+        ("The house - A big garden.", ["The house - A big garden."]),  # a sentence
+        ("The house - a big garden", ["The house - a big garden"]),
+        ("Anna - Maria", ["Anna - Maria"]),  # one word may be a part of a name
+        ("10 - The house", ["10 - The house"]),
+        ("A well-known House", ["A well-known House"]),
+    ],
+)
+def test_the_parts_of_a_heading_stand_beside_a_dash(line: str, expected: list[str]) -> None:
+    found = titles(line, TextRange(0, len(line)))
+    assert [line[start:end] for start, end in found] == expected

@@ -69,6 +69,7 @@ from transformer_cli.text.sentences import (
     split_sentences,
     split_sentences_around,
     text_ranges,
+    titles,
     with_final_mark_of,
     with_texts,
     with_written_quotes,
@@ -682,7 +683,9 @@ class LineForm:
         for each in [*written_breaks(text, spans), None]:
             end = len(text) if each is None else each.start
             for start, stop in text_ranges(text[place:end], hidden[place:end]):
-                found.append(self._without_unknown_marks(as_letters, place + start, place + stop))
+                whole = TextRange(place + start, place + stop)
+                parts = titles(hidden, whole) if self.pipeline.keeps_text else [whole]
+                found += [self._without_unknown_marks(as_letters, *part) for part in parts]
             place = end if each is None else each.end
         return found
 

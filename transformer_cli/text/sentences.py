@@ -60,6 +60,28 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
     return [cell for cell in cells if _has_letter(visible, cell)]
 
 
+_DASH = re.compile(r"\s+[-\u2013\u2014]\s+")
+_FEWEST_WORDS_OF_TITLE = 2
+
+
+def titles(line: str, text_range: TextRange) -> list[TextRange]:
+    """The parts of a heading on both sides of a dash, as in "The house - A big garden"; else the range itself.
+
+    A heading has no full stop, and its second part begins with a capital letter and has at least two words.
+    """
+    start, end = text_range
+    if line[end - 1] in _SENTENCE_END:
+        return [text_range]
+    found = []
+    for dash in _DASH.finditer(line, start, end):
+        title = line[dash.end() : end]
+        is_title = title[:1].isupper() and len(title.split()) >= _FEWEST_WORDS_OF_TITLE
+        if is_title and _has_letter(line, TextRange(start, dash.start())):
+            found.append(TextRange(start, dash.start()))
+            start = dash.end()
+    return [*found, TextRange(start, end)]
+
+
 def _cells(line: str, start: int) -> Iterator[TextRange]:
     """The cells of a line from `start` on, without the white space around them."""
     place = start
