@@ -162,6 +162,41 @@ def test_a_lost_placeholder_comes_back_by_protection() -> None:
     assert found.is_repaired
 
 
+def forgets_the_second_clause(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+    """A model that translates what stands before the first comma, and some words for the rest."""
+    first, comma, rest = text.partition(", ")
+    return [(f"{first} {' '.join(rest.split()[:2])}".upper() if comma else text.upper(), -1.0)]
+
+
+SECOND = "hotel train sleeps, sister garden works house."
+
+
+def test_a_clause_that_a_translation_lacks_is_translated_by_itself() -> None:
+    [found] = translator_that(forgets_the_second_clause).translate([SECOND])
+    assert (found.text, found.is_divided, found.is_repaired) == (SECOND.upper(), True, True)
+    for kept in ({"repair": False}, {"keeps_text": False}):
+        [left] = translator_that(forgets_the_second_clause, **kept).translate([SECOND])
+        assert (left.text, left.is_divided) == ("HOTEL TRAIN SLEEPS SISTER GARDEN", False)
+
+
+def test_a_sentence_stays_whole_if_its_clauses_have_no_more_words_alone() -> None:
+    def without_commas(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [(text.replace(",", "").upper(), -1.0)]
+
+    of = translator_that(without_commas)
+    [found] = of.translate([SECOND])
+    assert (found.text, found.is_divided) == (SECOND.replace(",", "").upper(), False)
+    assert isinstance(of.engine, TalkingEngine)
+    assert "hotel train sleeps." in of.engine.asked
+
+
+def test_a_translation_with_all_its_clauses_is_searched_once() -> None:
+    of = translator_that(lambda text, options: [(text.upper(), -1.0)])
+    assert [each.text for each in of.translate([SECOND])] == [SECOND.upper()]
+    assert isinstance(of.engine, TalkingEngine)
+    assert {*of.engine.asked} == {SECOND}
+
+
 def without_brackets(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
     """A model that knows no brackets: it loses them with the words inside."""
     kept = re.sub(r" ?[(\[].*?[)\]]", "", text).strip()

@@ -72,6 +72,11 @@ _ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
+# What may stand between two clauses of a sentence.
+_CLAUSE_MARK = re.compile(r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s")
+_FEWEST_WORDS_OF_CLAUSE = 3
+_RATHER_SHORT = 1.4
+_CLEARLY_MORE = 1.1
 
 
 def in_clauses(pipeline: TextPipeline, chunk: Chunk) -> Chunk:
@@ -185,6 +190,56 @@ def divided(
         cut = cut_in_two(given, 0.5, pipeline.languages.source, anywhere=anywhere)
         chunk = _divided(pipeline, chunk, number, cut) if cut else _keeping(chunk, {number})
     return chunk
+
+
+def divided_if_doubtful(
+    pipeline: TextPipeline, chunk: Chunk, hypotheses: Mapping[Request, Sequence[Hypothesis]]
+) -> Chunk:
+    """The chunk in which those parts are divided at a comma or another mark whose translations may lack a clause.
+
+    That is a translation with fewer such marks than its source, or a short one, though not too short for a translation of the
+    training. `longer_of` tells whether a clause was missing.
+    """
+    for number in reversed(range(len(chunk.parts))):
+        part = chunk.parts[number]
+        best = hypotheses[part.request][:1]
+        is_free = not (part.is_kept or part.terms or part.request.prefix)
+        if is_free and best and _may_lack_a_clause(pipeline, part, best[0]):
+            chunk = divided(pipeline, chunk, [number], anywhere=False)
+    return chunk
+
+
+def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
+    if _CLAUSE_MARK.search(part.given) is None:
+        return False
+    cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
+    if cut is None or not cut.marks.strip():
+        return False
+    if min(len(cut.left.split()), len(cut.right.split())) < _FEWEST_WORDS_OF_CLAUSE:
+        return False
+    ratio = pipeline.seen.smallest_ratio or 0.0
+    if len(best.ids) < _RATHER_SHORT * ratio * len(part.request.ids):
+        return True
+    text = pipeline.target_tokenizer.decode(best.ids)
+    return len(_CLAUSE_MARK.findall(text)) < len(_CLAUSE_MARK.findall(part.given))
+
+
+def longer_of(
+    pipeline: TextPipeline,
+    whole: Chunk,
+    halves: Chunk,
+    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+) -> Chunk:
+    """The halves if their translations have clearly more words than that of the whole, which lacks a clause then."""
+    num_whole, num_halves = (
+        sum(
+            _num_words(each.ids, pipeline.target_tokenizer)
+            for part in chunk.parts
+            for each in hypotheses[part.request][:1]
+        )
+        for chunk in (whole, halves)
+    )
+    return replace(halves, is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
 
 
 def _keeping(chunk: Chunk, numbers: Collection[int]) -> Chunk:

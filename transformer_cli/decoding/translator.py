@@ -34,7 +34,9 @@ from transformer_cli.decoding.repair import (
     Repair,
     confidences_of,
     divided,
+    divided_if_doubtful,
     in_clauses,
+    longer_of,
     loses_spans,
     lost_brackets,
     lost_parts,
@@ -431,7 +433,7 @@ class Translator:
         if pipeline.keeps_text:
             self._keep_text(chunks, hypotheses)
         if self.repairs:
-            Repair(pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
+            self._repair(chunks, hypotheses)
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self._explainer(),
@@ -497,6 +499,33 @@ class Translator:
                 of_new = {request: hypotheses[request] for request in new}
                 hypotheses |= self._with_terms_in_place([chunks[place] for place in lost], of_new)
             waiting = lost
+
+    def _repair(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+        """Search again where a translation may lack a clause, and where it is doubtful."""
+        if self.pipeline.keeps_text:
+            self._regain_clauses(chunks, hypotheses)
+        Repair(self.pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
+
+    def _regain_clauses(
+        self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
+    ) -> None:
+        """Divide sentences whose translations lack a clause, though no translation is far too short.
+
+        Args:
+            chunks: get the divided parts.
+            hypotheses: of all parts; get those of the new parts.
+        """
+        pipeline = self.pipeline
+        divided = {
+            place: halves
+            for place, chunk in enumerate(chunks)
+            if (halves := divided_if_doubtful(pipeline, chunk, hypotheses)) is not chunk
+        }
+        requests = dict.fromkeys(part for halves in divided.values() for part in halves.requests)
+        new = [request for request in requests if request not in hypotheses]
+        hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
+        for place, halves in divided.items():
+            chunks[place] = longer_of(pipeline, chunks[place], halves, hypotheses)
 
     def _with_terms_in_place(
         self, chunks: Sequence[Chunk], hypotheses: Mapping[Request, list[Hypothesis]]
