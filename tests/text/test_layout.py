@@ -140,3 +140,11 @@ def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> Non
 def test_the_parts_of_a_heading_stand_beside_a_dash(line: str, expected: list[str]) -> None:
     found = titles(line, TextRange(0, len(line)))
     assert [line[start:end] for start, end in found] == expected
+
+
+@pytest.mark.long
+def test_the_time_for_headings_does_not_grow_with_the_square_of_their_length() -> None:
+    line = "A b - " * 50_000 + "A b"
+    started_at = time.perf_counter()
+    assert len(titles(line, TextRange(0, len(line)))) == 50_001
+    assert time.perf_counter() - started_at < 10.0

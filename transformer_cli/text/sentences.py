@@ -61,7 +61,7 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
 
 
 _DASH = re.compile(r"\s+[-\u2013\u2014]\s+")
-_FEWEST_WORDS_OF_TITLE = 2
+_TWO_WORDS = re.compile(r"\S+\s+\S")
 
 
 def titles(line: str, text_range: TextRange) -> list[TextRange]:
@@ -74,8 +74,7 @@ def titles(line: str, text_range: TextRange) -> list[TextRange]:
         return [text_range]
     found = []
     for dash in _DASH.finditer(line, start, end):
-        title = line[dash.end() : end]
-        is_title = title[:1].isupper() and len(title.split()) >= _FEWEST_WORDS_OF_TITLE
+        is_title = line[dash.end()].isupper() and _TWO_WORDS.match(line, dash.end(), end)
         if is_title and _has_letter(line, TextRange(start, dash.start())):
             found.append(TextRange(start, dash.start()))
             start = dash.end()
