@@ -90,7 +90,9 @@ def test_the_files_of_a_folder_that_are_left_out_are_named(
 @pytest.mark.parametrize(
     "names",
     [("Frase in inglese", "Traduzione"), ("英語", "日本語"), ("Frase in inglese", "Frase in italiano"),
-     ("Satz", "Übersetzung")],
+     ("Satz", "Übersetzung"), ("源文", "译文"), ("الأصل", "الترجمة"), ("Πρωτότυπο", "Μετάφραση"), ("מקור", "תרגום"),
+     ("मूल", "अनुवाद"), ("ต้นฉบับ", "คำแปล"), ("bản gốc", "bản dịch"), ("kaynak", "hedef"), ("tekst źródłowy", "tłumaczenie"),
+     ("원문", "번역"), ("texto", "traducción")],
 )  # fmt: skip
 def test_names_in_other_words_are_a_header(folder: Path, names: tuple[str, str]) -> None:
     (folder / "a.tsv").write_text(table(names, *PAIRS), encoding="utf-8")

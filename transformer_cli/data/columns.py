@@ -252,9 +252,14 @@ _DATE = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ].*)?|\d{1,2}([-/.])\d{1,2}
 # of a word list.
 _MEANINGS = {
     "sentence": "sentence sentences frase frasi frases phrase satz sätze oración zin zdanie предложение 例文 文",
-    "translation": "translation traduzione traduction traducción tradução übersetzung vertaling tłumaczenie перевод "
-    "翻訳 訳文 译文 翻译",
-    "original": "original originale originel оригинал 原文",
+    "text": "text texto testo texte tekst текст",
+    "translation": "translation traduzione traduction traducción tradução traducere übersetzung zieltext vertaling tłumaczenie przekład "
+    "překlad preklad prevod prijevod превод переклад перевод fordítás översättning översättningen oversettelse oversættelse käännös "
+    "tõlge vertimas tulkojums çeviri hedef μετάφραση תרגום ترجمة الترجمة ترجمه अनुवाद অনুবাদ மொழிபெயர்ப்பு คำแปล dịch terjemahan "
+    "翻訳 訳文 译文 譯文 翻译 翻譯 目标语言 目标文本 目標語言 번역 번역문",
+    "original": "original originale originel оригинал оригінал источник исходный oryginał źródło źródłowy originál quelltext ausgangstext "
+    "fuente origen fonte bron forrás källa lähde kaynak orijinal πρωτότυπο πηγή מקור الأصل المصدر मूल स्रोत মূল ต้นฉบับ gốc sumber asli "
+    "原文 源文 源语言 源文本 源語言 原句 원문",
 }
 _MEANING_OF = {word: meaning for meaning, words in _MEANINGS.items() for word in words.split()}
 # A name of a column has at most this many words.
@@ -272,7 +277,7 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     titles = [
         "" if _is_label(title, number, rows) else title for number, title in enumerate(titles)
     ]
-    words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
+    words = [_words_of(title) for title in titles]
     languages = [
         _language_of(title, number, rows)
         for number, (title, parts) in enumerate(zip(titles, words, strict=True))
@@ -329,6 +334,15 @@ def _is_shortest(
 def _is_label(title: str, number: int, rows: Sequence[Sequence[str]]) -> bool:
     num_equal = sum(number < len(row) and row[number].strip() == title for row in rows)
     return num_equal > max(1, _LABEL_SHARE * len(rows))  # once may be a word of a list
+
+
+def _words_of(title: str) -> list[str]:
+    """Letters and digits, with the marks that scripts of India and Thailand write as signs of their own."""
+    kept = (
+        sign if sign.isalnum() or unicodedata.category(sign).startswith("M") else " "
+        for sign in title.casefold()
+    )
+    return "".join(kept).split()
 
 
 def _roles_in(words: Sequence[str]) -> list[str]:
