@@ -81,6 +81,16 @@ def test_the_header_names_the_target_language() -> None:
     assert '"Language: it\\n"' in done(read_po(CATALOGUE.encode())).data.decode()
 
 
+def test_a_header_in_one_string_names_the_target_language_and_a_message_does_not() -> None:
+    catalogue = (
+        'msgid ""\nmsgstr "Language: en\\nProject: a\\nPlural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n\n'
+        'msgid "red"\nmsgstr ""\n\nmsgid "way"\nmsgstr ""\n"Language: en\\n"\n'
+    )
+    result = done(read_po(catalogue.encode())).data.decode()
+    assert '"Language: it\\nProject: a\\nPlural-Forms: nplurals=2;' in result
+    assert result.endswith('msgstr ""\n"Language: en\\n"\n')
+
+
 def test_an_empty_language_is_filled_in_when_a_message_is_translated() -> None:
     empty = CATALOGUE.replace("Language: en", "Language: ")
     assert '"Language: it\\n"' in done(read_po(empty.encode())).data.decode()

@@ -27,10 +27,11 @@ logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
 _NUM_PLURALS = re.compile(r"nplurals\s*=\s*(\d+)")
-_LANGUAGE = re.compile(r'^"Language: *+([^\\"\n]*)\\n"', re.MULTILINE)
+# A header has a field in each line, or all of them in one string.
+_LANGUAGE = re.compile(r'(?:"|\\n)Language: *+([^\\"\n]*)\\n')
 # As in a template that xgettext has written.
 _PLURALS_TO_FILL_IN = re.compile(
-    r'^"Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n"', re.MULTILINE
+    r'(?:"|\\n)Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n'
 )
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(".*")[ \t]*\Z')
@@ -87,6 +88,8 @@ class Catalogue:
 
     content: DecodedText
     slots: tuple[_Slot, ...]
+    header: tuple[int, int]
+    """Where the text of the header begins and ends."""
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -107,13 +110,13 @@ class Catalogue:
             if translation.doubts:
                 fuzzy[slot.message.start] = slot.message
         changes += [_marked_as_fuzzy(message, text, line_end) for message in fuzzy.values()]
-        language = _LANGUAGE.search(text)
+        language = _LANGUAGE.search(text, *self.header)
         source, target = map(primary_language, languages)
         named = primary_language(language[1].strip()) if language is not None else None
         is_ours = named == source or (named == "" and bool(changes))
         if language is not None and is_ours and source != target:
             changes.append(Change(*language.span(1), languages.target))
-        if changes and (place := _PLURALS_TO_FILL_IN.search(text)):
+        if changes and (place := _PLURALS_TO_FILL_IN.search(text, *self.header)):
             rule = _plural_rule(languages.target)
             if rule is None:
                 logger.warning(
@@ -131,7 +134,8 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     content = decoded(data, charset and charset[1].decode("ascii"), given=options.encoding)
     messages = list(_messages(content.text, options.watch))
     header = next((each for each in messages if each.fields["msgid"].text == ""), None)
-    plurals = _NUM_PLURALS.search(header.fields["msgstr"].text) if header else None
+    of_header = header.fields["msgstr"] if header else None
+    plurals = _NUM_PLURALS.search(of_header.text) if of_header else None
     has_one_form = plurals is not None and plurals[1] == "1"
     slots = []
     for message in messages:
@@ -147,7 +151,8 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
                 if message.has_specifications(content.text):
                     segment = with_specifications(segment)
                 slots.append(_Slot(message, found, options.watch.counted(segment)))
-    return Catalogue(content, tuple(slots))
+    place = (of_header.start, of_header.end) if of_header else (0, 0)
+    return Catalogue(content, tuple(slots), place)
 
 
 def _plural_rule(language: str) -> str | None:
