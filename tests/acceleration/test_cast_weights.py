@@ -98,6 +98,7 @@ class Names(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.long
 def test_in_bfloat16_a_layer_has_one_cast_and_its_activations_stay_narrow() -> None:
     """But for the output layer and the first embedding, which autocast and the twin of the model cast."""
     model, batch = accelerate(small_model(torch.float32), GPU).train(), sample()

@@ -110,6 +110,7 @@ def test_a_language_code_becomes_a_tag(tmp_path: Path) -> None:
     assert found.target.tag_ids == (4, 5), "no translation contains a tag"
 
 
+@pytest.mark.long
 def test_a_written_tokenizer_reads_back_the_same() -> None:
     found, *_ = tokenizers()
     for tokenizer in (found.source, found.target):
