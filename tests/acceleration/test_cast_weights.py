@@ -56,6 +56,7 @@ def decoded(model: Transformer, batch: Sample) -> dict[str, Tensor]:
     return {"x": x.detach().double(), **found}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("wider")
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 def test_cast_and_joined_weights_give_the_numbers_and_gradients_of_the_plain_model(
@@ -119,6 +120,7 @@ def test_in_bfloat16_a_layer_has_one_cast_and_its_activations_stay_narrow() -> N
     assert "relu" not in names.counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [{"activation": "gelu"}, {"activation": "reglu"}, {"feed_forward_bias": False}],

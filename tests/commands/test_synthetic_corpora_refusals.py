@@ -123,6 +123,7 @@ def translated(here: TfmHere, text: str) -> Any:
     return here("student", "corpus", "translate", *options, "--no-align")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
 def test_a_foreign_line_without_a_finite_score_is_refused(here: TfmHere, line: str) -> None:
     refused = translated(here, moses(line))
@@ -130,6 +131,7 @@ def test_a_foreign_line_without_a_finite_score_is_refused(here: TfmHere, line: s
     assert "given.txt:2: " in refused.talk
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ["1\tnan\tx", "1\t1.2.3\tx", "no tab"])
 def test_a_bad_line_in_a_list_of_tfm_is_refused(here: TfmHere, line: str) -> None:
     refused = translated(here, f"1\t-1\tx\n{line}\n" + "1\t-1\tx\n" * 68)
