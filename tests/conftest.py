@@ -1,6 +1,7 @@
 """Fixtures for all tests: `tfm` as a process, a folder in memory, an uninterrupted run."""
 
 import functools
+import gc
 import importlib
 import os
 import pkgutil
@@ -83,6 +84,18 @@ def _given(config: pytest.Config) -> list[Path]:
 
 def _is_whole(config: pytest.Config) -> bool:
     return any(TESTS.is_relative_to(path.resolve()) for path in _given(config))
+
+
+# What is collected lives until the end, so the garbage collector looks at none of it: that would take a tenth of the time.
+
+
+def pytest_collection() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 _TIERS_OF_FILE = re.compile(r"^pytestmark = .*?pytest\.mark\.(\w+)", re.MULTILINE)
