@@ -1,9 +1,11 @@
 """Fixtures for all tests: `tfm` as a process, a folder in memory, an uninterrupted run."""
 
 import functools
+import gc
 import importlib
 import os
 import pkgutil
+import re
 import signal
 import sys
 import tempfile
@@ -84,6 +86,31 @@ def _is_whole(config: pytest.Config) -> bool:
     return any(TESTS.is_relative_to(path.resolve()) for path in _given(config))
 
 
+# What is collected lives until the end, so the garbage collector looks at none of it: that would take a tenth of the time.
+
+
+def pytest_collection() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+_TIERS_OF_FILE = re.compile(r"^pytestmark = .*?pytest\.mark\.(\w+)", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `-m fast`, a file or folder whose tests are all of another tier is not imported."""
+    if config.option.markexpr != "fast":
+        return None
+    if collection_path.suffix != ".py":
+        return collection_path == TESTS / "system" or None
+    tier = _TIERS_OF_FILE.search(collection_path.read_text(encoding="utf-8"))
+    return (tier is not None and tier[1] in NOT_FAST) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each test the markers of its tier; `fast` are those that use nothing heavy."""
     for item in items:
@@ -119,10 +146,12 @@ def pytest_runtest_teardown() -> None:
     _Now.is_fast = False
 
 
-def _refuse_processes(event: str, arguments: tuple[object, ...]) -> None:
-    is_of_matplotlib = arguments[:1] == ("fc-list",)  # it asks once which fonts there are
-    if _Now.is_fast and event in STARTS and not is_of_matplotlib:
-        raise AssertionError(f"{event}: a test that starts a process needs the marker process")
+def _refuse_processes(
+    event: str, arguments: tuple[object, ...], now: type[_Now] = _Now, starts: set[str] = STARTS
+) -> None:
+    if event not in starts or not now.is_fast or arguments[:1] == ("fc-list",):
+        return  # matplotlib asks fc-list once which fonts there are
+    raise AssertionError(f"{event}: a test that starts a process needs the marker process")
 
 
 sys.addaudithook(_refuse_processes)

@@ -188,8 +188,9 @@ def forget_settings_of_logger() -> None:
     """A command that ran in this process left its settings in the package's logger."""
     package = logging.getLogger("transformer_cli")
     package.handlers.clear()
-    package.setLevel(logging.NOTSET)
     package.propagate = True
+    if package.level != logging.NOTSET:  # setting it empties the caches of all loggers
+        package.setLevel(logging.NOTSET)
 
 
 @dataclass(frozen=True)

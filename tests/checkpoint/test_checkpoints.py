@@ -144,6 +144,7 @@ def test_two_hundred_of_two_hundred_flipped_bits_are_noticed(tmp_path: Path) -> 
     assert newest_step(tmp_path) == 20
 
 
+@pytest.mark.long
 def test_every_flipped_bit_of_a_manifest_is_noticed(tmp_path: Path) -> None:
     data = (saved(tmp_path, 10)[0] / MANIFEST_NAME).read_bytes()
     for bit in range(8 * len(data)):

@@ -50,6 +50,7 @@ def test_the_file_says_how_it_was_made(calibrated_run: Path) -> None:
     assert found["threshold"] is not None
 
 
+@pytest.mark.long
 def test_marked_lines_stay_aligned(calibrated_run: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lines = ["The dog is big.", "", "42", "xkcd qqzz wwvv"]
     translate_lines(lines, None, TranslateOptions(run=str(calibrated_run), mark=True))
@@ -81,6 +82,7 @@ def test_only_green_lines_are_written(
     assert (good["green"], good["translation"]) == (True, "Il cane è grande.")
 
 
+@pytest.mark.long
 def test_a_marked_translation_is_that_without_a_mark(
     calibrated_run: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +116,7 @@ def test_translating_goes_on_without_a_damaged_calibration_but_marking_does_not(
         translate_lines(["The dog is big."], None, TranslateOptions(run=str(run), mark=True))
 
 
+@pytest.mark.long
 def test_a_text_of_another_kind_is_named(
     calibrated_run: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,10 +136,8 @@ def test_a_text_of_another_kind_is_named(
     (calibrated_run / CALIBRATION_FILE).write_bytes(before)
 
 
-def test_a_number_needs_no_estimate(
-    calibrated_run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    translate_lines(["42"], None, TranslateOptions(run=str(calibrated_run), only_green=True))
+def test_a_number_needs_no_estimate(capfd: pytest.CaptureFixture[str]) -> None:
+    translate_lines(["42"], None, TranslateOptions(run=str(DOCS_RUN), only_green=True))
     assert capfd.readouterr().out == "42\n"
 
 
@@ -148,13 +149,13 @@ def test_a_run_without_calibration_names_the_command(tmp_path: Path) -> None:
     assert refusal.value.hint == f"make one: tfm calibrate --run {run}"
 
 
-def test_a_calibration_of_another_checkpoint_does_not_count(
-    calibrated_run: Path, tmp_path: Path
-) -> None:
+def test_a_calibration_of_another_checkpoint_does_not_count(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    shutil.copytree(calibrated_run, run)
+    shutil.copytree(DOCS_RUN, run)
     path = run / CALIBRATION_FILE
-    path.write_text(path.read_text().replace('"step": 2800', '"step": 9'))
+    before = path.read_text()
+    path.write_text(before.replace('"step": 2800', '"step": 9'))
+    assert path.read_text() != before
     with pytest.raises(UsageError, match="no calibration of this checkpoint"):
         translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
 
@@ -194,11 +195,12 @@ def test_options_without_sense_are_refused(options: dict[str, Any], said: str) -
     assert refused.value.hint is not None
 
 
-def test_too_little_text_is_refused(calibrated_run: Path, tmp_path: Path) -> None:
-    for name in ("in.en", "out.it"):
-        (tmp_path / name).write_text("Il cane.\n" * 9, encoding="utf-8")
+def test_too_little_text_is_refused(tmp_path: Path) -> None:
+    source, reference = tmp_path / "in.en", tmp_path / "out.it"
+    for path in (source, reference):
+        path.write_text("Il cane.\n" * 9, encoding="utf-8")
     with pytest.raises(DataError, match="at least 100"):
-        calibrate(calibrated_run, source=tmp_path / "in.en", reference=tmp_path / "out.it")
+        calibrate_command(str(DOCS_RUN), source=source, reference=reference)
 
 
 def test_options_that_do_not_fit_together_are_refused() -> None:

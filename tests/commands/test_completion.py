@@ -99,7 +99,6 @@ def test_settings_have_a_sentence_about_them() -> None:
     assert offers["training.max_steps="] == "Stop after this many updates."
 
 
-@pytest.mark.long
 def test_values_are_offered_for_a_setting_that_has_few() -> None:
     assert names(completion.settings("training.opt")) == [
         f"training.optimizer={name}" for name in ("adam", "adamw", "adafactor", "muon")

@@ -159,6 +159,7 @@ def test_why_says_that_it_explains_another_text_than_the_one_that_was_printed(
     assert "as one text" not in err
 
 
+@pytest.mark.long
 def test_why_says_how_far_the_translation_can_be_trusted(typed: Typed) -> None:
     _, err = typed("The dog is big.", ":why", of=load_translator(DOCS_RUN))
     assert "green: estimated probability" in err

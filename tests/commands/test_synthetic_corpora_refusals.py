@@ -86,6 +86,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", OTHERS)
 def test_a_single_step_checks_what_came_before_it(here: TfmHere, step: str) -> None:
     options = {"--config": "tiny.yaml", "--set": "name=small", "--translations": "a.txt"}
@@ -122,6 +123,7 @@ def translated(here: TfmHere, text: str) -> Any:
     return here("student", "corpus", "translate", *options, "--no-align")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
 def test_a_foreign_line_without_a_finite_score_is_refused(here: TfmHere, line: str) -> None:
     refused = translated(here, moses(line))
@@ -129,6 +131,7 @@ def test_a_foreign_line_without_a_finite_score_is_refused(here: TfmHere, line: s
     assert "given.txt:2: " in refused.talk
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ["1\tnan\tx", "1\t1.2.3\tx", "no tab"])
 def test_a_bad_line_in_a_list_of_tfm_is_refused(here: TfmHere, line: str) -> None:
     refused = translated(here, f"1\t-1\tx\n{line}\n" + "1\t-1\tx\n" * 68)
@@ -136,6 +139,7 @@ def test_a_bad_line_in_a_list_of_tfm_is_refused(here: TfmHere, line: str) -> Non
     assert "given.txt:2: " in refused.talk
 
 
+@pytest.mark.long
 def test_word_alignment_may_stand_before_or_after_the_score(here: TfmHere) -> None:
     for number, fields in enumerate(("0-0 ||| F0= -1 ||| -2.5", "F0= -1 ||| -2.5 ||| 0-0", "F=1")):
         done = translated(here, moses(f"1 ||| x y ||| {fields}"))
@@ -165,6 +169,7 @@ def forbid_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic_corpus, "train_run", train_run)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "translated_before", "changed"),
     [
@@ -204,6 +209,7 @@ def translate_for_export(lines: list[str]) -> None:
     list(float32_translator(load_trained(Path(DOCS_RUN)), 1).translate(lines))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("translate", [translate_for_report, translate_for_export])
 def test_nothing_is_said_about_lines_that_nobody_has_given(
     translate: Callable[[list[str]], None], caplog: pytest.LogCaptureFixture

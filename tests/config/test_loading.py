@@ -217,7 +217,6 @@ def test_an_override_without_a_field_and_a_value_is_refused(override: str) -> No
         load_config("copy.yaml", [override])
 
 
-@pytest.mark.long
 def test_every_setting_has_a_sentence() -> None:
     from pydantic import BaseModel
 

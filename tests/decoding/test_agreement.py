@@ -8,6 +8,7 @@ from sacrebleu import CHRF
 from transformer_cli.config import SamplingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.details import LineDetails
+from transformer_cli.decoding.engine import search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise
 
 from .small_translators import tokenizer_of_words, translator
@@ -87,3 +88,15 @@ def test_a_text_agrees_fully_with_a_model_that_always_says_the_same() -> None:
     of = replace(small(), engine=Stubborn())  # type: ignore[arg-type]
     assert of.agreements([Request((4,))], ["uno due"], 3) == [pytest.approx(1.0)]
     assert of.agreements([Request((4,))], ["sei"], 3)[0] < 0.5
+
+
+def test_the_confidence_of_a_calibration_is_computed_for_it_alone() -> None:
+    of = small()
+    [part] = of.pipeline.prepare(LINES[0]).requests
+    [[hypothesis, *_]] = of.engine.translate([part], of.decoding)
+    [estimated] = of.translate(LINES[:1])
+    expected = search_confidence(hypothesis, of.decoding)
+    assert estimated.confidences == (pytest.approx(expected),)
+    assert estimated.least_confidence == pytest.approx(expected)
+    [plain] = replace(of, estimates=False).translate(LINES[:1])
+    assert (plain.text, plain.confidences) == (estimated.text, ())

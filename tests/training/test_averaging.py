@@ -15,6 +15,7 @@ SCORES = {10: 3.0, 15: 9.0, 20: 1.0, 25: 2.0}
 LAST_STEP = 25
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "steps"),
     [

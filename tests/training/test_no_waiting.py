@@ -22,6 +22,8 @@ from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
 from transformer_cli.training.step import Worker, build_objective, train_step
 
+pytestmark = pytest.mark.long
+
 META = torch.device("meta")
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}
 MODELS: dict[str, dict[str, Any]] = {
@@ -88,13 +90,11 @@ def update(
     assert all(one.is_meta for one in meter.sums.values())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_no_model_makes_the_cpu_wait(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     update(monkeypatch, model_settings=MODELS[model])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("precision", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("training", TRAININGS)
 def test_no_objective_and_no_optimizer_but_adafactor_makes_the_cpu_wait(
@@ -103,7 +103,6 @@ def test_no_objective_and_no_optimizer_but_adafactor_makes_the_cpu_wait(
     update(monkeypatch, precision=precision, **TRAININGS[training])
 
 
-@pytest.mark.long
 def test_adafactor_waits_as_its_documentation_says(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="meta tensors"):
         update(monkeypatch, optimizer="adafactor")
@@ -113,7 +112,6 @@ def read_a_value(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> N
     inputs[0].sum().item()
 
 
-@pytest.mark.long
 def test_the_test_notices_a_value_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="meta tensors"):
         update(

@@ -17,7 +17,10 @@ from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
 from transformer_cli.training.run import _who_received
 
-QUICK = ["data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"]
+QUICK = [
+    *("data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"),
+    "validation.max_sentences=20",
+]
 SETTINGS = [*QUICK, "validation.sequence_lengths=[5]", "training.schedule=constant"]
 
 

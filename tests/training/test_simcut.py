@@ -194,6 +194,7 @@ def test_settings_that_do_not_fit_are_refused(override: str, said: str) -> None:
         load_config("copy.yaml", ["model.dropout=0.1", "training.simcut={}", override])
 
 
+@pytest.mark.long
 def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 from ..experiments import newest_checkpoint, write_tiny
 from ..launcher import TfmHere
 
+pytestmark = pytest.mark.long
+
 SSRU = ("--set", "model.decoder_layer=ssru")
 
 
@@ -30,7 +32,6 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> TfmHere:
     return here
 
 
-@pytest.mark.long
 def test_a_resumed_student_equals_the_uninterrupted_one(student: TfmHere, tmp_path: Path) -> None:
     here = TfmHere(tmp_path)
     train = ("train", "--config", write_tiny(tmp_path), *SSRU)
@@ -91,7 +92,6 @@ def with_shortlist(student: TfmHere) -> TfmHere:
     return student
 
 
-@pytest.mark.long
 def test_a_shortlist_is_learned_and_used(with_shortlist: TfmHere) -> None:
     (with_shortlist.folder / "in.txt").write_text("1 2 3\n4 5\n")
     for precision in ("float32", "int8"):

@@ -39,7 +39,7 @@ CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.yaml"
 """The name of the config in a run folder and in a checkpoint folder."""
 LOCK_FILE = ".lock"
-STEPS = "steps.jsonl"
+STEPS_FILE = "steps.jsonl"
 """In the folder of a corpus that models write: the steps that are done. Its config.yaml is that of a run elsewhere."""
 CONVERTED = "converted-"
 """Prefix of the name of the folder that holds a model in the format of another library."""
@@ -105,7 +105,7 @@ class RunFolder:
 
     def is_begun(self) -> bool:
         """Whether `tfm train` has made this folder, perhaps without a checkpoint yet."""
-        if isfile(self.path / STEPS):
+        if isfile(self.path / STEPS_FILE):
             return False
         return any(map(isfile, (self.config_file, self.log_file, self.environment_file)))
 
@@ -427,22 +427,6 @@ def list_run(run_folder: Path) -> Listing:
         return list_checkpoints(folder)
     except StorageError as error:
         return Listing(skipped={folder.name: error.message})
-
-
-def _candidates(folder: Path, prefix: str) -> list[tuple[int, bool, Path]]:
-    """Step, whether it is replaced, and path; highest step first; of equal steps, the replaced one last."""
-    try:
-        names = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise StorageError(f"{folder}: cannot be read: {error.strerror}") from error
-    found = [
-        (int(match["step"]), match["replaced"] is not None, folder / match[0])
-        for match in map(re.compile(_NAME % prefix).fullmatch, names)
-        if match is not None
-    ]
-    return sorted(found, key=lambda candidate: (-candidate[0], *candidate[1:]))
 
 
 # The checkpoints that are kept: the newest and the best.

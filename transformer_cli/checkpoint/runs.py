@@ -18,7 +18,7 @@ from transformer_cli.checkpoint.run_folder import (
     CHECKPOINTS,
     IMPORTED,
     RUNS,
-    STEPS,
+    STEPS_FILE,
     Checkpoint,
     Listing,
     Retention,
@@ -145,7 +145,7 @@ def _named(run: str, runs_folder: Path) -> Path:
 
 def _no_run(run: str, places: Sequence[Path], runs_folder: Path) -> MissingInputError:
     for place in places:
-        if isfile(place / STEPS):
+        if isfile(place / STEPS_FILE):
             return MissingInputError(
                 f"{place}: not a run, but the text that tfm student, back-translate or diversify has made for one",
                 hint="give the run that was trained on it; tfm runs lists the runs",

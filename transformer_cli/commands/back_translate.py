@@ -4,6 +4,8 @@ Sources: Sennrich et al. 2016, "Improving Neural Machine Translation Models with
 2019, "Tagged Back-Translation".
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,29 +14,32 @@ import typer
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     ConfigOption,
+    DropOption,
     JsonOption,
+    JudgeOption,
+    NBestOption,
     Overrides,
+    TeacherOverrides,
+    folder_option,
     set_option,
+    text_option,
 )
-from transformer_cli.commands.student import DropOption, TeacherOverrides
 
 if TYPE_CHECKING:
     from transformer_cli.commands.recorded_steps import Steps
-    from transformer_cli.commands.synthetic_corpus import RealPairs
+    from transformer_cli.commands.synthetic_corpus import (
+        CandidateChoice,
+        GivenText,
+        RealPairs,
+        Writer,
+    )
 
 TAG = "<BT>"
 
 
 def back_translate_command(
     config: ConfigOption,
-    text: Annotated[
-        list[str],
-        typer.Option(
-            "--text",
-            metavar="FILE[=LICENCE]",
-            help="Text of the target language, a sentence a line, and its licence; may be repeated.",
-        ),
-    ],
+    text: Annotated[list[str], text_option("Text of the target language")],
     run: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,32 +55,10 @@ def back_translate_command(
     weight: Annotated[
         float, typer.Option("--weight", min=0.01, help="How often an epoch reads each real pair.")
     ] = 2.0,
-    n_best: Annotated[
-        int,
-        typer.Option(
-            "--n-best",
-            metavar="N",
-            min=1,
-            max=64,
-            help="Translations of each line, among which --judge chooses.",
-        ),
-    ] = 1,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            "--judge",
-            metavar="RUN",
-            help="A run of the direction of the config, whose likelihood of the text chooses among translations, and for --drop.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
+    n_best: NBestOption = 1,
+    judge: JudgeOption = None,
     drop: DropOption = 0.0,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--folder", help="For text, translations and the config. Default: NAME-back-translated."
-        ),
-    ] = None,
+    folder: Annotated[Path | None, folder_option("NAME-back-translated")] = None,
     overrides: Annotated[
         Overrides, set_option("training.max_steps=100", completion.settings)
     ] = None,
@@ -84,33 +67,18 @@ def back_translate_command(
 ) -> None:
     """Make training pairs of text of the target language. The same command continues after an interruption."""
     from transformer_cli.commands.output import show
-    from transformer_cli.commands.recorded_steps import (
-        Steps,
-        chosen_languages,
-        digest_of,
-        digest_of_run,
-    )
+    from transformer_cli.commands.recorded_steps import Steps, chosen_languages
     from transformer_cli.commands.synthetic_corpus import (
         CandidateChoice,
         Writer,
-        choose,
         config_of_folder,
         cost_lines,
         given_text,
-        held_out_entries,
-        lines_of,
-        new_sentences,
         one_direction,
-        read_lines,
-        read_n_best,
-        real_entries,
-        translate_file,
         write_config,
-        write_likelihoods,
         write_real_pairs,
     )
     from transformer_cli.config import load_config
-    from transformer_cli.storage import replace_file
 
     given = load_config(config, overrides or [])
     name = f"{given.name}-back-translated"
@@ -127,73 +95,16 @@ def back_translate_command(
     )
     steps = Steps(place)
     real = write_real_pairs(given, place, steps)
-    entries = real_entries(real, place)
-    monolingual = [place / f"text-{number}.target" for number in range(len(texts))]
-
-    def write_texts() -> None:
-        known = [line for one in entries for line in read_lines(place / one["target_path"])]
-        held_out = [pair.target for pairs in real.held_out.values() for pair in pairs]
-        most = given.cleaning.max_words or 250
-        for path, lines in zip(
-            monolingual, new_sentences(texts, known, held_out, max_words=most), strict=True
-        ):
-            replace_file(path, lines_of(lines))
-
-    of_texts = {str(one.path): digest_of(one.path) for one in texts}
-    steps.run("texts", of_texts, monolingual, write_texts, is_fixed=True)
-    for path in monolingual:  # before a model is trained for hours
-        steps.check(
-            f"translate {path.stem}",
-            writer.conditions(n_best) if run else writer.settings(n_best),
-            is_partial=True,
-        )
-    if not run:
-        _train_reverse(real, place, steps)
     choice = CandidateChoice(judge, dropped_share=drop, languages=of_judge)
-    kept = dict[str, int]()
-    for number, (one, path) in enumerate(zip(texts, monolingual, strict=True)):
-        n_best_file = place / f"text-{number}.n-best.tsv"
-        translate_file(path, n_best_file, writer, n_best, steps)
-        outputs = [place / f"back-{number}.{side}" for side in ("source", "target")]
-
-        def work(
-            path: Path = path,
-            n_best_file: Path = n_best_file,
-            outputs: list[Path] = outputs,
-            number: int = number,
-        ) -> dict[str, Any]:
-            lines, candidates = read_lines(path), list(read_n_best(n_best_file))
-            likelihoods = None
-            if judge is not None:
-                output = place / f"text-{number}.likelihoods.txt"
-                likelihoods = write_likelihoods(lines, candidates, output, choice)
-            chosen = choose(lines, (), candidates, likelihoods, drop)
-            replace_file(outputs[0], lines_of(chosen.texts))
-            replace_file(outputs[1], lines_of(lines[row] for row in chosen.rows))
-            return {"pairs": len(chosen.rows)}
-
-        conditions = {
-            "n_best": digest_of(n_best_file),
-            "judge": None if judge is None else digest_of_run(judge),
-            "drop": drop,
-        }
-        found = steps.run(f"choose {path.stem}", conditions, outputs, work)
-        kept[str(one.path)] = found["pairs"]
-        entries.append(
-            {
-                "split": "train",
-                "source_path": outputs[0].name,
-                "target_path": outputs[1].name,
-                "tag": tag,
-                "origin": f"{one.path.name}, translated back by {writer.describe()}",
-                "license": f"targets: {one.license or 'not stated'}",
-            }
-        )
-    for entry in entries:
-        if "tag" not in entry and weight != 1.0:
-            entry.setdefault("weight", weight)
-    settings = config_of_folder(given, place, [*entries, *held_out_entries(real)], name=name)
-    written = write_config(settings, place)
+    way = _Way(real, place, steps, texts, writer, n_best, choice)
+    way.write_texts()
+    way.check_translations(writer.conditions(n_best) if run else writer.settings(n_best))
+    if not run:
+        way.train_reverse()
+    kept = {str(one.path): way.translate(number) for number, one in enumerate(texts)}
+    written = write_config(
+        config_of_folder(given, place, way.entries(tag, weight), name=name), place
+    )
     costs = steps.costs()
     facts = {
         "config": str(written),
@@ -207,21 +118,142 @@ def back_translate_command(
     show(facts, lines, as_json=as_json)
 
 
-def _train_reverse(real: "RealPairs", folder: Path, steps: "Steps") -> None:
-    """Train the model that translates back."""
-    from transformer_cli.commands.synthetic_corpus import (
-        config_of_folder,
-        held_out_entries,
-        real_entries,
-        swapped,
-        train_run,
-    )
+@dataclass(frozen=True)
+class _Way:
+    """The way from text of the target language to pairs whose sources a model has written; text number N has files of its own."""
 
-    untagged = [
-        {key: value for key, value in one.items() if key != "tag"}
-        for one in real_entries(real, folder)
-    ]
-    pairs = swapped([*untagged, *held_out_entries(real)])
-    name = f"{real.config.name}-reverse"
-    reverse = config_of_folder(real.config, folder, pairs, name=name, is_reversed=True)
-    train_run(reverse, steps)
+    real: "RealPairs"
+    folder: Path
+    steps: "Steps"
+    texts: Sequence["GivenText"]
+    writer: "Writer"
+    num_best: int
+    choice: "CandidateChoice"
+
+    def write_texts(self) -> None:
+        """The new sentences of each text."""
+        from transformer_cli.commands.recorded_steps import digest_of
+        from transformer_cli.commands.synthetic_corpus import (
+            lines_of,
+            new_sentences,
+            read_lines,
+            real_entries,
+        )
+        from transformer_cli.storage import replace_file
+
+        outputs = [self._text(number) for number in range(len(self.texts))]
+
+        def work() -> None:
+            paths = [
+                self.folder / one["target_path"] for one in real_entries(self.real, self.folder)
+            ]
+            known = [line for path in paths for line in read_lines(path)]
+            held_out = [pair.target for pairs in self.real.held_out.values() for pair in pairs]
+            most = self.real.config.cleaning.max_words or 250
+            found = new_sentences(self.texts, known, held_out, max_words=most)
+            for path, lines in zip(outputs, found, strict=True):
+                replace_file(path, lines_of(lines))
+
+        conditions = {str(one.path): digest_of(one.path) for one in self.texts}
+        self.steps.run("texts", conditions, outputs, work, is_fixed=True)
+
+    def check_translations(self, conditions: dict[str, Any]) -> None:
+        """Refuse translations of an earlier command with other conditions, before a model is trained for hours.
+
+        Raises:
+            UsageError: the folder has such translations.
+        """
+        for number in range(len(self.texts)):
+            step = f"translate {self._text(number).stem}"
+            self.steps.check(step, conditions, is_partial=True)
+
+    def train_reverse(self) -> None:
+        """Train the model that translates back."""
+        from transformer_cli.commands.synthetic_corpus import (
+            config_of_folder,
+            held_out_entries,
+            real_entries,
+            swapped,
+            train_run,
+        )
+
+        untagged = [
+            {key: value for key, value in one.items() if key != "tag"}
+            for one in real_entries(self.real, self.folder)
+        ]
+        pairs = swapped([*untagged, *held_out_entries(self.real)])
+        given = self.real.config
+        name = f"{given.name}-reverse"
+        train_run(
+            config_of_folder(given, self.folder, pairs, name=name, is_reversed=True), self.steps
+        )
+
+    def translate(self, number: int) -> int:
+        """Translate a text and choose among the translations; the number of pairs that are kept."""
+        from transformer_cli.commands.recorded_steps import digest_of, digest_of_run
+        from transformer_cli.commands.synthetic_corpus import (
+            choose,
+            lines_of,
+            read_lines,
+            read_n_best,
+            translate_file,
+            write_likelihoods,
+        )
+        from transformer_cli.storage import replace_file
+
+        text, n_best = self._text(number), self.folder / f"text-{number}.n-best.tsv"
+        translate_file(text, n_best, self.writer, self.num_best, self.steps)
+        judge, drop = self.choice.judge, self.choice.dropped_share
+        outputs = self._pairs(number)
+
+        def work() -> dict[str, Any]:
+            lines, candidates = read_lines(text), list(read_n_best(n_best))
+            likelihoods = None
+            if judge is not None:
+                output = self.folder / f"text-{number}.likelihoods.txt"
+                likelihoods = write_likelihoods(lines, candidates, output, self.choice)
+            chosen = choose(lines, (), candidates, likelihoods, drop)
+            replace_file(outputs[0], lines_of(chosen.texts))
+            replace_file(outputs[1], lines_of(lines[row] for row in chosen.rows))
+            return {"pairs": len(chosen.rows)}
+
+        conditions = {
+            "n_best": digest_of(n_best),
+            "judge": None if judge is None else digest_of_run(judge),
+            "drop": drop,
+        }
+        num_pairs: int = self.steps.run(f"choose {text.stem}", conditions, outputs, work)["pairs"]
+        return num_pairs
+
+    def entries(self, tag: str, weight: float) -> list[dict[str, Any]]:
+        """The entries of `data.corpora`: real pairs, those that the model has written, and held-out pairs.
+
+        Args:
+            tag: stands before each source that a model wrote.
+            weight: how often an epoch reads each real pair whose corpus says nothing else.
+        """
+        from transformer_cli.commands.synthetic_corpus import held_out_entries, real_entries
+
+        found = real_entries(self.real, self.folder)
+        for entry in found:
+            if "tag" not in entry and weight != 1.0:
+                entry.setdefault("weight", weight)
+        for number, text in enumerate(self.texts):
+            source, target = self._pairs(number)
+            found.append(
+                {
+                    "split": "train",
+                    "source_path": source.name,
+                    "target_path": target.name,
+                    "tag": tag,
+                    "origin": f"{text.path.name}, translated back by {self.writer.describe()}",
+                    "license": f"targets: {text.license or 'not stated'}",
+                }
+            )
+        return [*found, *held_out_entries(self.real)]
+
+    def _text(self, number: int) -> Path:
+        return self.folder / f"text-{number}.target"
+
+    def _pairs(self, number: int) -> list[Path]:
+        return [self.folder / f"back-{number}.{side}" for side in ("source", "target")]

@@ -451,6 +451,66 @@ CometScoreOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 
 
+# Those of the commands whose models write training pairs: student, data back-translate, data diversify.
+
+
+def text_option(what: str) -> Any:
+    """The option --text: text without translations, and its language."""
+    return typer.Option(
+        "--text",
+        metavar="FILE[=LICENCE]",
+        help=f"{what}, a sentence a line, and its licence; may be repeated.",
+    )
+
+
+def folder_option(default: str) -> Any:
+    """The option --folder: where the command keeps its files."""
+    return typer.Option(
+        "--folder",
+        help=f"For all that the command makes: text, translations, the config. Default: {default}.",
+    )
+
+
+NBestOption = Annotated[
+    int,
+    typer.Option(
+        "--n-best",
+        metavar="N",
+        min=1,
+        max=64,
+        help="Translations of each sentence among which the best is chosen; all are kept in the folder.",
+    ),
+]
+JudgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="RUN",
+        help="A run of the opposite direction to the model that translates; the likelihood that it gives to a sentence chooses "
+        "among the translations of the sentence that have no reference.",
+        autocompletion=completion.runs,
+    ),
+]
+DropOption = Annotated[
+    float,
+    typer.Option(
+        "--drop",
+        min=0.0,
+        max=0.9,
+        help="Leave out the worst pairs, so large a share of them: by chrF to the reference, or by the likelihood of --judge.",
+    ),
+]
+TeacherOverrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--teacher-set",
+        metavar="KEY=VALUE",
+        help="A setting of the model that translates the corpus, such as decoding.beam_size=5; may be repeated.",
+        autocompletion=completion.settings_of_translating,
+    ),
+]
+
+
 def check_page_name(option: str, page: Path | None) -> None:
     """Refuse a name for an HTML page that says something else.
 

@@ -14,9 +14,10 @@ from transformer_cli.commands.command_line import (
     ConfigOption,
     JsonOption,
     Overrides,
+    TeacherOverrides,
+    folder_option,
     set_option,
 )
-from transformer_cli.commands.student import TeacherOverrides
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config
@@ -49,12 +50,7 @@ def diversify_command(
             autocompletion=completion.runs,
         ),
     ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--folder", help="For text, translations and the config. Default: NAME-diversified."
-        ),
-    ] = None,
+    folder: Annotated[Path | None, folder_option("NAME-diversified")] = None,
     overrides: Annotated[
         Overrides, set_option("training.max_steps=100", completion.settings)
     ] = None,

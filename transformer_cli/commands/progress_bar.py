@@ -7,6 +7,7 @@ from typing import Any
 from tqdm import tqdm
 from tqdm.utils import disp_len
 
+from transformer_cli.process.torchrun import read_launch
 from transformer_cli.training.callbacks import Callback, TrainingReport
 from transformer_cli.training.step import StepReport
 
@@ -18,6 +19,11 @@ FORMATS = (
 )
 """Formats of the bar for tqdm, from a wide terminal to a narrow one."""
 LEAST_BAR = 8
+
+
+def progress_bars() -> list[Callback]:
+    """The bar of a training, where standard error is a terminal; of several processes only the first has one."""
+    return [ProgressBar()] if sys.stderr.isatty() and read_launch().rank == 0 else []
 
 
 class ProgressBar(Callback):
@@ -35,7 +41,7 @@ class ProgressBar(Callback):
             total=num_steps,
             initial=first_step,
             unit=" steps",
-            disable=not sys.stderr.isatty(),
+            disable=None,  # where standard error is no terminal
             dynamic_ncols=True,
             smoothing=0.05,
         )
@@ -48,8 +54,7 @@ class ProgressBar(Callback):
     def on_report(self, report: TrainingReport) -> None:
         speed = f"{report.target_tokens_per_second:,.0f} tok/s"
         self.facts = f"loss {report.loss:.3f}", f"lr {report.learning_rate:.1e}", speed
-        if self.bar is not None:
-            self._fit()
+        self._fit()
 
     def on_end(self) -> None:
         if self.bar is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint import find_run
-from transformer_cli.checkpoint.run_folder import STEPS
+from transformer_cli.checkpoint.run_folder import STEPS_FILE
 from transformer_cli.checkpoint.trained_files import first_usable, read_files
 from transformer_cli.config.data import Direction
 from transformer_cli.process.errors import UsageError
@@ -37,7 +37,7 @@ class Steps:
     def __init__(self, folder: Path) -> None:
         make_folders(folder)
         self.folder = folder
-        self._path = folder / STEPS
+        self._path = folder / STEPS_FILE
         self._records = list(read_json_lines(self._path))
 
     def run(

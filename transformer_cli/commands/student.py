@@ -15,11 +15,17 @@ import typer
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     ConfigOption,
+    DropOption,
     FromOption,
     JsonOption,
+    JudgeOption,
+    NBestOption,
     Overrides,
+    TeacherOverrides,
     ToOption,
+    folder_option,
     set_option,
+    text_option,
 )
 from transformer_cli.process.errors import TfmError, UsageError
 from transformer_cli.process.imports import imported
@@ -40,52 +46,6 @@ CHECKED = STEPS[:5]
 """Each of them needs what those before it have made, with the same options; later steps need the student alone."""
 GUIDED_ALIGNMENT, ALIGNMENT_HEAD = 0.1, 0
 """What a student learns alignments with if its config does not say: the weight of Marian, and the first head."""
-
-TextOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--text",
-        metavar="FILE[=LICENCE]",
-        help="More text of the source language, a sentence a line, and its licence; may be repeated.",
-    ),
-]
-NBestOption = Annotated[
-    int,
-    typer.Option(
-        "--n-best",
-        metavar="N",
-        min=1,
-        max=64,
-        help="Translations of each sentence among which the best is chosen; all are kept in the folder.",
-    ),
-]
-TeacherOverrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--teacher-set",
-        metavar="KEY=VALUE",
-        help="A setting of the model that translates the corpus, such as decoding.beam_size=5; may be repeated.",
-        autocompletion=completion.settings_of_translating,
-    ),
-]
-DropOption = Annotated[
-    float,
-    typer.Option(
-        "--drop",
-        min=0.0,
-        max=0.9,
-        help="Leave out the worst pairs, so large a share of them: by chrF to the reference, or by the likelihood of --judge.",
-    ),
-]
-JudgeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        metavar="RUN",
-        help="A run of the reverse direction, whose likelihood chooses among the translations that have no reference.",
-        autocompletion=completion.runs,
-    ),
-]
 
 
 def student_command(
@@ -114,7 +74,7 @@ def student_command(
             "a line each, or an n-best list.",
         ),
     ] = None,
-    text: TextOption = None,
+    text: Annotated[list[str] | None, text_option("More text of the source language")] = None,
     n_best: NBestOption = 4,
     judge: JudgeOption = None,
     drop: DropOption = 0.0,
@@ -137,12 +97,7 @@ def student_command(
             autocompletion=completion.runs,
         ),
     ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--folder", help="For text, translations and reports. Default: NAME-distilled."
-        ),
-    ] = None,
+    folder: Annotated[Path | None, folder_option("NAME-distilled")] = None,
     overrides: Annotated[
         Overrides, set_option("training.max_steps=100", completion.settings)
     ] = None,

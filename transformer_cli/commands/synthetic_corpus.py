@@ -728,12 +728,12 @@ def swapped(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def train_run(settings: Config, steps: Steps) -> None:
     """Train a run, or continue it; a run that is finished stays as it is."""
-    from transformer_cli.commands.progress_bar import ProgressBar
+    from transformer_cli.commands.progress_bar import progress_bars
     from transformer_cli.training.run import train
 
     # The run says whether it is finished: the step has no record of its own that could contradict it.
     def work() -> None:
-        train(settings, callbacks=[ProgressBar()])
+        train(settings, callbacks=progress_bars())
 
     steps.timed(f"train {settings.name}", work)
 

@@ -27,16 +27,15 @@ def train_command(
     ] = False,
 ) -> None:
     """Train a model, or continue its training. A run of the same name goes on where it stopped."""
-    from transformer_cli.commands.progress_bar import ProgressBar
+    from transformer_cli.commands.progress_bar import progress_bars
     from transformer_cli.config import SequencesData, load_config
     from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
-    from transformer_cli.process.torchrun import read_launch
     from transformer_cli.training.run import train
 
     settings = load_config(config, overrides or [])
     run = train(
         settings,
-        callbacks=[ProgressBar()] if read_launch().rank == 0 else [],
+        callbacks=progress_bars(),
         from_scratch=from_scratch,
         accept_data_change=accept_data_change,
     )

@@ -11,8 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from transformer_cli.config.refusal import refusal, setting_paths, similar_setting
-from transformer_cli.config.schema import PRESETS
-from transformer_cli.config.tree import Config
+from transformer_cli.config.schema import PRESETS, Config
 from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.process.messages import shortened
 

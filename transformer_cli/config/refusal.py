@@ -18,8 +18,7 @@ from transformer_cli.config.data import (
     PhrasebookData,
     SequencesData,
 )
-from transformer_cli.config.schema import PARAMETER_PATTERN
-from transformer_cli.config.tree import RUN_NAME_PATTERN, Config
+from transformer_cli.config.schema import PARAMETER_PATTERN, RUN_NAME_PATTERN, Config
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.process.messages import shortened
 

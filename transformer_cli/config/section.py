@@ -2,8 +2,9 @@
 
 import ast
 import inspect
+import sys
+from functools import cache
 from itertools import pairwise
-from textwrap import dedent
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,8 +51,7 @@ def meanings(section: type[BaseModel]) -> dict[str, str]:
     for one in reversed(section.__mro__):
         if not issubclass(one, BaseModel) or one.__module__.startswith("pydantic"):
             continue
-        [definition] = ast.parse(dedent(inspect.getsource(one))).body
-        assert isinstance(definition, ast.ClassDef)
+        definition = _classes_of(one.__module__)[one.__name__]
         for field, sentence in pairwise(definition.body):
             match field, sentence:
                 case (
@@ -60,6 +60,13 @@ def meanings(section: type[BaseModel]) -> dict[str, str]:
                 ):
                     found[name] = inspect.cleandoc(text)
     return found
+
+
+@cache
+def _classes_of(module: str) -> dict[str, ast.ClassDef]:
+    """The classes of a module by name. `inspect.getsource` of a class would parse the module again for each of them."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
 
 
 def flat_settings(values: Any, name: str = "") -> dict[str, Any]:

@@ -67,11 +67,6 @@ _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
 )
 
-
-_NEGATIVE_FORM = re.compile(
-    r"(?:un|dis)\w{4,}|\w{3,}(?:los|less|lose[mnrs]?)|i[mn]\w+(?:[ai]bil[ei]|able|ible)"
-)
-
 # Words for small numbers: a number in digits may be one of them in the other text.
 _NUMBER_WORDS = {
     "de": "null ein eine eins einen einem einer zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig vierzig "

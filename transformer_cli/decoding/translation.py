@@ -134,7 +134,7 @@ class Translation:
     """Whether a sentence was searched again, because its first translation was doubtful, and has fewer doubts now."""
     confidences: tuple[float, ...] = ()
     """For each sentence, or part of one, the geometric mean of the probabilities of its tokens in the search, 0 to 1; nothing
-    for what no model has translated."""
+    for what no model has translated, and only with `Translator.estimates`."""
     is_from_memory: bool = False
     """Whether a translation memory had it, so that no model has translated it; its score is 0."""
 

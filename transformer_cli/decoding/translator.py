@@ -445,13 +445,7 @@ class Translator:
         if pipeline.keeps_text and self.decoding.num_best > 1:
             pairs = zip(chunks, found, strict=True)
             found = [without_short_rivals(pipeline, *pair) for pair in pairs]
-        translations = [
-            replace(
-                pipeline.restore(chunk, of_parts),
-                confidences=confidences_of(chunk, of_parts, self.decoding),
-            )
-            for chunk, of_parts in zip(chunks, found, strict=True)
-        ]
+        translations = list(map(pipeline.restore, chunks, found))
         if explainer is None and not self.estimates:
             return translations
         used = {request for chunk in chunks for request in chunk.requests}
@@ -462,9 +456,11 @@ class Translator:
             explained = explained_hypotheses(self._explainer(), best, batch_tokens, num_best=0)
             return [
                 replace(
-                    translation, details=LineDetails(parts_of(chunk, explained, agreements), ())
+                    translation,
+                    details=LineDetails(parts_of(chunk, explained, agreements), ()),
+                    confidences=confidences_of(chunk, of_parts, self.decoding),
                 )
-                for chunk, translation in zip(chunks, translations, strict=True)
+                for chunk, of_parts, translation in zip(chunks, found, translations, strict=True)
             ]
         explained = explained_hypotheses(explainer, best, batch_tokens)
         return [
@@ -697,7 +693,6 @@ def through_pivot(first: Translation, second: Translation, languages: Direction)
         is_untranslated=any(each.is_untranslated for each in either),
         doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
         is_repaired=any(each.is_repaired for each in either),
-        confidences=tuple(each for of_step in either for each in of_step.confidences),
         pivot=first,
     )
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -476,7 +476,7 @@ def _progress_of(checkpoint: Checkpoint) -> Progress:
 # A training session: one process' part of a run, from the newest checkpoint to the end of the loop.
 
 
-@dataclass(slots=True)
+@dataclass
 class TrainingSession:
     """Model, optimizer and data put together; it knows how to validate and how to save."""
 
@@ -660,6 +660,11 @@ class TrainingSession:
         data = data.model_copy(update={"cleaning": cleaning})
         return self.config.model_copy(update={"data": data})
 
+    @cached_property
+    def _files(self) -> dict[str, bytes]:
+        """The config and the tokenizers, which are the same in each checkpoint."""
+        return portable_files(self.config, *self.data.tokenizers)
+
     def _save(self, progress: Progress, meter: Meter) -> None:
         processes = self.experiment.worker.processes
         is_validated = self.validation.get("step") == progress.step
@@ -680,9 +685,7 @@ class TrainingSession:
                 **({GRADIENT_SCALE: scale.to_json()} if (scale := one.optimizer.scale) else {}),
                 **({INIT_FROM: self.origin} if self.origin else {}),
             },
-            files=portable_files(
-                self.config, self.data.source_tokenizer, self.data.target_tokenizer
-            ),
+            files=self._files,
         )
         score = self.validation["value"] if is_validated else None
         if processes.is_alone:

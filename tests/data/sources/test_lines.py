@@ -70,6 +70,7 @@ def test_lines_are_cut_as_described(content: bytes, lines: list[bytes], tmp_path
     assert _lines(tmp_path, content) == lines
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     lines=st.lists(st.binary(max_size=12).map(lambda line: b"x" + line.replace(b"\n", b""))),

@@ -32,6 +32,8 @@ from ..chains import (
     seeds,
 )
 
+pytestmark = pytest.mark.long
+
 VOCABULARY = 7  # [UNK] is 5; 3, 4, 6 are words
 UNK = SPECIAL_IDS.unk_id
 WORDS = (3, 4, 6)
@@ -116,7 +118,6 @@ all_terms = st.tuples(rich_terms, unknown_terms).map(lambda both: (*both[0], *bo
 sets_of_edges = st.sets(words, max_size=1).map(frozenset)
 
 
-@pytest.mark.long
 @settings(max_examples=20)
 @given(
     seed=seeds,
@@ -153,7 +154,6 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses_with_the_terms(
         assert all(contains(ids, of_sentence, edges) for _, ids in actual)
 
 
-@pytest.mark.long
 @settings(max_examples=40)
 @given(
     seed=seeds,
@@ -192,7 +192,6 @@ def test_every_hypothesis_of_any_beam_contains_the_terms(
         assert found(alone, 0) == actual
 
 
-@pytest.mark.long
 @given(
     seed=seeds,
     lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5),

@@ -71,6 +71,7 @@ def test_ratios_are_after_to_before(tmp_path: Path) -> None:
     ("overrides", "machine", "difference"),
     [
         (["model.d_ff=32"], "CPU, 1 thread, float32", "model.d_ff: 16 before, 32 after"),
+        (["training.betas=[0.9, 0.99]"], "CPU, 1 thread, float32", "training.betas.1: 0.98 before, 0.99 after"),
         ([], "CPU, 1 thread, bfloat16", "machine: CPU, 1 thread, float32 before, CPU, 1 thread, bfloat16 after"),
     ],
 )  # fmt: skip

@@ -93,7 +93,7 @@ def random_run(
         folder: of the run; it is made.
         tokenizer: how the words of a few sentences become tokens.
         both_directions: whether the model translates both ways.
-        decoding: beam and limits.
+        decoding: None: the defaults, but nothing is repaired, because random models write what fits no source.
         changes: settings of the model.
     """
     of_tokens = tokenizer or TokenizerConfig()
@@ -117,7 +117,7 @@ def random_run(
         tokenizer=of_tokens,
         model=ModelConfig.model_validate(settings),
         training=TrainingConfig(max_steps=1, batch_sentences=1),
-        decoding=decoding or DecodingConfig(),
+        decoding=decoding or DecodingConfig(keep_text=False, repair=False),
         runtime=RuntimeConfig(device="cpu", precision="float32", threads=1),
     )
     torch.manual_seed(1)

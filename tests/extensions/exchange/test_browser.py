@@ -92,6 +92,7 @@ def test_the_engine_is_an_option_of_this_format_only(tfm: Tfm) -> None:
     assert "--engine is for --to browser, not for --to marian" in refused.talk
 
 
+@pytest.mark.long
 def test_the_folder_has_the_model_of_the_bergamot_format(package: Path, tmp_path: Path) -> None:
     trained = small_student(tmp_path / "run")
     written = bergamot_files(trained, is_rounded=True)
@@ -108,6 +109,7 @@ def test_the_folder_has_the_model_of_the_bergamot_format(package: Path, tmp_path
     assert plain == packed
 
 
+@pytest.mark.long
 def test_two_vocabularies_are_two_files(package: Path, tmp_path: Path) -> None:
     trained = small_student(tmp_path / "run")
     written = bergamot_files(trained, is_rounded=True)
@@ -117,6 +119,7 @@ def test_two_vocabularies_are_two_files(package: Path, tmp_path: Path) -> None:
     assert content_of(tmp_path / "files" / "target_vocabulary.js") == b"of the target"
 
 
+@pytest.mark.long
 def test_the_page_allows_its_own_scripts_and_nothing_else(package: Path, tmp_path: Path) -> None:
     trained = small_student(tmp_path / "run")
     files = browser_files(

@@ -205,6 +205,7 @@ def test_an_export_is_checked_and_comes_back_with_its_config(tmp_path: Path) -> 
     assert load_trained(run.path).source_tokenizer.to_file() == trained.source_tokenizer.to_file()
 
 
+@pytest.mark.long
 def test_a_wrong_matrix_is_noticed_by_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

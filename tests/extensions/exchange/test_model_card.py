@@ -93,7 +93,7 @@ def test_the_metadata_is_a_valid_model_index_with_the_scores_of_the_validation(
     }
     signatures = {one.metric_args["signature"] for one in data.eval_results}
     assert signatures == {
-        f"{score.signature}|keep_text:yes|repair:yes" for score in expected.values()
+        f"{score.signature}|keep_text:no|repair:no" for score in expected.values()
     }
     assert "| mine | cc0 |" in files[CARD].decode()
 

@@ -110,6 +110,7 @@ def test_a_language_code_becomes_a_tag(tmp_path: Path) -> None:
     assert found.target.tag_ids == (4, 5), "no translation contains a tag"
 
 
+@pytest.mark.long
 def test_a_written_tokenizer_reads_back_the_same() -> None:
     found, *_ = tokenizers()
     for tokenizer in (found.source, found.target):
@@ -122,6 +123,7 @@ def test_a_written_tokenizer_reads_back_the_same() -> None:
             assert again.encode_column(pa.array([line])).ids.tolist() == tokenizer.encode(line)
 
 
+@pytest.mark.long
 def test_the_cache_of_words_changes_no_id() -> None:
     found, *_ = tokenizers()
     for line in [*sentences()[0][:100], *ORDINARY]:

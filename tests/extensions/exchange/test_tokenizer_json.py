@@ -110,6 +110,7 @@ def test_no_source_text_gets_a_token_of_the_target(kind: str) -> None:
     holds()
 
 
+@pytest.mark.long
 def test_a_text_that_is_cut_still_ends_with_the_end_symbol(kind: str, tmp_path: Path) -> None:
     source, target = tokenizers(kind, TableForm.JOINED)
     content = tokenizer_json(source, target, TableForm.JOINED, CLEANING)

@@ -34,6 +34,7 @@ class Counting(PyTorchEngine):
         return replace(self, unwanted=counted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["cancelled", "too late"])
 def test_the_search_for_a_client_that_has_left_ends_soon(ending: str) -> None:
     made = small_translator(max_length=MANY, min_length=MANY)

@@ -3,6 +3,7 @@
 import gc
 import re
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -333,7 +334,7 @@ def send_document(client: TestClient, name: str = "a.txt") -> tuple[str, dict[st
 
 def wait_for(client: TestClient, address: str, key: dict[str, str]) -> None:
     while client.post(address, json=key).json()["status"] != "done":
-        pass
+        time.sleep(0.001)
 
 
 def test_a_document_is_queued_until_its_turn_and_has_no_result_before_its_end(
@@ -362,7 +363,7 @@ def test_a_document_is_queued_until_its_turn_and_has_no_result_before_its_end(
         [expected] = TRANSLATOR.translate(LINES[3:4])
         assert client.post(f"{address}/result", data=key).text == expected.text
         while service.num_files:
-            pass
+            time.sleep(0.001)
         assert service.num_active == 0
 
 
@@ -407,7 +408,7 @@ def test_a_document_that_still_works_does_not_keep_others_from_being_forgotten(
         first = send_document(client, "held.txt")
         others = [send_document(client) for _ in range(2)]
         while service.num_files > 1:
-            pass
+            time.sleep(0.001)
         last = send_document(client)
         wait_for(client, *last)
         codes = [
@@ -440,7 +441,7 @@ def test_a_document_that_failed_keeps_its_message_and_not_its_upload(
         try:
             address, key = send_document(client)
             while service.num_files:
-                pass
+                time.sleep(0.001)
             state = client.post(address, json=key).json()
             assert (state["status"], state["error_message"]) == ("error", "it is damaged")
             assert [each() for each in kept] == [None]

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch.distributed import device_mesh, fsdp
 
 from transformer_cli.training.process_group import Processes, shard
 
 from ...model.samples import small_model
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("device", "precision", "expected"),
     [
@@ -25,6 +25,8 @@ def test_whole_weights_are_in_the_precision_of_products_on_a_gpu(
     expected: tuple[torch.dtype | None, torch.dtype | None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from torch.distributed import device_mesh, fsdp  # takes a second
+
     policies: list[Any] = []
     monkeypatch.setattr(device_mesh, "init_device_mesh", lambda *_: None)
     monkeypatch.setattr(

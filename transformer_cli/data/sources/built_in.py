@@ -79,11 +79,11 @@ NUM_HELD_OUT_PAIRS = 1000
 NUM_PER_LENGTH = 100
 
 _VERSION = 1  # to be raised when a seed gives other pairs than before
-_TARGETS: dict[str, Callable[[list[int]], list[int]]] = {
+_TARGETS: dict[str, Callable[[list[str]], list[str]]] = {
     "copy": list,
     "drop-first": lambda symbols: symbols[1:],
     "reverse": lambda symbols: symbols[::-1],
-    "sort": sorted,
+    "sort": lambda symbols: sorted(symbols, key=int),
     "memorise": list,
 }
 # The hash of a sequence decides its split: of 20 shares, validation and test have one each.
@@ -104,11 +104,16 @@ def generate_sequences(
         split = "train"
     numbers = random.Random(_seed(data, split, seed))
     share = _SHARES[split] if _splits_are_apart(data) else range(_NUM_SHARES)
+    lengths = range(data.min_length, data.max_length + 1)
+    first = ["1"] if data.task == "drop-first" else []
+    symbols = [str(symbol) for symbol in range(1 + len(first), data.num_symbols + 1)]
     for _ in range(data.num_pairs if split == "train" else NUM_HELD_OUT_PAIRS):
-        symbols = _draw(data, numbers)
-        while _share(symbols) not in share:
-            symbols = _draw(data, numbers)
-        yield SentencePair(_text(symbols), _text(_TARGETS[data.task](symbols)))
+        while True:
+            words = [*first, *numbers.choices(symbols, k=numbers.choice(lengths) - len(first))]
+            source = " ".join(words)
+            if _share(source) in share:
+                break
+        yield SentencePair(source, " ".join(_TARGETS[data.task](words)))
 
 
 def sequences_of_length(data: SequencesData, length: int, *, seed: int) -> list[SentencePair]:
@@ -135,13 +140,6 @@ def _seed(data: SequencesData, split: str, seed: int) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def _draw(data: SequencesData, numbers: random.Random) -> list[int]:
-    length = numbers.randint(data.min_length, data.max_length)
-    if data.task == "drop-first":
-        return [1, *numbers.choices(range(2, data.num_symbols + 1), k=length - 1)]
-    return numbers.choices(range(1, data.num_symbols + 1), k=length)
-
-
 def _splits_are_apart(data: SequencesData) -> bool:
     """Whether there are enough different sequences for each split to have its own."""
     num_choices, length = data.num_symbols, data.max_length
@@ -150,9 +148,5 @@ def _splits_are_apart(data: SequencesData) -> bool:
     return data.task != "memorise" and num_choices**length >= _NUM_SHARES * NUM_HELD_OUT_PAIRS
 
 
-def _share(symbols: list[int]) -> int:
-    return int.from_bytes(sha256(_text(symbols).encode()).digest()[:8], "big") % _NUM_SHARES
-
-
-def _text(symbols: list[int]) -> str:
-    return " ".join(map(str, symbols))
+def _share(source: str) -> int:
+    return int.from_bytes(sha256(source.encode()).digest()[:8], "big") % _NUM_SHARES

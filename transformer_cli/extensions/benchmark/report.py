@@ -7,6 +7,7 @@ from typing import Any
 
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.config import Config
+from transformer_cli.config.section import flat_settings
 from transformer_cli.process.device import environment, processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
@@ -260,20 +261,15 @@ def _value(found: Mapping[str, Any], path: str, file: Path) -> Any:
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
     for part in ("machine", "processor", "environment", "settings"):
-        flat = [_flat(part, one[part]) if part in one else {} for one in (first, second)]
+        flat = [flat_settings(one[part], part) if part in one else {} for one in (first, second)]
         for name in {**flat[0], **flat[1]}:
             values = [one.get(name, "absent") for one in flat]
             if values[0] != values[1]:
+                name = name.removeprefix("settings.")
                 yield f"{name}: {values[0]} before, {values[1]} after"
     for when, one, other in (("before", first, second), ("after", second, first)):
         if alone := [name for name in one["engines"] if name not in other["engines"]]:
             yield f"engines measured only {when}: {'; '.join(alone)}"
-
-
-def _flat(name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        return {name.removeprefix("settings."): value}
-    return {key: one for part in value for key, one in _flat(f"{name}.{part}", value[part]).items()}
 
 
 def read_benchmark(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.config import CleaningConfig
-from transformer_cli.config.tree import DataConfig
+from transformer_cli.config.schema import DataConfig
 from transformer_cli.data.columns import NUM_SAMPLED_ROWS, is_header, looks_like_names
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.selection import DigestSet, alterations, drops

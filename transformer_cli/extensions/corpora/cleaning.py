@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from transformer_cli.config import CleaningConfig
-from transformer_cli.config.tree import DataConfig
+from transformer_cli.config.schema import DataConfig
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.selection import Alteration, DigestSet, alterations, drops, of_both_sides
 from transformer_cli.data.sources.local_files import without_compression

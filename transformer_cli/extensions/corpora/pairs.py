@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config import Direction, FilesData, HubData, SplitName
-from transformer_cli.config.tree import DataConfig
+from transformer_cli.config.schema import DataConfig
 from transformer_cli.data.pairs import Finding, ReadingReport
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transformer_cli.checkpoint.recorded_series import finite, read_series
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.commands.progress_bar import ProgressBar
+from transformer_cli.commands.progress_bar import progress_bars
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.pairs import SentencePair
@@ -381,4 +381,4 @@ class AnnouncedTrainings:
         how = settings or (f"without {variant.replaced}" if variant.replaced else "as usual")
         number, count = len(self.trained), self.ablation.num_trainings
         sys.stderr.write(f"training {number} of {count}: {variant.label} ({how})\n")
-        return [ProgressBar()]
+        return progress_bars()

@@ -17,6 +17,8 @@ from transformer_cli.extensions.lessons.drawing.sorted_batches import (
     orders_of,
 )
 
+pytestmark = pytest.mark.long
+
 OVERRIDES = "data.num_pairs=3000", "training.batch_tokens=400"
 
 
@@ -31,7 +33,6 @@ def orders(prepared: PreparedData) -> tuple[BatchesInOrder, BatchesInOrder]:
     return orders_of(prepared)
 
 
-@pytest.mark.long
 def test_the_share_of_sorted_batches_is_that_of_the_report(
     prepared: PreparedData, orders: tuple[BatchesInOrder, BatchesInOrder]
 ) -> None:
@@ -40,7 +41,6 @@ def test_the_share_of_sorted_batches_is_that_of_the_report(
     assert by_length.padding_share < 0.15 < 0.3 < in_random_order.padding_share
 
 
-@pytest.mark.long
 def test_the_picture_says_the_share_that_tfm_data_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,7 +53,6 @@ def test_the_picture_says_the_share_that_tfm_data_prints(
     assert sorted(tmp_path.iterdir()) == [tmp_path / "runs"]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_cells_are_those_of_padded_batches(
     prepared: PreparedData, orders: tuple[BatchesInOrder, BatchesInOrder], which: int
@@ -74,7 +73,6 @@ def test_the_cells_are_those_of_padded_batches(
         assert share == pytest.approx(1 - num_tokens / num_cells)
 
 
-@pytest.mark.long
 def test_both_orders_have_batches_of_about_the_same_number_of_pairs(
     orders: tuple[BatchesInOrder, BatchesInOrder],
 ) -> None:
@@ -84,7 +82,6 @@ def test_both_orders_have_batches_of_about_the_same_number_of_pairs(
     assert min(map(len, by_length.batches)) < 2 * max(sizes)
 
 
-@pytest.mark.long
 def test_a_corpus_of_a_few_pairs_is_drawn_too() -> None:
     overrides = "data.num_pairs=4", "training.batch_sentences=3", "training.max_epochs=1"
     figure = draw_picture("batches", config="copy.yaml", overrides=overrides)
@@ -103,7 +100,6 @@ def test_the_pairs_of_random_batches_are_in_no_order(
             assert (steps < 1) == is_sorted
 
 
-@pytest.mark.long
 def test_the_picture_shows_the_first_pairs_of_each_batch() -> None:
     figure = draw_picture("batches", config="en-it.yaml", overrides=OVERRIDES)
     panels = [axes for axes in figure.get_axes() if axes.get_images()]

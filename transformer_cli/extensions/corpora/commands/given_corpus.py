@@ -10,7 +10,7 @@ import typer
 from transformer_cli.process.errors import UsageError
 
 if TYPE_CHECKING:
-    from transformer_cli.config.tree import DataConfig
+    from transformer_cli.config.schema import DataConfig
 
 FilesArgument = Annotated[
     list[str] | None,
