@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from sentencepiece import SentencePieceProcessor
 
@@ -54,6 +55,7 @@ def test_each_number_is_at_most_half_a_step_away(tmp_path: Path) -> None:
             ours = ours[: len(array)]
         if name == "decoder_ff_logit_out_b":
             ours = ours[:, : array.shape[1]]
+            array[:, 1] = -100.0  # no translation contains the unknown entry
         assert ours.shape == array.shape
         assert np.abs(ours - array).max() <= 0.5001 * step
     assert found.settings["dim-vocabs"] == [len(found.arrays["Wemb"])] * 2
@@ -137,6 +139,17 @@ def test_the_vocabulary_is_filled_up_to_a_multiple_of_8(tmp_path: Path) -> None:
     engine = BergamotFolder(folder)
     for line, one in zip(ENGLISH, engine.decode(ENGLISH, [8] * len(ENGLISH)), strict=True):
         assert one.source_ids == (*trained.source_tokenizer.encode(line), Tokenizer.eos_id)
+
+
+def test_no_engine_writes_the_unknown_entry_even_if_the_run_would(tmp_path: Path) -> None:
+    trained = small_student(tmp_path / "run")
+    unknown = trained.target_tokenizer.unk_id
+    with torch.no_grad():
+        trained.model.output.bias[unknown] = 50.0
+    engine = BergamotFolder(written(trained, tmp_path / "out"))
+    engine._banned.remove(1)  # Firefox's engine bans nothing
+    for one in engine.decode(ENGLISH, [8] * len(ENGLISH)):
+        assert unknown not in one.target_ids
 
 
 def test_the_folder_says_what_translatelocally_asks(tmp_path: Path) -> None:

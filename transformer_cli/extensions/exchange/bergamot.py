@@ -64,7 +64,8 @@ _SPREADS = 1.1
 NUM_CALIBRATED = 200
 _WIDTH_STEP, _ENTRIES_STEP = 64, 8
 _CONTROL = 3
-_NEVER = -1e4
+_NEVER, _NEVER_UNKNOWN = -1e4, -100.0
+"""Biases of entries that no translation contains. Text to train on may contain the unknown one, whose loss shall be finite."""
 _USAGE = """\
 With [TranslateLocally](https://translatelocally.com): put the folder where it keeps its models. In Python, with the engine of Firefox:
 
@@ -137,6 +138,8 @@ def bergamot_files(trained: TrainedModel, *, is_rounded: bool) -> dict[str, byte
     arrays = marian_arrays(trained, *rows)
     added = [index for index, row in enumerate(rows[1]) if row == Tokenizer.pad_id]
     arrays["decoder_ff_logit_out_b"][:, added] = _NEVER
+    # Marian never writes it, and Firefox's engine, which may, shows nothing in its place.
+    arrays["decoder_ff_logit_out_b"][:, rows[1].index(Tokenizer.unk_id)] = _NEVER_UNKNOWN
     alphas = _alphas(trained, arrays, settings, rows[0]) if is_rounded else {}
     files[MODEL_FILE] = model_content(arrays, alphas, settings)
     files[CONFIG_FILE] = yaml.safe_dump(_search(names), sort_keys=False).encode()
