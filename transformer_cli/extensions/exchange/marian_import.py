@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -58,7 +58,7 @@ from transformer_cli.text.sentencepiece_model import (
 from transformer_cli.text.tokenizer_file import TokenizerParts, tokenizer_errors_explained
 
 _YAML_ENDINGS = (".yml", ".yaml", ".json")
-_SPM_OF_SIDES = ("source.spm", "target.spm")
+_SPACE = "\u2581"
 _NO_ROW = -1
 _NEVER = -100.0
 """The bias of entries that Marian does not have: exp(-100) is 0 beside any other probability."""
@@ -198,19 +198,26 @@ def vocabulary_files(folder: ModelFolder, search: Mapping[str, Any], path: Path)
                 hint="copy the vocabularies beside the model",
             )
         return found[0], found[1]
-    spm = sorted(one.name for one in folder.path.glob("*.spm"))
-    if len(spm) == 1:
-        return spm[0], spm[0]
-    pairs = (("src", "trg"), ("source", "target"), ("src", "tgt"), ("srcvocab", "trgvocab"))
-    for ends in pairs:
-        sides = [[one for one in spm if end in one.split(".")] for end in ends]
-        if all(len(one) == 1 for one in sides):
-            return sides[0][0], sides[1][0]
-    shown = ", ".join(spm) or "none"
+    if (found_files := _spm_files(folder)) is not None:
+        return found_files
+    shown = ", ".join(sorted(one.name for one in folder.path.glob("*.spm"))) or "none"
     raise DataError(
         f"{path}: it is not clear which vocabularies it has (.spm files beside it: {shown})",
         hint='put a decoder.yml beside it with two lines: "relative-paths: true" and "vocabs: [SOURCE.spm, TARGET.spm]"',
     )
+
+
+def _spm_files(folder: ModelFolder) -> tuple[str, str] | None:
+    """The .spm files of source and target; None if it is not clear which they are."""
+    spm = sorted(one.name for one in folder.path.glob("*.spm"))
+    if len(spm) == 1:
+        return spm[0], spm[0]
+    pairs = (("source", "target"), ("src", "trg"), ("src", "tgt"), ("srcvocab", "trgvocab"))
+    for ends in pairs:
+        sides = [[one for one in spm if end in one.split(".")] for end in ends]
+        if all(len(one) == 1 for one in sides):
+            return sides[0][0], sides[1][0]
+    return None
 
 
 # Tokenizers.
@@ -312,16 +319,14 @@ def _tokenizers_of_yaml(
     folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]], languages: Sequence[str]
 ) -> MarianTokenizers:
     """The tokenizers of a model whose text is cut by SentencePiece before Marian reads it, such as those of OPUS-MT."""
-    if not folder.has(*_SPM_OF_SIDES):
-        raise DataError(
-            f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no {' and no '.join(_SPM_OF_SIDES)}",
-            hint="copy the SentencePiece models beside the model under these names; models with subword-nmt cannot be imported",
-        )
+    files = _spm_files(folder)
+    if files is None:
+        raise _no_sentencepiece(folder, entries[0])
     models = [
         read_sentencepiece(
             folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)
         )
-        for name in _SPM_OF_SIDES
+        for name in files
     ]
     are_shared = entries[0] is entries[1]
     # Marian has no entry for padding and for the start: one behind its own stands for both.
@@ -349,6 +354,21 @@ def _tokenizers_of_yaml(
     ]
     config = TokenizerConfig(kind="sentencepiece", shared=found.are_shared)
     return MarianTokenizers(found.source, found.target, rows[0], rows[1], config)
+
+
+def _no_sentencepiece(folder: ModelFolder, entries: Iterable[str]) -> DataError:
+    """That nothing says how text is cut into the entries of a vocabulary; the hint depends on what they look like."""
+    shown = [*entries]
+    if any(_SPACE in entry for entry in shown):
+        hint = f"its entries are those of SentencePiece ({_SPACE} stands for a space): copy the model of SentencePiece beside it, as source.spm and target.spm"
+    elif any(entry.endswith("@@") for entry in shown):
+        hint = "its entries are those of subword-nmt (@@ stands behind a part of a word): such models cannot be imported"
+    else:
+        hint = "its entries are whole words, which Marian takes from text that was cut before: such models cannot be imported"
+    return DataError(
+        f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no source.spm and no target.spm",
+        hint=hint,
+    )
 
 
 # Weights.
