@@ -68,6 +68,8 @@ Linear = Callable[[Tensor], Tensor]
 """(N, D) in any floating-point type to (N, D of all layers together), in the precision of the products."""
 
 _SMALLEST = 2.0**-100  # 127 divided by it is finite
+# A call of oneDNN costs ten microseconds more than one of BLAS, and is faster for large products (experiments.md).
+_SMALL_WEIGHT, _SMALL_PRODUCT = 2**17, 2**20
 _ROWS = 128  # for which the layout of the weights is chosen; any other number works too
 
 
@@ -93,7 +95,15 @@ def prepare_linear(
         return lambda x: finish(F.linear(x.to(dtype), weight, bias))
     packed = torch.ops.mkldnn._reorder_linear_weight(weight, _ROWS)
     multiply, after = torch.ops.mkldnn._linear_pointwise, "relu" if has_relu else "none"
-    return lambda x: multiply(x.to(dtype), packed, bias, after, [], "")
+
+    def product(x: Tensor) -> Tensor:
+        return multiply(x.to(dtype), packed, bias, after, [], "")
+
+    if dtype != torch.float32 or weight.numel() > _SMALL_WEIGHT:
+        return product
+    most_rows = _SMALL_PRODUCT // weight.numel()
+    finish = Tensor.relu_ if has_relu else _unscaled
+    return lambda x: finish(F.linear(x, weight, bias)) if len(x) <= most_rows else product(x)
 
 
 def prepare_quantised(
