@@ -12,6 +12,7 @@ from torch import nn
 
 from transformer_cli.acceleration import native_search
 from transformer_cli.acceleration.native_kernels import (
+    SWITCH,
     Kernels,
     NativeLinear,
     native_recurrence,
@@ -109,6 +110,13 @@ def test_what_the_kernel_does_not_know_is_searched_step_by_step(changes: dict[st
     assert engine.translate(REQUESTS[:2], GREEDY)
 
 
+def test_without_kernels_python_goes_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "0")
+    engine = engine_of({})
+    assert engine.native_search is None
+    assert len(engine.translate(REQUESTS[:2], GREEDY)) == 2
+
+
 def test_float32_and_a_beam_are_searched_step_by_step() -> None:
     assert engine_of({}, is_quantised=False).native_search is None
     engine = engine_of({})
@@ -203,6 +211,20 @@ def test_unwanted_sentences_end_and_the_others_stay() -> None:
     assert gone == REQUESTS[:3]
     assert found[3:] == whole[3:]
     assert found[:3] == [[], [], []]
+
+
+def test_another_search_may_run_in_the_middle_of_one() -> None:
+    engine = engine_of({"decoder_layer": "ssru"})
+    expected = engine.translate(REQUESTS, GREEDY)
+    found: list[list[list[Hypothesis]]] = []
+
+    def asked() -> Collection[Request]:
+        if len(found) < 2:
+            found.append(engine.translate(REQUESTS[3:5], GREEDY))
+        return ()
+
+    assert engine.interruptible(asked).translate(REQUESTS, GREEDY) == expected
+    assert found == [expected[3:5]] * 2
 
 
 def test_an_error_of_the_question_stops_the_search() -> None:
