@@ -35,6 +35,7 @@ _FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
         (_POINTER, _SIZE, _SIZE, *[_POINTER] * 3, _SIZE, _SIZE, _SIZE, _FLAG, _POINTER),
         _FLAG,
     ),
+    "choose_outputs": ((_POINTER, _SIZE, _POINTER, _SIZE, _POINTER), None),
     "attend": (
         (_POINTER, *[_SIZE] * 5, *[_POINTER, _SIZE] * 3, _POINTER, _POINTER, _POINTER),
         _FLAG,
@@ -86,6 +87,8 @@ class Kernels:
     """What is added to each weight of 8 bits when weights are packed."""
     linear: Any
     """See tfm_linear in linear.c."""
+    choose_outputs: Any
+    """See tfm_choose_outputs in linear.c."""
     attend: Any
     """See tfm_attend in attention.c."""
     layer_norm: Any
@@ -239,9 +242,12 @@ class NativeLinear:
         """The layer of some of the outputs, with the numbers `ids`, (C,) int64."""
         found = copy.copy(self)
         found.num_outputs = len(ids)
-        chosen = F.pad(ids, (0, -len(ids) % _PANEL))  # what fills the last panel is not stored
-        panels = self._weights[chosen // _PANEL, :, chosen % _PANEL]  # (C, D / 4, 4)
-        packed = panels.unflatten(0, (-1, _PANEL)).transpose(1, 2).contiguous()
+        _, fours, *sizes = self._weights.shape
+        packed = torch.empty(-(-len(ids) // _PANEL), fours, *sizes, dtype=torch.uint8)
+        chosen = ids.contiguous()
+        self._kernels.choose_outputs(
+            self._weights.data_ptr(), fours, chosen.data_ptr(), len(ids), packed.data_ptr()
+        )
         found._hold(packed, self._scales[ids], self._bias[ids])
         return found
 

@@ -68,8 +68,9 @@ Linear = Callable[[Tensor], Tensor]
 """(N, D) in any floating-point type to (N, D of all layers together), in the precision of the products."""
 
 _SMALLEST = 2.0**-100  # 127 divided by it is finite
-# A call of oneDNN costs ten microseconds more than one of BLAS, and is faster for large products (experiments.md).
-_SMALL_WEIGHT, _SMALL_PRODUCT = 2**17, 2**20
+# A call of oneDNN costs ten microseconds more than one of BLAS, and is faster for large products (experiments.md). For narrow
+# inputs and some rows both sum in the same order, so the result of a row does not depend on the number of rows.
+_SMALL_WEIGHT, _SMALL_PRODUCT, _SMALL_WIDTH, _FEWEST_ROWS = 2**17, 2**20, 128, 4
 _ROWS = 128  # for which the layout of the weights is chosen; any other number works too
 
 
@@ -99,11 +100,21 @@ def prepare_linear(
     def product(x: Tensor) -> Tensor:
         return multiply(x.to(dtype), packed, bias, after, [], "")
 
-    if dtype != torch.float32 or weight.numel() > _SMALL_WEIGHT:
+    if dtype != torch.float32 or weight.numel() > _SMALL_WEIGHT or weight.size(1) > _SMALL_WIDTH:
         return product
     most_rows = _SMALL_PRODUCT // weight.numel()
     finish = Tensor.relu_ if has_relu else _unscaled
-    return lambda x: finish(F.linear(x, weight, bias)) if len(x) <= most_rows else product(x)
+
+    def small_or_large(x: Tensor) -> Tensor:
+        num_rows = len(x)
+        if num_rows > most_rows:
+            return product(x)
+        missing = max(0, _FEWEST_ROWS - num_rows)
+        return finish(
+            F.linear(F.pad(x, (0, 0, 0, missing)) if missing else x, weight, bias)[:num_rows]
+        )
+
+    return small_or_large
 
 
 def prepare_quantised(
