@@ -171,7 +171,7 @@ class Rules(NamedTuple):
     """None if each token consists of whole characters."""
 
 
-class Found(NamedTuple):
+class GreedyTranslations(NamedTuple):
     """The translations of B sentences."""
 
     ids: NDArray[np.int64]
@@ -260,7 +260,7 @@ class NativeSearch:
         limits: Sequence[tuple[int, int]],
         rules: Rules,
         unwanted: Unwanted | None = None,
-    ) -> Found:
+    ) -> GreedyTranslations:
         """The translation of each source: the best token at each step, up to the end or the largest length.
 
         Args:
@@ -280,7 +280,7 @@ class NativeSearch:
         ids = np.array([one for source in sources for one in source], np.int64)
         smallest, largest = np.array(limits, np.int64).reshape(-1, 2).T.copy()
         longest = max(1, int(largest.max()))
-        found = Found(
+        found = GreedyTranslations(
             np.empty((num_sentences, longest), np.int64),
             np.empty(num_sentences, np.int64),
             np.empty(num_sentences, np.float32),

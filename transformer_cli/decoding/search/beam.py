@@ -482,24 +482,21 @@ def length_penalties(max_length: int, options: DecodingConfig, like: Tensor) -> 
 
     Source: gnmt is in Wu et al. 2016, equation 14.
     """
-    divisors = _length_divisors(max_length, options.length_normalization, options.length_penalty)
-    return divisors.to(device=like.device, dtype=like.dtype)
-
-
-def _length_divisors(max_length: int, normalization: str, alpha: float) -> Tensor:
     lengths = torch.arange(max_length + 1, dtype=torch.float64)
-    # No hypothesis is shorter than one token.
-    divisors = (5.0 + lengths) / 6.0 if normalization == "gnmt" else lengths.clamp(min=1.0)
-    return divisors**alpha
+    if options.length_normalization == "gnmt":
+        divisors = (5.0 + lengths) / 6.0
+    else:
+        divisors = lengths.clamp(min=1.0)  # no hypothesis is shorter than one token
+    return (divisors**options.length_penalty).to(device=like.device, dtype=like.dtype)
 
 
 @functools.lru_cache(maxsize=256)
 def penalties_up_to(max_length: int, normalization: str, alpha: float) -> NDArray[np.float32]:
-    """The same for all lengths up to one at least, for searches outside of PyTorch; not to be written into."""
-    divisors: NDArray[np.float32] = (
-        _length_divisors(max_length, normalization, alpha).float().numpy()
-    )
-    return divisors
+    """`length_penalties` for a search outside of PyTorch; not to be written into."""
+    settings = {"length_normalization": normalization, "length_penalty": alpha}
+    options = DecodingConfig.model_validate(settings)
+    found: NDArray[np.float32] = length_penalties(max_length, options, torch.zeros(())).numpy()
+    return found
 
 
 # Search hooks.
