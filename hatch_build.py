@@ -30,9 +30,10 @@ LEVELS = {
     "avx2": ["-mavx2", "-mfma"],
     "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mfma"],
 }
-# linear.c: a product and a sum are rounded one after the other, as PyTorch does it.
+# linear.c, search.c: a product and a sum are rounded one after the other, as PyTorch does it.
 SOURCES = {
     "linear.c": ["-ffp-contract=off"],
+    "search.c": ["-ffp-contract=off"],
     "attention.c": ["-ffp-contract=fast"],
     "rows.c": ["-ffp-contract=fast"],
     "losses.c": ["-ffp-contract=fast"],

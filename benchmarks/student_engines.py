@@ -7,7 +7,7 @@
 is left out. Every engine is a process of its own with one thread. It loads the model and translates once, then the rounds
 begin: in each round, each engine translates the first validation sentences (--sentences) and reports its own CPU seconds.
 Figures are target tokens of its own translations per CPU second, counted by the tokenizer of the run. Firefox's package takes one sentence at a
-time, so tfm is measured so, too, beside its batches.
+time, so tfm is measured so, too, beside its batches. --set decoding.repair=false leaves out what tfm does beyond a search, for a model whose translations are doubtful.
 """
 
 import argparse
@@ -105,6 +105,9 @@ def main() -> None:
     parser.add_argument("--run", required=True, help="a run that --to bergamot can hold")
     parser.add_argument("--marian", metavar="PYTHON", help="a Python with pymarian")
     parser.add_argument("--firefox", metavar="PYTHON", help="a Python with fxtranslate")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of tfm"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=200)
     arguments = parser.parse_args()
@@ -123,6 +126,7 @@ def main() -> None:
                 f"runtime.precision={precision}",
                 "runtime.threads=1",
                 f"decoding.beam_size={beam}",
+                *arguments.set,
             ]
             run = (
                 str(Path(find_run(arguments.run)).absolute())

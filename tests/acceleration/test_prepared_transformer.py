@@ -8,7 +8,11 @@ from torch import Tensor, nn
 
 from transformer_cli.acceleration import biased_attention, prepared_transformer
 from transformer_cli.acceleration.native_kernels import SWITCH, find_kernels
-from transformer_cli.acceleration.prepared_transformer import PreparedTransformer, prepare_quantised
+from transformer_cli.acceleration.prepared_transformer import (
+    PreparedTransformer,
+    prepare_linear,
+    prepare_quantised,
+)
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.transformer import Transformer
 
@@ -66,6 +70,36 @@ def scores_of(model: Any, orders: list[list[int]], *, has_padding: bool = True) 
                 ids = torch.randint(4, 13, (size,), generator=generator)
             scores.append(state.advance(ids))
     return scores
+
+
+@pytest.mark.parametrize("has_relu", [False, True])
+@pytest.mark.parametrize("small_weight", [0, 2**17])
+def test_a_linear_layer_of_any_size_and_with_any_number_of_rows_is_that_of_pytorch(
+    small_weight: int, has_relu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small products are left to BLAS, and large ones to oneDNN with weights in a layout of its own."""
+    monkeypatch.setattr(prepared_transformer, "_SMALL_WEIGHT", small_weight)
+    monkeypatch.setattr(prepared_transformer, "_SMALL_PRODUCT", 40 * 24 * 3)
+    layers = [nn.Linear(24, 16), nn.Linear(24, 24, bias=False)]
+    product = prepare_linear(layers, torch.float32, scales=[0.5, 1.0], has_relu=has_relu)
+    with torch.inference_mode():
+        for num_rows in (1, 3, 4, 70):
+            x = torch.randn(num_rows, 24)
+            expected = torch.cat([0.5 * layers[0](x), layers[1](x)], dim=1)
+            expected = expected.relu() if has_relu else expected
+            torch.testing.assert_close(product(x), expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.long
+def test_scores_are_those_of_the_modules_with_weights_in_the_layout_of_onednn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prepared_transformer, "_SMALL_WEIGHT", 0)
+    model = model_of({"decoder_layer": "ssru"})
+    expected = scores_of(model, BEAM)
+    found = scores_of(PreparedTransformer(model, torch.float32), BEAM)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.long

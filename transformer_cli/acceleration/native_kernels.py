@@ -3,6 +3,7 @@
 They are compiled when the package is installed; without them PyTorch computes the same.
 """
 
+import copy
 import ctypes
 import functools
 import logging
@@ -25,7 +26,7 @@ SWITCH = "TFM_NATIVE"
 _LIBRARY = Path(__file__).parent / "kernels" / "kernels.bin"
 _OFF = {"0", "false", "no", "off"}
 
-_VERSION = 3  # of the functions; the same as tfm_version in processor.c
+_VERSION = 4  # of the functions; the same as tfm_version in processor.c
 _LEVELS = {1: "avx2", 2: "avx512"}
 _POINTER, _SIZE, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
 # name: the arguments, then the result
@@ -34,6 +35,7 @@ _FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
         (_POINTER, _SIZE, _SIZE, *[_POINTER] * 3, _SIZE, _SIZE, _SIZE, _FLAG, _POINTER),
         _FLAG,
     ),
+    "choose_outputs": ((_POINTER, _SIZE, _POINTER, _SIZE, _POINTER), None),
     "attend": (
         (_POINTER, *[_SIZE] * 5, *[_POINTER, _SIZE] * 3, _POINTER, _POINTER, _POINTER),
         _FLAG,
@@ -43,6 +45,8 @@ _FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
         None,
     ),
     "log_softmax": ((_POINTER, _SIZE, _SIZE), None),
+    "recurrence": ((_POINTER, _SIZE, _SIZE, _POINTER, _FLAG, _POINTER), None),
+    "search": ((_POINTER, _POINTER), _FLAG),
     "loss": (
         (
             _POINTER,
@@ -83,12 +87,18 @@ class Kernels:
     """What is added to each weight of 8 bits when weights are packed."""
     linear: Any
     """See tfm_linear in linear.c."""
+    choose_outputs: Any
+    """See tfm_choose_outputs in linear.c."""
     attend: Any
     """See tfm_attend in attention.c."""
     layer_norm: Any
     """See tfm_layer_norm in rows.c."""
     log_softmax: Any
     """See tfm_log_softmax in rows.c."""
+    recurrence: Any
+    """See tfm_recurrence in rows.c."""
+    search: Any
+    """See tfm_search in search.c."""
     loss: Any
     """See tfm_loss in losses.c."""
     twin_loss: Any
@@ -216,30 +226,46 @@ class NativeLinear:
             has_relu: whether negative results become zero.
         """
         self._kernels = kernels
-        self._num_outputs, self._width = integers.shape
-        missing = -self._num_outputs % _PANEL
-        self._weights = pack_weights(integers, kernels.weight_offset)
+        self.num_outputs, self.width = integers.shape
+        self.has_relu = has_relu
+        self._hold(pack_weights(integers, kernels.weight_offset), scales, bias)
+
+    def _hold(self, packed: Tensor, scales: Tensor, bias: Tensor) -> None:
+        missing = -self.num_outputs % _PANEL
+        self._weights, self._num_panels = packed, len(packed)
         self._scales, self._bias = (F.pad(one, (0, missing)).contiguous() for one in (scales, bias))
-        self._has_relu = has_relu
-        self._num_panels = len(self._weights)
         tensors = self._weights, self._scales, self._bias
-        self._addresses = [one.data_ptr() for one in tensors]
+        self.addresses = [one.data_ptr() for one in tensors]
+        """Of the packed weights, their scales and the bias, which live as long as this object."""
+
+    def with_outputs(self, ids: Tensor) -> "NativeLinear":
+        """The layer of some of the outputs, with the numbers `ids`, (C,) int64."""
+        found = copy.copy(self)
+        found.num_outputs = len(ids)
+        _, fours, *sizes = self._weights.shape
+        packed = torch.empty(-(-len(ids) // _PANEL), fours, *sizes, dtype=torch.uint8)
+        chosen = ids.contiguous()
+        self._kernels.choose_outputs(
+            self._weights.data_ptr(), fours, chosen.data_ptr(), len(ids), packed.data_ptr()
+        )
+        found._hold(packed, self._scales[ids], self._bias[ids])
+        return found
 
     def __call__(self, x: Tensor) -> Tensor:
         """Multiply and scale the rows of x; a row of the result depends on its own row only."""
         rows = x.float().contiguous()
         num_rows, width = rows.shape
-        assert width == self._width
-        found = torch.empty(num_rows, self._num_outputs)
+        assert width == self.width
+        found = torch.empty(num_rows, self.num_outputs)
         inputs, results = rows.data_ptr(), found.data_ptr()
 
         def compute(first_row: int, end_row: int, first_panel: int, end_panel: int) -> int:
             return self._kernels.linear(
-                inputs + first_row * width * 4, end_row - first_row, width, *self._addresses, self._num_outputs,
-                first_panel, end_panel, self._has_relu, results + first_row * self._num_outputs * 4,
+                inputs + first_row * width * 4, end_row - first_row, width, *self.addresses, self.num_outputs,
+                first_panel, end_panel, self.has_relu, results + first_row * self.num_outputs * 4,
             )  # fmt: skip
 
-        work = num_rows * self._num_outputs * width
+        work = num_rows * self.num_outputs * width
         if num_rows >= _ROWS_OF_PARTS:
             in_parts(num_rows, work, lambda first, end: compute(first, end, 0, self._num_panels))
         else:
@@ -260,17 +286,18 @@ class NativeNorm:
     """(..., D) float32 to the same; see `torch.nn.LayerNorm`."""
 
     def __init__(self, kernels: Kernels, norm: nn.LayerNorm) -> None:
-        self._kernels, self._epsilon = kernels, norm.eps
+        self._kernels, self.epsilon = kernels, norm.eps
         self._gain, self._bias = norm.weight.detach(), norm.bias.detach()
-        self._addresses = self._gain.data_ptr(), self._bias.data_ptr()
+        self.addresses = self._gain.data_ptr(), self._bias.data_ptr()
+        """Of gain and bias."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., D) float32 to the same."""
         rows = x.contiguous()
         found = torch.empty_like(rows)
         self._kernels.layer_norm(
-            rows.data_ptr(), rows.numel() // rows.size(-1), rows.size(-1), *self._addresses,
-            self._epsilon, found.data_ptr(),
+            rows.data_ptr(), rows.numel() // rows.size(-1), rows.size(-1), *self.addresses,
+            self.epsilon, found.data_ptr(),
         )  # fmt: skip
         return found
 
@@ -433,6 +460,29 @@ def log_softmax_(kernels: Kernels, logits: Tensor) -> Tensor:
     assert logits.is_contiguous()
     kernels.log_softmax(logits.data_ptr(), *logits.shape)
     return logits
+
+
+def native_recurrence(
+    kernels: Kernels, projected: Tensor, states: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """One step of an SSRU.
+
+    Args:
+        kernels: of this processor.
+        projected: (R, 2 D) float32: candidates, then gates.
+        states: (R, D), the cells, into which the new ones are written; None: there are none yet.
+
+    Returns:
+        (R, D) the cells, and (R, D) the outputs.
+    """
+    inputs, is_first = projected.contiguous(), states is None
+    num_rows, width = len(inputs), inputs.size(1) // 2
+    cells = torch.empty(num_rows, width) if states is None else states.contiguous()
+    found = torch.empty(num_rows, width)
+    kernels.recurrence(
+        inputs.data_ptr(), num_rows, width, cells.data_ptr(), is_first, found.data_ptr()
+    )
+    return cells, found
 
 
 def native_top_k(

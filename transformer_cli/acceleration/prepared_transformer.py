@@ -28,6 +28,7 @@ from transformer_cli.acceleration.native_kernels import (
     attend_to_lists,
     find_kernels,
     log_softmax_,
+    native_recurrence,
 )
 from transformer_cli.model.layers import (
     SSRU,
@@ -67,6 +68,9 @@ Linear = Callable[[Tensor], Tensor]
 """(N, D) in any floating-point type to (N, D of all layers together), in the precision of the products."""
 
 _SMALLEST = 2.0**-100  # 127 divided by it is finite
+# A call of oneDNN costs ten microseconds more than one of BLAS, and is faster for large products (experiments.md). For narrow
+# inputs and some rows both sum in the same order, so the result of a row does not depend on the number of rows.
+_SMALL_WEIGHT, _SMALL_PRODUCT, _SMALL_WIDTH, _FEWEST_ROWS = 2**17, 2**20, 128, 4
 _ROWS = 128  # for which the layout of the weights is chosen; any other number works too
 
 
@@ -92,7 +96,25 @@ def prepare_linear(
         return lambda x: finish(F.linear(x.to(dtype), weight, bias))
     packed = torch.ops.mkldnn._reorder_linear_weight(weight, _ROWS)
     multiply, after = torch.ops.mkldnn._linear_pointwise, "relu" if has_relu else "none"
-    return lambda x: multiply(x.to(dtype), packed, bias, after, [], "")
+
+    def product(x: Tensor) -> Tensor:
+        return multiply(x.to(dtype), packed, bias, after, [], "")
+
+    if dtype != torch.float32 or weight.numel() > _SMALL_WEIGHT or weight.size(1) > _SMALL_WIDTH:
+        return product
+    most_rows = _SMALL_PRODUCT // weight.numel()
+    finish = Tensor.relu_ if has_relu else _unscaled
+
+    def small_or_large(x: Tensor) -> Tensor:
+        num_rows = len(x)
+        if num_rows > most_rows:
+            return product(x)
+        missing = max(0, _FEWEST_ROWS - num_rows)
+        return finish(
+            F.linear(F.pad(x, (0, 0, 0, missing)) if missing else x, weight, bias)[:num_rows]
+        )
+
+    return small_or_large
 
 
 def prepare_quantised(
@@ -199,27 +221,27 @@ class PreparedAttention:
         keys_values = [attention.key, attention.value]
         if reads_itself:
             scales = [in_weights, 1.0, 1.0]
-            self._project = prepare([attention.query, *keys_values], scales=scales)
+            self.project = prepare([attention.query, *keys_values], scales=scales)
         else:
-            self._project = prepare([attention.query], scales=[in_weights])
-            self._project_source = prepare(keys_values)
+            self.project = prepare([attention.query], scales=[in_weights])
+            self.project_source = prepare(keys_values)
         self.output = prepare([attention.output])
 
     def heads(self, x: Tensor, rotation: Rotation | None, length: int) -> Heads:
         """Of attention to itself, (N * length, D) with the positions of a sequence side by side."""
         groups = self.num_groups
         sizes = [groups * self.group_size, groups, groups]
-        heads = self._project(x).view(-1, sum(sizes), self.width).split(sizes, dim=1)
+        heads = self.project(x).view(-1, sum(sizes), self.width).split(sizes, dim=1)
         turned = _rotated(self.module.key_norm(heads[1]), rotation, length)
         return Heads(self._finished(heads[0], rotation, length), turned, heads[2])
 
     def queries(self, x: Tensor) -> Tensor:
         """Of attention to a source: (N, D) to (N, H, K)."""
-        return self._finished(self._project(x).view(x.size(0), -1, self.width), None, 1)
+        return self._finished(self.project(x).view(x.size(0), -1, self.width), None, 1)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """(N, D), positions of sources, to keys and values, (N, G, K) each."""
-        heads = self._project_source(memory).view(len(memory), 2, self.num_groups, self.width)
+        heads = self.project_source(memory).view(len(memory), 2, self.num_groups, self.width)
         keys, values = heads.unbind(1)
         return self.module.key_norm(keys), values
 
@@ -243,19 +265,19 @@ class PreparedFeedForward:
     """The feed-forward network of a layer."""
 
     def __init__(self, module: FeedForward, prepare: Prepare) -> None:
-        self._is_gated = module.gate is not None
+        self.is_gated = module.gate is not None
         first = [module.up] if module.gate is None else [module.gate, module.up]
-        has_relu = module.activation is F.relu and not self._is_gated
-        self._activation = unchanged if has_relu else module.activation
-        self._first, self._down = prepare(first, has_relu=has_relu), prepare([module.down])
+        has_relu = module.activation is F.relu and not self.is_gated
+        self.activation = unchanged if has_relu else module.activation
+        self.first, self.down = prepare(first, has_relu=has_relu), prepare([module.down])
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, D) to the same shape."""
-        inner = self._first(x)
-        if not self._is_gated:
-            return self._down(self._activation(inner))
+        inner = self.first(x)
+        if not self.is_gated:
+            return self.down(self.activation(inner))
         gate, up = inner.chunk(2, dim=-1)
-        return self._down(self._activation(gate) * up)
+        return self.down(self.activation(gate) * up)
 
 
 class PreparedEncoderLayer:
@@ -263,22 +285,22 @@ class PreparedEncoderLayer:
 
     def __init__(self, layer: Any, prepare: Prepare, kernels: Kernels | None) -> None:
         assert isinstance(layer, EncoderLayer)
-        self._residual = _PLACEMENTS[layer.residual]
-        self._attention_norm = prepare_norm(layer.self_attention_norm, kernels)
-        self._feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
-        self._attention = PreparedAttention(layer.self_attention, prepare, reads_itself=True)
-        self._feed_forward = PreparedFeedForward(layer.feed_forward, prepare)
+        self.residual = _PLACEMENTS[layer.residual]
+        self.attention_norm = prepare_norm(layer.self_attention_norm, kernels)
+        self.feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
+        self.attention = PreparedAttention(layer.self_attention, prepare, reads_itself=True)
+        self.feed_forward = PreparedFeedForward(layer.feed_forward, prepare)
 
     def __call__(self, x: Tensor, read: ReadItself, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
-        attention, length = self._attention, x.size(1)
+        attention, length = self.attention, x.size(1)
 
         def attend(x: Tensor) -> Tensor:
             return attention.output(read(attention.heads(x, rotation, length)))
 
         rows = x.flatten(0, 1)
-        rows = self._residual(rows, attend, self._attention_norm)
-        rows = self._residual(rows, self._feed_forward, self._feed_forward_norm)
+        rows = self.residual(rows, attend, self.attention_norm)
+        rows = self.residual(rows, self.feed_forward, self.feed_forward_norm)
         return rows.view_as(x)
 
 
@@ -297,12 +319,17 @@ class CellState:
 class PreparedSsru:
     """An SSRU: one step for R rows."""
 
-    def __init__(self, ssru: SSRU, prepare: Prepare) -> None:
-        self._project = prepare([ssru.input, ssru.forget_gate])
+    def __init__(self, ssru: SSRU, prepare: Prepare, kernels: Kernels | None) -> None:
+        self.project = prepare([ssru.input, ssru.forget_gate])
+        self._kernels = kernels
 
     def step(self, x: Tensor, state: CellState) -> Tensor:
         """(R, D) to the same shape; the cell states of the R rows move on."""
-        candidates, gates = self._project(x).chunk(2, dim=-1)
+        projected = self.project(x)
+        if self._kernels is not None:
+            state.of_rows, found = native_recurrence(self._kernels, projected, state.of_rows)
+            return found
+        candidates, gates = projected.chunk(2, dim=-1)
         forget = at_least_float32(gates).sigmoid()
         states = (1.0 - forget) * candidates
         if state.of_rows is not None:
@@ -316,18 +343,18 @@ class PreparedDecoderLayer:
 
     def __init__(self, layer: Any, prepare: Prepare, kernels: Kernels | None) -> None:
         assert isinstance(layer, DecoderLayer)
-        self._residual = _PLACEMENTS[layer.residual]
-        self._target_norm = prepare_norm(layer.ssru_norm or layer.self_attention_norm, kernels)
-        self._cross_attention_norm = prepare_norm(layer.cross_attention_norm, kernels)
-        self._feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
-        self.ssru = None if layer.ssru is None else PreparedSsru(layer.ssru, prepare)
+        self.residual = _PLACEMENTS[layer.residual]
+        self.target_norm = prepare_norm(layer.ssru_norm or layer.self_attention_norm, kernels)
+        self.cross_attention_norm = prepare_norm(layer.cross_attention_norm, kernels)
+        self.feed_forward_norm = prepare_norm(layer.feed_forward_norm, kernels)
+        self.ssru = None if layer.ssru is None else PreparedSsru(layer.ssru, prepare, kernels)
         self.self_attention = (
             None
             if layer.self_attention is None
             else PreparedAttention(layer.self_attention, prepare, reads_itself=True)
         )
         self.cross_attention = PreparedAttention(layer.cross_attention, prepare, reads_itself=False)
-        self._feed_forward = PreparedFeedForward(layer.feed_forward, prepare)
+        self.feed_forward = PreparedFeedForward(layer.feed_forward, prepare)
 
     def advance(
         self,
@@ -349,9 +376,9 @@ class PreparedDecoderLayer:
         def attend_to_source(x: Tensor) -> Tensor:
             return of_source.output(read_source(of_source.queries(x)))
 
-        x = self._residual(x, attend_to_target, self._target_norm)
-        x = self._residual(x, attend_to_source, self._cross_attention_norm)
-        return self._residual(x, self._feed_forward, self._feed_forward_norm)
+        x = self.residual(x, attend_to_target, self.target_norm)
+        x = self.residual(x, attend_to_source, self.cross_attention_norm)
+        return self.residual(x, self.feed_forward, self.feed_forward_norm)
 
 
 def _pre(x: Tensor, sublayer: Function, norm: Function) -> Tensor:
@@ -435,10 +462,13 @@ class PreparedTransformer:
             ids: (C,) int64.
             is_allowed: (B, C) bool: the tokens that each sentence may use; the probabilities of the others are zero.
         """
-        weight, bias = self.model.output.weight, self.model.output.bias
-        part = SomeOutputs(weight.detach()[ids], None if bias is None else bias.detach()[ids])
         found = copy.copy(self)
-        found.output = self._prepare([part])
+        if isinstance(self.output, NativeLinear):
+            found.output = self.output.with_outputs(ids)
+        else:
+            weight, bias = self.model.output.weight, self.model.output.bias
+            part = SomeOutputs(weight.detach()[ids], None if bias is None else bias.detach()[ids])
+            found.output = self._prepare([part])
         is_hidden = None if bool(is_allowed.all()) else ~is_allowed
         found.restriction = OutputRestriction(ids, is_hidden)
         return found

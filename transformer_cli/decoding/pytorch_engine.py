@@ -1,6 +1,6 @@
 """The PyTorch engine: batches of token ids through a `Transformer` and a search."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
@@ -13,6 +13,7 @@ from torch import Tensor
 from transformer_cli.acceleration.accelerate import TransformerOnGpu, accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
+from transformer_cli.acceleration.native_search import NativeSearch, Rules
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.acceleration.recorded_steps import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
@@ -48,6 +49,7 @@ from transformer_cli.decoding.search.beam import (
     UnwantedSentences,
     WholeCharacters,
     hypothesis_lists,
+    penalties_up_to,
 )
 from transformer_cli.decoding.search.constrained import (
     beam_groups,
@@ -91,6 +93,8 @@ class PyTorchEngine:
     """Whether `prepared` lets an NVIDIA GPU repeat recorded steps of a search."""
     recorded: RecordedSteps | None = None
     """The recorded steps; None: the CPU starts each kernel."""
+    native_search: NativeSearch | None = None
+    """The greedy search of `translating` in one call; None: Python goes from step to step."""
     observer: BeamObserver | None = None
     """Is told about each step of a beam search, also with a beam of one; None: nobody is."""
     shortlist: Shortlist | None = None
@@ -113,7 +117,7 @@ class PyTorchEngine:
             return self
         quantised = self.machine.is_quantised
         translating = PreparedTransformer(self.model, precision, is_quantised=quantised)
-        return replace(self, translating=translating)
+        return replace(self, translating=translating, native_search=NativeSearch.of(translating))
 
     def describe(self) -> str:
         """Library, device and precision in a few words."""
@@ -156,7 +160,7 @@ class PyTorchEngine:
                 )
                 for batch in batches:
                     of_batch = [requests[index] for index in batch]
-                    lists = hypothesis_lists(self._search(of_batch, of_group))
+                    lists = self._hypotheses_of(of_batch, of_group)
                     for index, request, hypotheses in zip(batch, of_batch, lists, strict=True):
                         if request.terms and not hypotheses:
                             # The model wants to end before all terms stand there, so they may stand behind this end.
@@ -227,26 +231,29 @@ class PyTorchEngine:
         with torch.inference_mode(), self.machine.autocast():
             yield
 
+    def _hypotheses_of(
+        self, requests: Sequence[Request], options: DecodingConfig
+    ) -> Iterable[list[Hypothesis]]:
+        """The hypotheses of one batch, for each request."""
+        if self._is_restricted(requests, options):
+            ids, engine = self._restricted(requests)
+            found = engine._hypotheses_of(requests, options)
+            return [
+                [one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each]
+                for each in found
+            ]
+        if self._is_native(requests, options):
+            return self._natively_found(requests, options)
+        return hypothesis_lists(self._search(requests, options))
+
     def _search(
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
     ) -> Hypotheses:
         """The hypotheses of one batch; `goes_past_end` is explained at `TermStates`."""
-        if self._is_restricted(requests, options):
-            return self._restricted_search(requests, options)
         source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
-        if self.sequence_format.has_end:
-            most = self._most_tokens
-            limits = [
-                length_limits(
-                    len(request.ids), options, prefix_length=len(request.prefix), most=most
-                )
-                for request in requests
-            ]
-        else:  # the length of a translation is fixed, and there is no [EOS] to ban
-            change = self.sequence_format.length_change
-            limits = [LengthLimits(0, len(request.ids) + change) for request in requests]
+        limits = self._limits(requests, options)
         max_lengths = self._on_device([limit.largest for limit in limits])
         states, of_hooks = None, options
         if any(request.terms for request in requests):
@@ -289,10 +296,8 @@ class PyTorchEngine:
         is_possible = self.shortlist is not None and self.translating is not None
         return is_possible and is_plain and self.observer is None and not has_own
 
-    def _restricted_search(
-        self, requests: Sequence[Request], options: DecodingConfig
-    ) -> Hypotheses:
-        """The search among the tokens of the shortlist: it sees their places in a sorted list instead of their ids."""
+    def _restricted(self, requests: Sequence[Request]) -> tuple[NDArray[np.int64], "PyTorchEngine"]:
+        """The ids of the shortlist, sorted, and an engine that sees their places instead of them."""
         assert self.shortlist is not None
         assert self.translating is not None
         ids, is_allowed = self.shortlist.of_batch([request.ids for request in requests])
@@ -301,16 +306,80 @@ class PyTorchEngine:
         pieces = self.byte_pieces
         if pieces is not None:
             pieces = BytePieces(pieces.next_states[:, ids], pieces.is_allowed[..., ids])
-        of_places = torch.from_numpy(ids)
         engine = replace(
             self,
             shortlist=None,
             special_ids=special,
             byte_pieces=pieces,
-            translating=self.translating.restricted(of_places, torch.from_numpy(is_allowed)),
+            translating=self.translating.restricted(
+                torch.from_numpy(ids), torch.from_numpy(is_allowed)
+            ),
         )
-        found = engine._search(requests, options)
-        return replace(found, ids=of_places[found.ids])
+        return ids, engine
+
+    def _is_native(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
+        """Whether the kernel for whole searches does the same as the search step by step."""
+        is_greedy = options.beam_size == 1 and not (
+            options.sampling
+            or options.diversity
+            or options.coverage_penalty
+            or options.no_repeat_ngram_size
+        )
+        search = self.native_search
+        if not is_greedy or search is None or self.translating is None or self.observer is not None:
+            return False
+        has_own = any(not request.ids or request.prefix or request.terms for request in requests)
+        return not has_own and search.is_worth_it([len(request.ids) for request in requests])
+
+    def _natively_found(
+        self, requests: Sequence[Request], options: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of a greedy search in one call of a kernel."""
+        assert self.native_search is not None
+        assert self.translating is not None
+        special = self.special_ids
+        limits = self._limits(requests, options)
+        rules = Rules(special.sos_id, special.eos_id, self._banned_ids(options), self.byte_pieces)
+        found = self.native_search.translate(
+            self.translating,
+            [request.ids for request in requests],
+            limits,
+            rules,
+            self._is_unwanted(requests),
+        )
+        divisors = penalties_up_to(
+            found.ids.shape[1], options.length_normalization, options.length_penalty
+        )
+        rows = zip(found.ids, found.lengths.tolist(), found.totals, strict=True)
+        return [
+            [Hypothesis(tuple(ids[:length].tolist()), float(total / divisors[length]))]
+            if total > -np.inf
+            else []
+            for ids, length, total in rows
+        ]
+
+    def _is_unwanted(self, requests: Sequence[Request]) -> Callable[[], NDArray[np.bool_]] | None:
+        """Which of the requests nobody needs any more; None: nobody asks."""
+        unwanted = self.unwanted
+        if unwanted is None:
+            return None
+
+        def is_unwanted() -> NDArray[np.bool_]:
+            gone = frozenset(unwanted())
+            return np.array([request in gone for request in requests])
+
+        return is_unwanted
+
+    def _limits(self, requests: Sequence[Request], options: DecodingConfig) -> list[LengthLimits]:
+        """The limits of the translation of each request."""
+        if not self.sequence_format.has_end:  # the length is fixed, and there is no [EOS] to ban
+            change = self.sequence_format.length_change
+            return [LengthLimits(0, len(request.ids) + change) for request in requests]
+        most = self._most_tokens
+        return [
+            length_limits(len(request.ids), options, prefix_length=len(request.prefix), most=most)
+            for request in requests
+        ]
 
     def _started(
         self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
@@ -384,12 +453,7 @@ class PyTorchEngine:
         self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
     ) -> list[SearchHook]:
         """New hooks for one search."""
-        banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
-        if not options.allow_unknown:
-            banned_ids.append(self.special_ids.unk_id)
-        if not self.sequence_format.has_end:
-            banned_ids.append(self.special_ids.eos_id)
-        hooks: list[SearchHook] = [BannedTokens(banned_ids)]
+        hooks: list[SearchHook] = [BannedTokens(self._banned_ids(options))]
         if options.no_repeat_ngram_size is not None:
             prefix_lengths = self._on_device([len(request.prefix) for request in requests])
             hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
@@ -408,6 +472,15 @@ class PyTorchEngine:
         if self.unwanted is not None:
             hooks.append(UnwantedSentences(requests, self.unwanted, self.machine.device))
         return hooks
+
+    def _banned_ids(self, options: DecodingConfig) -> list[int]:
+        """The tokens that no translation contains."""
+        banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
+        if not options.allow_unknown:
+            banned_ids.append(self.special_ids.unk_id)
+        if not self.sequence_format.has_end:
+            banned_ids.append(self.special_ids.eos_id)
+        return banned_ids
 
     @property
     def _most_tokens(self) -> int | None:

@@ -82,12 +82,13 @@ class Shortlist:
         """
         lines = ["\t" + " ".join(target_names[index] for index in self.always.tolist())]
         for token, name in enumerate(source_names):
-            found = self._translations_of(token).tolist() + [token] * self.copies
+            found = self.translations_of(token).tolist() + [token] * self.copies
             if found:
                 lines.append(f"{name}\t" + " ".join(target_names[index] for index in found))
         return ("\n".join(lines) + "\n").encode()
 
-    def _translations_of(self, token: int) -> NDArray[np.int64]:
+    def translations_of(self, token: int) -> NDArray[np.int64]:
+        """The ids of the translations of a source token, without `always`."""
         start, end = self.starts[token], self.starts[token + 1]
         return self.translations[start : min(end, start + self.best)]
 

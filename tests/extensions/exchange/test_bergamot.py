@@ -4,15 +4,20 @@ import json
 import os
 import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from sentencepiece import SentencePieceProcessor
 
 from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.config import DecodingConfig
+from transformer_cli.config.schema import ShortlistConfig
+from transformer_cli.decoding.shortlist import load_shortlist, shortlist_content, shortlist_path
 from transformer_cli.extensions.exchange.bergamot import (
     BergamotFolder,
     BergamotFormat,
@@ -25,7 +30,7 @@ from transformer_cli.extensions.exchange.export import export_run, possible_form
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.marian import marian_arrays, marian_vocabulary
 from transformer_cli.extensions.exchange.model_folder import NamedLanguages
-from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.errors import ConfigError, MissingInputError
 from transformer_cli.text import Tokenizer
 
 from .small_runs import ENGLISH, small_student
@@ -54,6 +59,7 @@ def test_each_number_is_at_most_half_a_step_away(tmp_path: Path) -> None:
             ours = ours[: len(array)]
         if name == "decoder_ff_logit_out_b":
             ours = ours[:, : array.shape[1]]
+            array[:, 1] = -100.0  # no translation contains the unknown entry
         assert ours.shape == array.shape
         assert np.abs(ours - array).max() <= 0.5001 * step
     assert found.settings["dim-vocabs"] == [len(found.arrays["Wemb"])] * 2
@@ -137,6 +143,80 @@ def test_the_vocabulary_is_filled_up_to_a_multiple_of_8(tmp_path: Path) -> None:
     engine = BergamotFolder(folder)
     for line, one in zip(ENGLISH, engine.decode(ENGLISH, [8] * len(ENGLISH)), strict=True):
         assert one.source_ids == (*trained.source_tokenizer.encode(line), Tokenizer.eos_id)
+
+
+def test_no_engine_writes_the_unknown_entry_even_if_the_run_would(tmp_path: Path) -> None:
+    trained = small_student(tmp_path / "run")
+    unknown = trained.target_tokenizer.unk_id
+    with torch.no_grad():
+        trained.model.output.bias[unknown] = 50.0
+    engine = BergamotFolder(written(trained, tmp_path / "out"))
+    engine._banned.remove(1)  # Firefox's engine bans nothing
+    for one in engine.decode(ENGLISH, [8] * len(ENGLISH)):
+        assert unknown not in one.target_ids
+
+
+def with_shortlist(trained: TrainedModel) -> TrainedModel:
+    """The run with random translations of each token, and decoding.shortlist."""
+    tokenizer = trained.source_tokenizer
+    size, generator = tokenizer.vocab_size, np.random.default_rng(1)
+    lists = [
+        generator.choice(np.arange(4, size), number % 6, replace=False) for number in range(size)
+    ]
+    content = shortlist_content(
+        np.cumsum([0, *map(len, lists)]),
+        np.concatenate(lists).astype(np.int64),
+        generator.permutation(np.arange(4, size)),
+        (tokenizer, tokenizer),
+    )
+    shortlist_path(trained.folder).write_bytes(content)
+    decoding = DecodingConfig(shortlist=ShortlistConfig(frequent=9, best=3))
+    return replace(trained, config=trained.config.model_copy(update={"decoding": decoding}))
+
+
+def test_a_shortlist_that_the_run_uses_comes_along_with_the_same_candidates(tmp_path: Path) -> None:
+    trained = with_shortlist(small_student(tmp_path / "run"))
+    folder = written(trained, tmp_path / "out")
+    [name] = (path.name for path in folder.glob("*.bin") if path.name.startswith("lex"))
+    assert name == "lex.9.3.enit.s2t.bin"
+    assert yaml.safe_load((folder / "config.intgemm8bitalpha.yml").read_text())["shortlist"] == [
+        name,
+        False,
+    ]
+    _, run = import_folder(folder, "back", NamedLanguages(), runs_folder=tmp_path / "runs")
+    back = load_trained(run.path)
+    settings = ShortlistConfig(frequent=1, best=250)
+    both = [
+        load_shortlist(
+            shortlist_path(one.folder), of_one, (one.source_tokenizer, one.target_tokenizer)
+        )
+        for one, of_one in (
+            (trained, trained.config.decoding.shortlist or settings),
+            (back, settings),
+        )
+    ]
+    for line in ENGLISH:
+        found = []
+        for one, shortlist in zip((trained, back), both, strict=True):
+            ids = (*one.source_tokenizer.encode(line), Tokenizer.eos_id)
+            found.append(
+                {one.target_tokenizer.entries[index] for index in shortlist.of(ids).tolist()}
+            )
+        assert found[0] == found[1]
+        assert len(found[0]) < 100
+
+
+def test_without_the_setting_no_shortlist_is_written(tmp_path: Path) -> None:
+    trained = small_student(tmp_path / "run")
+    with_shortlist(trained)
+    assert not [name for name in bergamot_files(trained, is_rounded=True) if name.startswith("lex")]
+
+
+def test_a_shortlist_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    trained = with_shortlist(small_student(tmp_path / "run"))
+    shortlist_path(trained.folder).unlink()
+    with pytest.raises(MissingInputError, match=r"decoding\.shortlist"):
+        bergamot_files(trained, is_rounded=True)
 
 
 def test_the_folder_says_what_translatelocally_asks(tmp_path: Path) -> None:

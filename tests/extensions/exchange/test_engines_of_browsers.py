@@ -5,20 +5,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sentencepiece import SentencePieceProcessor
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint import TrainedModel, load_trained
+from transformer_cli.config.schema import ShortlistConfig
+from transformer_cli.decoding.loading import load_run
+from transformer_cli.decoding.shortlist import Shortlist, load_shortlist
 from transformer_cli.extensions.exchange.bergamot import (
     MODEL_FILE,
     BergamotFolder,
     bergamot_files,
     read_model,
 )
-from transformer_cli.extensions.exchange.browser import node, translated_in_node
+from transformer_cli.extensions.exchange.binary_shortlist import (
+    _checksum,
+    binary_shortlist_content,
+    read_binary_shortlist,
+)
+from transformer_cli.extensions.exchange.browser import FILES, node, script_of, translated_in_node
 from transformer_cli.extensions.exchange.export import float32_translator
 from transformer_cli.extensions.exchange.import_folder import import_folder
 from transformer_cli.extensions.exchange.marian_reading import MarianModel
 from transformer_cli.extensions.exchange.model_folder import NamedLanguages
-from transformer_cli.process.errors import DataError
+from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.text.sentencepiece_model import parsed_model
 
 from .students import (
@@ -142,9 +151,119 @@ def test_languages_are_those_of_the_name_of_the_model_as_in_firefox(tmp_path: Pa
     folder.mkdir()
     (folder / "model.enit.intgemm.alphas.bin").write_bytes(MODEL.read_bytes())
     (folder / "vocab.enit.spm").write_bytes(VOCABULARY.read_bytes())
-    (folder / "lex.50.50.enit.s2t.bin").write_bytes(b"a shortlist")
     found, _ = import_folder(folder, "back", NamedLanguages(), runs_folder=tmp_path / "runs")
     assert [str(one) for one in found.config.data.directions] == ["en-it"]
+
+
+# A shortlist beside it.
+
+NUM_ENTRIES = parsed_model(VOCABULARY.read_bytes(), "vocab.spm").trainer_spec.vocab_size
+LISTS = [
+    [(7 * row + 11 * number) % NUM_ENTRIES for number in range(row % 5)]
+    for row in range(NUM_ENTRIES)
+]
+LISTS[-1] = [0]
+SHORTLIST = "lex.50.50.enit.s2t.bin"
+
+
+def with_shortlist(folder: Path, content: bytes) -> Path:
+    (copied(folder) / SHORTLIST).write_bytes(content)
+    return folder
+
+
+def candidates(shortlist: Shortlist, trained: TrainedModel, text: str) -> set[str]:
+    ids = (*trained.source_tokenizer.encode(text), trained.source_tokenizer.eos_id)
+    return {trained.target_tokenizer.entries[index] for index in shortlist.of(ids).tolist()}
+
+
+def test_a_binary_shortlist_comes_along_with_the_candidates_of_its_programs(tmp_path: Path) -> None:
+    folder = with_shortlist(tmp_path / "in", binary_shortlist_content(50, 4, LISTS))
+    found, run = import_folder(folder, "back", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert "decoding.shortlist={frequent: 50, best: 4}" in found.notes[1]
+    trained = load_trained(run.path)
+    both = trained.source_tokenizer, trained.target_tokenizer
+    shortlist = load_shortlist(
+        run.path / "shortlist.npz", ShortlistConfig(frequent=50, best=4), both
+    )
+    library = SentencePieceProcessor(model_file=str(VOCABULARY))
+    for text in known_sentences()[:20]:
+        source = [*library.encode(text), 0]
+        expected = {*range(50), *source, *(one for row in source for one in LISTS[row])}
+        names = {library.id_to_piece(one) for one in expected} - {"</s>", "<unk>"}
+        assert names <= candidates(shortlist, trained, text)
+        assert len(candidates(shortlist, trained, text) - names) == 4  # the special tokens
+
+
+def test_the_int8_engine_uses_an_imported_shortlist_only_if_it_is_asked(tmp_path: Path) -> None:
+    lines = known_sentences()[:20]
+    few = binary_shortlist_content(8, 1, [[0]] * NUM_ENTRIES)
+    for name, content in (("plain", None), ("few", few)):
+        folder = copied(tmp_path / name)
+        if content:
+            (folder / SHORTLIST).write_bytes(content)
+        imported(folder, tmp_path / "runs", name)
+    settings = ["runtime.precision=int8", "runtime.threads=1", "decoding.repair=false"]
+
+    def texts(name: str, *more: str) -> list[str]:
+        translator = load_run(str(tmp_path / "runs" / name), [*settings, *more]).translator
+        return [one.text for one in translator.translate(lines)]
+
+    assert texts("few") == texts("plain")
+    restricted = texts("few", "decoding.shortlist={frequent: 8, best: 1}")
+    assert num_equal(restricted, texts("plain")) < 5
+    with pytest.raises(MissingInputError, match=r"decoding\.shortlist"):
+        texts("plain", "decoding.shortlist={}")
+
+
+def changed(content: bytes, place: int, form: str, number: int) -> bytes:
+    whole = bytearray(content)
+    struct.pack_into(form, whole, place, number)
+    return bytes(whole)
+
+
+GOOD = binary_shortlist_content(50, 4, LISTS)
+DAMAGED_SHORTLISTS = {
+    "cut": (GOOD[:-4], r"its head tells of [\d,]+ bytes, but it has"),
+    "cut in its head": (GOOD[:40], "fewer than the head of a shortlist"),
+    "empty": (b"", "the file has 0 bytes"),
+    "a text": (b"<html>not found</html>" * 9, "not a binary shortlist of Marian"),
+    "another bit": (changed(GOOD, 16, "<Q", 51), "its checksum does not fit"),
+    "a huge size": (changed(GOOD, 32, "<Q", 2**63), "its head tells of"),
+    "other vocabularies": (binary_shortlist_content(50, 4, LISTS[:-1]), "made for other vocabularies"),
+    "an id behind the end": (binary_shortlist_content(50, 4, [*LISTS[:-1], [NUM_ENTRIES]]), "made for other vocabularies"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGED_SHORTLISTS)
+def test_a_damaged_shortlist_is_refused(damage: str, tmp_path: Path) -> None:
+    content, message = DAMAGED_SHORTLISTS[damage]
+    with pytest.raises(DataError, match=message) as caught:
+        imported(with_shortlist(tmp_path / "in", content), tmp_path / "runs")
+    assert SHORTLIST in str(caught.value)
+
+
+def test_lists_of_a_shortlist_that_overlap_are_refused() -> None:
+    content = binary_shortlist_content(1, 1, [[0], [1]])
+    bad = changed(content, 48 + 8, "<Q", 5)
+    bad = changed(bad, 8, "<Q", _checksum(bad))
+    with pytest.raises(DataError, match="its lists do not follow each other"):
+        read_binary_shortlist(bad, Path("lex.bin"), (2, 2))
+
+
+@pytest.mark.heavy
+def test_the_engine_of_the_page_reads_a_shortlist_that_was_written_here(page: Path) -> None:
+    lines = known_sentences()[:20]
+    plain = translated_in_node(page, lines)
+    file = page / FILES / "shortlist.js"
+    try:
+        whole = binary_shortlist_content(NUM_ENTRIES, 1, [[0]] * NUM_ENTRIES)
+        file.write_bytes(script_of("shortlist", whole))
+        assert translated_in_node(page, lines) == plain
+        few = binary_shortlist_content(8, 1, [[0]] * NUM_ENTRIES)
+        file.write_bytes(script_of("shortlist", few))
+        assert num_equal(translated_in_node(page, lines), plain) < 5
+    finally:
+        file.unlink()
 
 
 def header_of(content: bytes, name: str) -> int:

@@ -423,10 +423,14 @@ def test_a_vocabulary_in_yaml_is_taken_with_its_sentencepiece_models(tmp_path: P
     (folder / "vocab.yml").write_text(text)
     search = {"vocabs": ["vocab.yml", "vocab.yml"], "normalize": 1, "beam-size": 2}
     (folder / "model.npz.decoder.yml").write_text(yaml.safe_dump(search))
-    with pytest.raises(DataError, match=r"there is no source\.spm and no target\.spm"):
+    of_one, _ = import_folder(folder, "x", NamedLanguages(), runs_folder=tmp_path / "runs")
+    content = (folder / "v.spm").read_bytes()
+    (folder / "v.spm").unlink()
+    with pytest.raises(DataError, match=r"there is no source\.spm and no target\.spm") as caught:
         import_marian(folder / "model.npz", "a", NamedLanguages())
+    assert "SentencePiece" in str(caught.value.hint)
     for side in ("source", "target"):
-        (folder / f"{side}.spm").write_bytes((folder / "v.spm").read_bytes())
+        (folder / f"{side}.spm").write_bytes(content)
     of_yaml, run = import_folder(folder, "y", NamedLanguages(), runs_folder=tmp_path / "runs")
     assert float(run.compared[0].rsplit(" ", 1)[1]) < 1e-6
     for line in ENGLISH:
@@ -434,6 +438,53 @@ def test_a_vocabulary_in_yaml_is_taken_with_its_sentencepiece_models(tmp_path: P
         expected = [library.id_to_piece(index) for index in library.encode(line)]
         found = [of_yaml.tokenizers[0].entries[index] for index in ids]
         assert [one.replace("[UNK]", "<unk>") for one in found] == expected
+        assert of_one.tokenizers[0].encode(line) == ids
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [(["the", "wor@@", "d"], "subword-nmt"), (["the", "word", "."], "whole words")],
+)
+def test_a_vocabulary_of_another_cutting_is_refused_by_its_name(
+    words: list[str], hint: str, tmp_path: Path
+) -> None:
+    folder = foreign_folder(tmp_path / "en-it")
+    (folder / "v.spm").unlink()
+    entries = ["</s>", "<unk>", *words]
+    (folder / "vocab.yml").write_text(
+        "".join(f"{json.dumps(one)}: {index}\n" for index, one in enumerate(entries))
+    )
+    (folder / "model.npz.decoder.yml").write_text(
+        yaml.safe_dump({"vocabs": ["vocab.yml", "vocab.yml"]})
+    )
+    with pytest.raises(DataError, match="nothing says how text is cut") as caught:
+        import_marian(folder / "model.npz", "a", NamedLanguages())
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("</s>: 0\n<unk>: 1\nthe: 3\n", "the ids are not 0, 1, 2"),
+        ("</s>: 0\n<unk>: 1\nthe: 1\n", "the ids are not 0, 1, 2"),
+        ("</s>: 0\n<unk>: 1\nthe: two\n", "not a vocabulary"),
+        ("- the\n- cat\n", "not a vocabulary"),
+        ("the: 0\n\tcat: [", "not a vocabulary"),
+        ("<unk>: 0\nthe: 1\n", "there is no entry </s>"),
+        ("", "not a vocabulary"),
+    ],
+)  # fmt: skip
+def test_a_damaged_vocabulary_in_yaml_is_refused(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    folder = foreign_folder(tmp_path / "en-it")
+    (folder / "vocab.yml").write_text(content)
+    (folder / "model.npz.decoder.yml").write_text(
+        yaml.safe_dump({"vocabs": ["vocab.yml", "vocab.yml"]})
+    )
+    with pytest.raises(DataError, match=message) as caught:
+        import_marian(folder / "model.npz", "a", NamedLanguages())
+    assert "vocab.yml" in str(caught.value)
 
 
 def test_older_and_rarer_forms_of_the_output_are_read(tmp_path: Path) -> None:

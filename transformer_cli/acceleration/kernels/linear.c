@@ -238,3 +238,20 @@ int32_t AT_LEVEL(tfm_linear)(const float *inputs, int64_t rows, int64_t width, c
     free(memory);
     return 0;
 }
+
+/* The packed weights of some outputs, in the order of their numbers; the rest of the last panel is zero. `fours` is the width of
+   a layer, rounded up to a multiple of 4, divided by 4. */
+void AT_LEVEL(tfm_choose_outputs)(const uint8_t *weights, int64_t fours, const int64_t *outputs, int64_t count, uint8_t *chosen) {
+    int64_t step = PANEL * SIDE_BY_SIDE;
+    for (int64_t place = 0; place < (count + PANEL - 1) / PANEL * PANEL; place++) {
+        uint8_t *to = chosen + place / PANEL * fours * step + place % PANEL * SIDE_BY_SIDE;
+        if (place >= count) {
+            for (int64_t four = 0; four < fours; four++)
+                memset(to + four * step, 0, SIDE_BY_SIDE);
+            continue;
+        }
+        const uint8_t *from = weights + outputs[place] / PANEL * fours * step + outputs[place] % PANEL * SIDE_BY_SIDE;
+        for (int64_t four = 0; four < fours; four++)
+            memcpy(to + four * step, from + four * step, SIDE_BY_SIDE);
+    }
+}

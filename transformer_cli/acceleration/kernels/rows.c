@@ -1,4 +1,4 @@
-/* What is computed for each row of a matrix alone: layer normalisation, and the log-softmax of logits. */
+/* What is computed for each row of a matrix alone: layer normalisation, the log-softmax of logits, and a step of an SSRU. */
 
 #include <math.h>
 
@@ -59,4 +59,31 @@ void AT_LEVEL(tfm_log_softmax)(float *logits, int64_t rows, int64_t width) {
         for (int64_t column = whole; column < width; column++)
             logits[column] = (logits[column] - largest) - logarithm;
     }
+}
+
+/* 1 / (1 + e^-x). */
+static inline lanes sigmoid(lanes x) {
+    integer_lanes is_negative = x < 0.0f;
+    lanes power = exponential((lanes)((integer_lanes)x | (integer_lanes)all_lanes(-0.0f))); /* e^-|x| */
+    lanes one = all_lanes(1.0f);
+    lanes above = (lanes)(((integer_lanes)power & is_negative) | ((integer_lanes)one & ~is_negative));
+    return above / (one + power);
+}
+
+/* A step of an SSRU: the cell is forget * cell + (1 - forget) * candidate, and the result is its positive part.
+
+   projected: (rows, 2 width), candidates and then gates; states: (rows, width), the cells, which are zero before the first step. */
+void AT_LEVEL(tfm_recurrence)(const float *projected, int64_t rows, int64_t width, float *states, int32_t is_first,
+                              float *results) {
+    for (int64_t row = 0; row < rows; row++, projected += 2 * width, states += width, results += width)
+        for (int64_t column = 0; column < width; column += LANES) {
+            int64_t count = width - column < LANES ? width - column : LANES;
+            lanes forget = sigmoid(load_part(projected + width + column, count));
+            lanes cell = (1.0f - forget) * load_part(projected + column, count);
+            if (!is_first)
+                cell += forget * load_part(states + column, count);
+            store_part(states + column, count, cell);
+            integer_lanes is_below = cell < 0.0f; /* NaN stays NaN */
+            store_part(results + column, count, (lanes)((integer_lanes)cell & ~is_below));
+        }
 }

@@ -1,11 +1,14 @@
 """Beam search: each step keeps the best hypotheses of each sentence, open and finished; the scores of the next token, and the hooks that change them."""
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, native_top_k
@@ -485,6 +488,15 @@ def length_penalties(max_length: int, options: DecodingConfig, like: Tensor) -> 
     else:
         divisors = lengths.clamp(min=1.0)  # no hypothesis is shorter than one token
     return (divisors**options.length_penalty).to(device=like.device, dtype=like.dtype)
+
+
+@functools.lru_cache(maxsize=256)
+def penalties_up_to(max_length: int, normalization: str, alpha: float) -> NDArray[np.float32]:
+    """`length_penalties` for a search outside of PyTorch; not to be written into."""
+    settings = {"length_normalization": normalization, "length_penalty": alpha}
+    options = DecodingConfig.model_validate(settings)
+    found: NDArray[np.float32] = length_penalties(max_length, options, torch.zeros(())).numpy()
+    return found
 
 
 # Search hooks.

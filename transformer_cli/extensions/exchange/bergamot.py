@@ -21,6 +21,8 @@ from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config
+from transformer_cli.decoding.shortlist import load_shortlist, shortlist_path
+from transformer_cli.extensions.exchange.binary_shortlist import binary_shortlist_content
 from transformer_cli.extensions.exchange.export_format import (
     Obstacle,
     OtherEngine,
@@ -49,9 +51,12 @@ from transformer_cli.extensions.exchange.marian_reading import MarianModel
 from transformer_cli.extensions.exchange.verification import stored_sources
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentencepiece_model import parsed_model
 
 MODEL_FILE, CONFIG_FILE = "model.intgemm.alphas.bin", "config.intgemm8bitalpha.yml"
+SHORTLIST = "lex"
+"""Begins the name of a shortlist."""
 _VERSION = 1
 _INT8, _FLOAT32, _INTGEMM8 = 0x0101, 0x0404, 0x4101
 """Types in the file: int8 of texts, float32, and matrices in int8."""
@@ -64,7 +69,8 @@ _SPREADS = 1.1
 NUM_CALIBRATED = 200
 _WIDTH_STEP, _ENTRIES_STEP = 64, 8
 _CONTROL = 3
-_NEVER = -1e4
+_NEVER, _NEVER_UNKNOWN = -1e4, -100.0
+"""Biases of entries that no translation contains. Text to train on may contain the unknown one, whose loss shall be finite."""
 _USAGE = """\
 With [TranslateLocally](https://translatelocally.com): put the folder where it keeps its models. In Python, with the engine of Firefox:
 
@@ -137,11 +143,51 @@ def bergamot_files(trained: TrainedModel, *, is_rounded: bool) -> dict[str, byte
     arrays = marian_arrays(trained, *rows)
     added = [index for index, row in enumerate(rows[1]) if row == Tokenizer.pad_id]
     arrays["decoder_ff_logit_out_b"][:, added] = _NEVER
+    # Marian never writes it, and Firefox's engine, which may, shows nothing in its place.
+    arrays["decoder_ff_logit_out_b"][:, rows[1].index(Tokenizer.unk_id)] = _NEVER_UNKNOWN
     alphas = _alphas(trained, arrays, settings, rows[0]) if is_rounded else {}
     files[MODEL_FILE] = model_content(arrays, alphas, settings)
-    files[CONFIG_FILE] = yaml.safe_dump(_search(names), sort_keys=False).encode()
+    search = _search(names)
+    if config.decoding.shortlist is not None:
+        name = _shortlist_name(config)
+        files[name] = _shortlist(trained, (rows[0], rows[1]))
+        search["shortlist"] = [name, False]
+    files[CONFIG_FILE] = yaml.safe_dump(search, sort_keys=False).encode()
     files["model_info.json"] = json_content(_description(config))
     return files
+
+
+def _shortlist_name(config: Config) -> str:
+    settings, [direction] = config.decoding.shortlist, config.data.directions
+    assert settings is not None
+    ends = "".join(map(primary_language, direction))
+    return f"{SHORTLIST}.{settings.frequent}.{settings.best}.{ends}.s2t.bin"
+
+
+def _shortlist(trained: TrainedModel, rows: tuple[Sequence[int], Sequence[int]]) -> bytes:
+    """The shortlist of the run: each source gets the same candidates.
+
+    Args:
+        rows: for each id of Marian, our id, of source and target.
+
+    Raises:
+        MissingInputError: the run has none.
+    """
+    settings = trained.config.decoding.shortlist
+    assert settings is not None
+    found = load_shortlist(shortlist_path(trained.folder), settings, both_tokenizers(trained))
+    # Unused entries stand for padding.
+    theirs = {ours: place for place, ours in enumerate(rows[1]) if ours != Tokenizer.pad_id}
+    lists = [
+        {theirs[one] for one in found.translations_of(ours).tolist() if one in theirs}
+        for ours in rows[0]
+    ]
+    # Frequent tokens need not be the first of the vocabulary, but each source has an end.
+    lists[rows[0].index(Tokenizer.eos_id)] |= {
+        theirs[one] for one in found.always.tolist() if one in theirs
+    }
+    lists[-1] |= {0}  # an empty list at the end is taken for damage
+    return binary_shortlist_content(1, max(map(len, lists)), [sorted(one) for one in lists])
 
 
 def _filled_up(vocabulary: MarianVocabulary) -> MarianVocabulary:

@@ -28,6 +28,7 @@ from transformer_cli.config import Config
 from transformer_cli.extensions.exchange.bergamot import (
     CONFIG_FILE,
     MODEL_FILE,
+    SHORTLIST,
     BergamotFolder,
     BergamotFormat,
     bergamot_files,
@@ -140,6 +141,9 @@ def browser_files(
     }
     if vocabularies[1] != vocabularies[0]:
         contents["target_vocabulary"] = bergamot[vocabularies[1]]
+    for name, content in bergamot.items():
+        if name.startswith(SHORTLIST):
+            contents["shortlist"] = content
     scripts = {name: script_of(name, content) for name, content in contents.items()}
     facts = {
         "source": {"code": direction.source, "name": name_of_language(direction.source)},

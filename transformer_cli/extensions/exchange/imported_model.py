@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +62,8 @@ class ImportedModel:
     """Number of updates of the model; 0 if it is not known."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Further files of the run folder, by their names."""
 
 
 class ImportedRun(NamedTuple):
@@ -106,6 +108,8 @@ def write_run(imported: ImportedModel, runs_folder: Path = RUNS) -> ImportedRun:
         Checkpoints(partial).save(snapshot)
         folder = RunFolder(partial)
         replace_file(folder.config_file, (_heading(imported) + to_yaml(config)).encode())
+        for file_name, content in imported.files.items():
+            replace_file(partial / file_name, content)
         described = environment(kernel_level()) | {IMPORTED: record}
         replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
     num_parameters = sum(parameter.numel() for parameter in model.parameters())

@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -12,7 +12,12 @@ from torch import Tensor
 
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from transformer_cli.config.loading import parse_yaml
+from transformer_cli.decoding.shortlist import FILE_NAME, MOST_BEST, shortlist_content
 from transformer_cli.extensions.exchange.bergamot import CONFIG_FILE, read_model
+from transformer_cli.extensions.exchange.binary_shortlist import (
+    BinaryShortlist,
+    read_binary_shortlist,
+)
 from transformer_cli.extensions.exchange.imported_model import FINE_TUNING, ImportedModel
 from transformer_cli.extensions.exchange.marian_format import (
     EOS,
@@ -53,13 +58,14 @@ from transformer_cli.text.sentencepiece_model import (
 from transformer_cli.text.tokenizer_file import TokenizerParts, tokenizer_errors_explained
 
 _YAML_ENDINGS = (".yml", ".yaml", ".json")
-_SPM_OF_SIDES = ("source.spm", "target.spm")
+_SPACE = "\u2581"
 _NO_ROW = -1
 _NEVER = -100.0
 """The bias of entries that Marian does not have: exp(-100) is 0 beside any other probability."""
 _MAX_DIFFERENCE = 1e-6
 _NUM_COMPARED = 8
 _CONTROL, _UNKNOWN = 3, 2
+_MAX_SHORTLIST_BYTES = 1 << 30
 
 
 class MarianTokenizers(NamedTuple):
@@ -122,6 +128,7 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         languages = folder_languages(folder, named, codes=codes)
         tokenizers = _tokenizers_of_yaml(folder, entries, languages.tagged)
     state = state_of(found, config, tokenizers, path)
+    shortlist = binary_shortlist(folder, search, tokenizers)
     run = Config(
         name=name,
         data=imported_data(languages),
@@ -136,7 +143,12 @@ def import_marian(path: Path, name: str, named: NamedLanguages) -> ImportedModel
         state=state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=functools.partial(compare_with_files, found, tokenizers),
-        notes=(*([_ROUNDED] if path.suffix != ".npz" else []), *_notes(search, config)),
+        notes=(
+            *([_ROUNDED] if path.suffix != ".npz" else []),
+            *([_note_of(shortlist)] if shortlist else []),
+            *_notes(search, config, has_shortlist=shortlist is not None),
+        ),
+        files={FILE_NAME: our_shortlist(shortlist, tokenizers)} if shortlist else {},
     )
 
 
@@ -186,19 +198,26 @@ def vocabulary_files(folder: ModelFolder, search: Mapping[str, Any], path: Path)
                 hint="copy the vocabularies beside the model",
             )
         return found[0], found[1]
-    spm = sorted(one.name for one in folder.path.glob("*.spm"))
-    if len(spm) == 1:
-        return spm[0], spm[0]
-    pairs = (("src", "trg"), ("source", "target"), ("src", "tgt"), ("srcvocab", "trgvocab"))
-    for ends in pairs:
-        sides = [[one for one in spm if end in one.split(".")] for end in ends]
-        if all(len(one) == 1 for one in sides):
-            return sides[0][0], sides[1][0]
-    shown = ", ".join(spm) or "none"
+    if (found_files := _spm_files(folder)) is not None:
+        return found_files
+    shown = ", ".join(sorted(one.name for one in folder.path.glob("*.spm"))) or "none"
     raise DataError(
         f"{path}: it is not clear which vocabularies it has (.spm files beside it: {shown})",
         hint='put a decoder.yml beside it with two lines: "relative-paths: true" and "vocabs: [SOURCE.spm, TARGET.spm]"',
     )
+
+
+def _spm_files(folder: ModelFolder) -> tuple[str, str] | None:
+    """The .spm files of source and target; None if it is not clear which they are."""
+    spm = sorted(one.name for one in folder.path.glob("*.spm"))
+    if len(spm) == 1:
+        return spm[0], spm[0]
+    pairs = (("source", "target"), ("src", "trg"), ("src", "tgt"), ("srcvocab", "trgvocab"))
+    for ends in pairs:
+        sides = [[one for one in spm if end in one.split(".")] for end in ends]
+        if all(len(one) == 1 for one in sides):
+            return sides[0][0], sides[1][0]
+    return None
 
 
 # Tokenizers.
@@ -300,16 +319,14 @@ def _tokenizers_of_yaml(
     folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]], languages: Sequence[str]
 ) -> MarianTokenizers:
     """The tokenizers of a model whose text is cut by SentencePiece before Marian reads it, such as those of OPUS-MT."""
-    if not folder.has(*_SPM_OF_SIDES):
-        raise DataError(
-            f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no {' and no '.join(_SPM_OF_SIDES)}",
-            hint="copy the SentencePiece models beside the model under these names; models with subword-nmt cannot be imported",
-        )
+    files = _spm_files(folder)
+    if files is None:
+        raise _no_sentencepiece(folder, entries[0])
     models = [
         read_sentencepiece(
             folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)
         )
-        for name in _SPM_OF_SIDES
+        for name in files
     ]
     are_shared = entries[0] is entries[1]
     # Marian has no entry for padding and for the start: one behind its own stands for both.
@@ -337,6 +354,21 @@ def _tokenizers_of_yaml(
     ]
     config = TokenizerConfig(kind="sentencepiece", shared=found.are_shared)
     return MarianTokenizers(found.source, found.target, rows[0], rows[1], config)
+
+
+def _no_sentencepiece(folder: ModelFolder, entries: Iterable[str]) -> DataError:
+    """That nothing says how text is cut into the entries of a vocabulary; the hint depends on what they look like."""
+    shown = [*entries]
+    if any(_SPACE in entry for entry in shown):
+        hint = f"its entries are those of SentencePiece ({_SPACE} stands for a space): copy the model of SentencePiece beside it, as source.spm and target.spm"
+    elif any(entry.endswith("@@") for entry in shown):
+        hint = "its entries are those of subword-nmt (@@ stands behind a part of a word): such models cannot be imported"
+    else:
+        hint = "its entries are whole words, which Marian takes from text that was cut before: such models cannot be imported"
+    return DataError(
+        f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no source.spm and no target.spm",
+        hint=hint,
+    )
 
 
 # Weights.
@@ -398,6 +430,56 @@ def with_our_rows(table: Any, rows: Sequence[int], missing: float) -> Any:
     return chosen
 
 
+# The shortlist.
+
+
+def binary_shortlist(
+    folder: ModelFolder, search: Mapping[str, Any], tokenizers: MarianTokenizers
+) -> BinaryShortlist | None:
+    """The shortlist that decoder.yml names, or the only lex.*.bin beside the model; None if there is none.
+
+    Raises:
+        MissingInputError: decoder.yml names one that is not there.
+        DataError: it is damaged, or made for other vocabularies.
+    """
+    named = search.get("shortlist")
+    names = [PurePosixPath(str(named[0])).name] if isinstance(named, list) and named else []
+    names = names or sorted(one.name for one in folder.path.glob("lex*.bin"))
+    if len(names) != 1 or not names[0].endswith(".bin"):  # one in text, or one for each direction
+        return None
+    content = folder.bytes(names[0], max_bytes=_MAX_SHORTLIST_BYTES)
+    return read_binary_shortlist(content, folder.path / names[0], tokenizers.sizes)
+
+
+def our_shortlist(found: BinaryShortlist, tokenizers: MarianTokenizers) -> bytes:
+    """The shortlist as `tfm shortlist` writes it."""
+    ours = {row: index for index, row in enumerate(tokenizers.target_rows) if row != _NO_ROW}
+    lists = [
+        []
+        if row == _NO_ROW
+        else found.translations[found.starts[row] : found.starts[row + 1]].tolist()
+        for row in tokenizers.source_rows
+    ]
+    translations = [ours[one] for each in lists for one in each[:MOST_BEST]]
+    starts = np.cumsum([0, *(min(len(each), MOST_BEST) for each in lists)])
+    # The entries of a vocabulary stand in the order of their frequency.
+    by_frequency = [ours[row] for row in range(tokenizers.sizes[1])]
+    both = tokenizers.source, tokenizers.target
+    return shortlist_content(
+        starts, np.array(translations, np.int64), np.array(by_frequency, np.int64), both
+    )
+
+
+def _note_of(shortlist: BinaryShortlist) -> str:
+    sizes = (
+        f"frequent: {max(1, shortlist.frequent)}, best: {min(max(1, shortlist.best), MOST_BEST)}"
+    )
+    return (
+        f"its shortlist is stored, and not used unless the search names it: --set 'decoding.shortlist={{{sizes}}}'; "
+        "without it, all tokens are computed"
+    )
+
+
 # Search.
 
 
@@ -421,14 +503,15 @@ def search_of(search: Mapping[str, Any]) -> DecodingConfig:
     return DecodingConfig.model_validate(found)
 
 
-def _notes(search: Mapping[str, Any], config: ModelConfig) -> list[str]:
+def _notes(search: Mapping[str, Any], config: ModelConfig, *, has_shortlist: bool) -> list[str]:
     notes = []
     if config.norm_placement == "pre" and not has_ssru(config):
         notes.append(
             "with pre-norm, Marian 1.12 leaves out the norm of earlier positions when it translates, though not when it trains; "
             "the run translates as the model was trained"
         )
-    for name in ("word-penalty", "output-sampling", "shortlist"):
+    names = ("word-penalty", "output-sampling", *([] if has_shortlist else ["shortlist"]))
+    for name in names:
         if search.get(name) not in (None, 0, 0.0, False, []):
             notes.append(f"{name} {search[name]!r} of decoder.yml is not used in the search")
     return notes

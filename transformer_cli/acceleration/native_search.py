@@ -1,0 +1,394 @@
+"""A whole greedy search as one call of a kernel (kernels/search.c), for models that are prepared in 8 bits.
+
+Python takes longer for the operations of one step than a small model does. The bits are those of the same search, step by step.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from transformer_cli.acceleration.native_kernels import (
+    Kernels,
+    NativeLinear,
+    NativeNorm,
+    in_parts,
+)
+from transformer_cli.acceleration.prepared_transformer import (
+    PreparedAttention,
+    PreparedDecoderLayer,
+    PreparedEncoderLayer,
+    PreparedFeedForward,
+    PreparedTransformer,
+    unchanged,
+)
+from transformer_cli.model.layers import LearnedPositions, NoPositions, post, pre
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.text.token_ids import BytePieces
+
+_POINTER, _SIZE, _FLAG, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_float
+_Ask = ctypes.CFUNCTYPE(_FLAG)
+_STOPPED = 2
+# A call cannot be interrupted, so it gets at most this many sentences: more would not make it faster.
+_MOST_SENTENCES = 64
+# Multiplications of a single product of one sentence from which on several threads shall share it.
+_LARGE_PRODUCT = 20_000_000
+
+
+# The structures of search.c, field by field.
+
+
+class _Linear(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("weights", "scales", "bias")),
+        ("width", _SIZE),
+        ("outputs", _SIZE),
+        ("has_relu", _FLAG),
+    )
+
+
+class _Norm(ctypes.Structure):
+    _fields_ = (("gain", _POINTER), ("bias", _POINTER), ("epsilon", _FLOAT))
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = (
+        *((name, _Linear) for name in ("own", "own_output", "source_queries", "source_keys_values", "source_output", "up", "down")),
+        *((name, _Norm) for name in ("own_norm", "source_norm", "feed_forward_norm")),
+        ("is_recurrent", _FLAG),
+    )  # fmt: skip
+
+
+class _Transformer(ctypes.Structure):
+    _fields_ = (
+        *((name, _SIZE) for name in ("width", "hidden", "heads", "groups", "head_width", "placement")),
+        ("embedding_factor", _FLOAT),
+        *((name, _POINTER) for name in ("source_table", "target_table")),
+        *((name, _Norm) for name in ("encoder_norm", "decoder_norm")),
+        *((name, _SIZE) for name in ("encoder_layers", "decoder_layers")),
+        *((name, _POINTER) for name in ("encoder", "decoder")),
+    )  # fmt: skip
+
+
+class _Search(ctypes.Structure):
+    _fields_ = (
+        ("sentences", _SIZE),
+        *((name, _POINTER) for name in ("source_ids", "source_lengths", "source_positions", "target_positions")),
+        *((name, _POINTER) for name in ("max_lengths", "min_lengths")),
+        *((name, _SIZE) for name in ("first_id", "end_id", "num_banned")),
+        ("banned", _POINTER),
+        ("output", _Linear),
+        *((name, _POINTER) for name in ("listed", "is_hidden", "next_states", "is_allowed")),
+        ("num_limits", _SIZE),
+        ("is_unwanted", _POINTER),
+        ("ask", _Ask),
+        ("longest", _SIZE),
+        *((name, _POINTER) for name in ("ids", "lengths", "totals")),
+    )  # fmt: skip
+
+
+_NO_NORM = _Norm()
+
+
+class _NotNative(Exception):
+    """The kernel does not know a part of the model."""
+
+
+def _linear(layer: Any) -> _Linear:
+    if not isinstance(layer, NativeLinear):
+        raise _NotNative
+    return _Linear(*layer.addresses, layer.width, layer.num_outputs, layer.has_relu)
+
+
+def _norm(norm: Any) -> _Norm:
+    if isinstance(norm, nn.Identity):
+        return _NO_NORM
+    if not isinstance(norm, NativeNorm):
+        raise _NotNative
+    return _Norm(*norm.addresses, norm.epsilon)
+
+
+def _checked(attention: PreparedAttention) -> PreparedAttention:
+    module = attention.module
+    if not all(isinstance(one, nn.Identity) for one in (module.query_norm, module.key_norm)):
+        raise _NotNative
+    return attention
+
+
+def _feed_forward(network: PreparedFeedForward) -> dict[str, _Linear]:
+    if network.is_gated or network.activation is not unchanged:
+        raise _NotNative
+    return {"up": _linear(network.first), "down": _linear(network.down)}
+
+
+def _encoder_layer(layer: PreparedEncoderLayer) -> _Layer:
+    own = _checked(layer.attention)
+    return _Layer(
+        own=_linear(own.project),
+        own_output=_linear(own.output),
+        own_norm=_norm(layer.attention_norm),
+        feed_forward_norm=_norm(layer.feed_forward_norm),
+        **_feed_forward(layer.feed_forward),
+    )
+
+
+def _decoder_layer(layer: PreparedDecoderLayer) -> _Layer:
+    source, ssru = _checked(layer.cross_attention), layer.ssru
+    if ssru is not None:
+        own = {"own": _linear(ssru.project), "is_recurrent": True}
+    else:
+        assert layer.self_attention is not None
+        attention = _checked(layer.self_attention)
+        own = {"own": _linear(attention.project), "own_output": _linear(attention.output)}
+    return _Layer(
+        source_queries=_linear(source.project),
+        source_keys_values=_linear(source.project_source),
+        source_output=_linear(source.output),
+        own_norm=_norm(layer.target_norm),
+        source_norm=_norm(layer.cross_attention_norm),
+        feed_forward_norm=_norm(layer.feed_forward_norm),
+        **own,
+        **_feed_forward(layer.feed_forward),
+    )
+
+
+def _layers(layers: Sequence[_Layer]) -> Any:
+    return (_Layer * len(layers))(*layers)
+
+
+class Rules(NamedTuple):
+    """Which tokens begin, end and are never in a translation; places in the shortlist, where there is one."""
+
+    first_id: int
+    end_id: int
+    banned_ids: Sequence[int]
+    byte_pieces: BytePieces | None
+    """None if each token consists of whole characters."""
+
+
+class GreedyTranslations(NamedTuple):
+    """The translations of B sentences."""
+
+    ids: NDArray[np.int64]
+    """(B, longest)."""
+    lengths: NDArray[np.int64]
+    """(B,): numbers of tokens."""
+    totals: NDArray[np.float32]
+    """(B,): log-probabilities; -inf or NaN if no translation is possible."""
+
+
+Unwanted = Callable[[], NDArray[np.bool_]]
+"""Returns which of the B sentences nobody needs any more, (B,)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NativeSearch:
+    """The greedy search of one model. Several threads may use it at the same time."""
+
+    kernels: Kernels
+    prepared: PreparedTransformer
+    """Owns the weights to which the structures point."""
+    structure: _Transformer
+    layers: tuple[Any, Any]
+    """Of encoder and decoder."""
+    num_weights: int
+    """Multiplications for a token of a source and one of a target, about."""
+    positions: dict[tuple[nn.Module, int], NDArray[np.float32]]
+    """What modules add to embeddings, for numbers of positions."""
+
+    @classmethod
+    def of(cls, prepared: PreparedTransformer) -> "NativeSearch | None":
+        """The search of a prepared model; None if there are no kernels, or if they do not know one of its parts.
+
+        They know plain attention, SSRU, layer normalisation and feed-forward networks with ReLU.
+        """
+        model: Transformer = prepared.model
+        config, kernels = model.config, prepared.kernels
+        if kernels is None or config.positions == "rotary" or config.embedding_norm:
+            return None
+        try:
+            encoder = _layers([_encoder_layer(one) for one in prepared.encoder])
+            decoder = _layers([_decoder_layer(one) for one in prepared.decoder])
+            _linear(prepared.output)
+            attention = prepared.decoder[0].cross_attention
+            placement = model.decoder.layers[0].residual
+            tables = [
+                (model.output if one is None else one).weight
+                for one in (model.source_embedding, model.target_embedding)
+            ]
+            structure = _Transformer(
+                width=config.d_model,
+                hidden=prepared.decoder[0].feed_forward.first.num_outputs,  # type: ignore[attr-defined]
+                heads=attention.num_groups * attention.group_size,
+                groups=attention.num_groups,
+                head_width=attention.width,
+                placement=0 if placement is pre else 1 if placement is post else 2,
+                embedding_factor=config.d_model**0.5 if config.scale_embeddings else 1.0,
+                source_table=tables[0].data_ptr(),
+                target_table=tables[1].data_ptr(),
+                encoder_norm=_norm(prepared.encoder_norm),
+                decoder_norm=_norm(prepared.decoder_norm),
+                encoder_layers=len(encoder),
+                decoder_layers=len(decoder),
+                encoder=ctypes.addressof(encoder),
+                decoder=ctypes.addressof(decoder),
+            )
+        except _NotNative:
+            return None
+        num_weights = sum(one.numel() for one in model.parameters() if one.dim() == 2)
+        return cls(kernels, prepared, structure, (encoder, decoder), num_weights, {})
+
+    def is_worth_it(self, lengths: Sequence[int]) -> bool:
+        """Whether the kernel is faster for such a batch: it gives each sentence to one thread, PyTorch shares large products.
+
+        Args:
+            lengths: of the sources.
+        """
+        num_threads = torch.get_num_threads()
+        largest = max(lengths) * self.structure.width * self.structure.hidden
+        return num_threads == 1 or len(lengths) >= num_threads or largest < _LARGE_PRODUCT
+
+    def translate(
+        self,
+        prepared: PreparedTransformer,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[tuple[int, int]],
+        rules: Rules,
+        unwanted: Unwanted | None = None,
+    ) -> GreedyTranslations:
+        """The translation of each source: the best token at each step, up to the end or the largest length.
+
+        Args:
+            prepared: the model of this search, or a restriction of it.
+            sources: B token ids each, none empty.
+            limits: the smallest and largest number of tokens of each translation, the end included.
+            rules: for its tokens.
+            unwanted: is asked at every fourth step, in the calling thread.
+
+        Raises:
+            DataError: a source is longer than the positions that the model has learned.
+            MemoryError: there was no memory.
+        """
+        num_sentences = len(sources)
+        lengths = np.array([len(source) for source in sources], np.int64)
+        starts = (np.cumsum(lengths) - lengths).tolist()
+        ids = np.array([one for source in sources for one in source], np.int64)
+        smallest, largest = np.array(limits, np.int64).reshape(-1, 2).T.copy()
+        longest = max(1, int(largest.max()))
+        found = GreedyTranslations(
+            np.empty((num_sentences, longest), np.int64),
+            np.empty(num_sentences, np.int64),
+            np.empty(num_sentences, np.float32),
+        )
+        whole, owners = self._search(prepared, rules, int(lengths.max()), longest)
+        restriction = prepared.restriction
+        is_hidden = None if restriction is None else restriction.is_hidden
+        is_hidden = None if is_hidden is None else is_hidden.contiguous()
+        question = _Question(unwanted, num_sentences)
+
+        def compute(first: int, end: int) -> int:
+            for start in range(first, end, _MOST_SENTENCES):
+                part = slice(start, min(end, start + _MOST_SENTENCES))
+                what = _Search.from_buffer_copy(whole)
+                what.sentences = part.stop - start
+                what.source_ids = _address(ids) + 8 * starts[start]
+                what.source_lengths = _address(lengths[part])
+                what.min_lengths = _address(smallest[part])
+                what.max_lengths = _address(largest[part])
+                what.ids, what.lengths, what.totals = (_address(one[part]) for one in found)
+                if is_hidden is not None:
+                    what.is_hidden = is_hidden[part].data_ptr()
+                if question.callback is not None:
+                    what.is_unwanted = _address(question.is_unwanted[part])
+                    if first == 0:  # this part is computed in the calling thread
+                        what.ask = question.callback
+                code = self.kernels.search(ctypes.addressof(self.structure), ctypes.addressof(what))
+                if code:
+                    return int(code != _STOPPED)
+            return 0
+
+        in_parts(num_sentences, len(ids) * self.num_weights, compute)
+        del owners
+        if question.problem is not None:
+            raise question.problem
+        return found
+
+    def _search(
+        self, prepared: PreparedTransformer, rules: Rules, longest_source: int, longest: int
+    ) -> tuple[_Search, list[Any]]:
+        """What is the same for all sentences of a batch, and the owners of the memory to which it points."""
+        model = self.prepared.model
+        positions = [
+            self._positions(model.source_positions, longest_source),
+            self._positions(model.target_positions, longest),
+        ]
+        banned = np.array(rules.banned_ids, np.int64)
+        owners: list[Any] = [*positions, banned]
+        what = _Search(
+            first_id=rules.first_id,
+            end_id=rules.end_id,
+            num_banned=len(banned),
+            banned=_address(banned),
+            output=_linear(prepared.output),
+            longest=longest,
+        )
+        what.source_positions, what.target_positions = (
+            None if one is None else _address(one) for one in positions
+        )
+        if prepared.restriction is not None:
+            what.listed = prepared.restriction.ids.data_ptr()
+        if rules.byte_pieces is not None:
+            steps = map(
+                np.ascontiguousarray, (rules.byte_pieces.next_states, rules.byte_pieces.is_allowed)
+            )
+            next_states, is_allowed = owners[3:] = list(steps)
+            what.next_states, what.is_allowed = _address(next_states), _address(is_allowed)
+            what.num_limits = is_allowed.shape[1]
+        return what, owners
+
+    def _positions(self, module: nn.Module, num_positions: int) -> NDArray[np.float32] | None:
+        """(at least `num_positions`, width): what is added to the embedding of each position; None: nothing.
+
+        Raises:
+            DataError: the model has learned fewer positions.
+        """
+        if isinstance(module, NoPositions):
+            return None
+        size = max(512, 1 << (num_positions - 1).bit_length())
+        if isinstance(module, LearnedPositions):
+            size = max(num_positions, min(size, len(module.weight)))
+        found = self.positions.get((module, size))
+        if found is None:
+            with torch.inference_mode():
+                table = module(torch.zeros(1, size, self.structure.width))[0]
+            found = self.positions[module, size] = table.contiguous().numpy()
+        return found
+
+
+class _Question:
+    """Asks which sentences nobody needs any more, in the middle of a search."""
+
+    def __init__(self, unwanted: Unwanted | None, num_sentences: int) -> None:
+        self.problem: BaseException | None = None
+        self.is_unwanted = np.zeros(num_sentences if unwanted else 0, bool)
+        self._unwanted = unwanted
+        self.callback = None if unwanted is None else _Ask(self._ask)
+
+    def _ask(self) -> int:
+        """Called by the kernel, which knows no exceptions; 1: the search stops."""
+        assert self._unwanted is not None
+        try:
+            self.is_unwanted |= self._unwanted()
+        except BaseException as error:
+            self.problem = error
+        return int(self.problem is not None)
+
+
+def _address(numbers: NDArray[Any]) -> int:
+    address: int = numbers.__array_interface__["data"][0]
+    return address
