@@ -222,7 +222,10 @@ def test_an_accepted_override_has_an_effect(
     for command in commands_to_try(number):
         fewer = ["validation.scores=[chrf]"] if command.startswith("validate") else []
         changes = [*fewer, f"{setting}={VALUES[setting]}"]
-        if setting == "runtime.device" and not torch.cuda.is_available():  # its value is looked at
+        if setting == "runtime.cuda_graphs" and torch.cuda.is_available():
+            continue  # the same translations, faster
+        is_for_a_gpu = setting in ("runtime.device", "runtime.cuda_graphs")
+        if is_for_a_gpu and not torch.cuda.is_available():  # its value is looked at
             with pytest.raises(ConfigError, match="cuda"):
                 observed(command, run, *changes)
             continue
@@ -259,7 +262,6 @@ def test_each_setting_that_a_run_may_change_works_on_some_command() -> None:
     taken = [name for name in SETTINGS if any(name.startswith(known) for known in OVERRIDABLE)]
     assert {*SETTINGS} - {*taken} == {
         "runtime.compile",
-        "runtime.cuda_graphs",
         "runtime.sharding",
         "runtime.stuck_after_seconds",
         "runtime.workers",
