@@ -132,6 +132,34 @@ def test_a_list_of_words_has_no_header(folder: Path, first: tuple[str, str]) -> 
     assert init("a.tsv").corpora[0].has_header is False
 
 
+@pytest.mark.parametrize("first", [("The house", "La casa"), ("House", "Casa")])
+def test_a_short_first_pair_whose_words_stand_below_again_is_no_header(
+    folder: Path, first: tuple[str, str]
+) -> None:
+    """The article la is the code of Latin, too."""
+    rows = [
+        (f"The house is in front of station {n}.", f"La casa è davanti alla stazione {n}.")
+        for n in range(40)
+    ]
+    (folder / "a.tsv").write_text(table(first, *rows), encoding="utf-8")
+    data = init("a.tsv")
+    assert data.corpora[0].has_header is False
+    assert (data.source_language, data.target_language) == ("en", "it")
+
+
+def test_a_header_that_is_one_only_because_it_is_short_is_warned_of(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [(f"The house is here, {n} times.", f"La casa è qui, {n} volte.") for n in range(40)]
+    for first, is_warned_of in ((("It rains", "Piove"), True), (("English", "Italian"), False)):
+        (folder / "a.tsv").write_text(table(first, *rows), encoding="utf-8")
+        (folder / "a.yaml").unlink(missing_ok=True)
+        init("a.tsv")
+        out = "".join(capsys.readouterr())
+        assert ("is taken for the names of the columns" in out) is is_warned_of
+        assert ("source_field: 0, target_field: 1, has_header: false" in out) is is_warned_of
+
+
 def test_a_title_above_the_table_is_refused(folder: Path) -> None:
     (folder / "a.tsv").write_text(table(("My phrases", ""), ("English", "Italian"), *PAIRS), encoding="utf-8")  # fmt: skip
     with pytest.raises(DataError, match="it looks like a title above the table"):

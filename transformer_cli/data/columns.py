@@ -269,6 +269,13 @@ _FEW_SHORT = 0.05
 _LABEL_SHARE = 0.1
 
 
+def names_by_length_alone(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row is a header only because it is short: it names neither languages nor roles."""
+    words = [_words_of(title) for title in titles]
+    named = {language_in(title) for title in titles} - {None}
+    return is_header(titles, rows) and not named and not _num_roles(words)
+
+
 def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a first row names columns: languages or roles, or a word above a column of numbers.
 
@@ -313,7 +320,7 @@ def _is_shortest(
 ) -> bool:
     """Whether all cells are much shorter than all cells below, and end without punctuation, as names of columns do.
 
-    Beside the name of a language, it is enough that they are shorter.
+    Beside the name of a language, it is enough that they are shorter. Words that stand below again are text.
     """
     factor, num_needed = (1, _MIN_ROWS_TO_COMPARE) if names_a_language else (2, _FEW_ROWS)
     below = [[cell.strip() for cell in row] for row in rows if len(row) == len(titles)]
@@ -323,6 +330,9 @@ def _is_shortest(
         or not all(titles)
         or any(map(_is_closed, titles))
     ):
+        return False
+    words_below = [{word for cell in cells for word in _words_of(cell)} for cells in zip(*below, strict=True)]  # fmt: skip
+    if all(words_below[number].issuperset(_words_of(title)) for number, title in enumerate(titles)):
         return False
     shortest = [min(filter(None, map(len, cells)), default=0) for cells in zip(*below, strict=True)]
     return all(

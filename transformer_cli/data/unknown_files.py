@@ -18,6 +18,7 @@ from transformer_cli.data.columns import (
     choose_columns,
     columns_of,
     looks_like_names,
+    names_by_length_alone,
     require_line_feeds,
     spoken_language,
 )
@@ -221,23 +222,37 @@ def _table(path: Path, given: str, facts: GivenFacts, others: Sequence[Path] = (
         corpus["has_header"] = has_header
     languages = wanted[0] or source.language, wanted[1] or target.language
     doubts = [doubt for doubt in (how, source.doubt, target.doubt) if doubt]
-    if kind in ("tsv", "csv") and not has_header:
+    if kind in ("tsv", "csv"):
         chosen = [columns.index(one) for one in (source, target)]
-        doubts += _doubt_of_first_row(path, kind, chosen, encoding)
+        is_given = any(field is not None for field in fields)
+        doubts += _doubt_of_first_row(path, kind, chosen, encoding, has_header, is_given=is_given)
     return FoundCorpus(_data([corpus], languages), columns, doubts)
 
 
 def _doubt_of_first_row(
-    path: Path, kind: str, chosen: Sequence[int], encoding: str | None
+    path: Path,
+    kind: str,
+    chosen: Sequence[int],
+    encoding: str | None,
+    has_header: bool,
+    *,
+    is_given: bool,
 ) -> list[str]:
-    """A warning if the first row is read as a pair, and may hold the names of the columns."""
+    """A warning if the first row is read as a pair, and may hold the names of the columns; or the other way round."""
     rows = [
         [row[number] if number < len(row) else "" for number in chosen]
         for row in first_rows(path, kind, NUM_SAMPLED_ROWS, encoding)
     ]
+    shown = " and ".join(on_one_line(cell, 50) for cell in rows[0])
+    if has_header:
+        if is_given or not names_by_length_alone(rows[0], rows[1:]):
+            return []
+        return [
+            f"the first row, {shown}, is taken for the names of the columns, because it is shorter than all other rows; "
+            f"if it is a pair, set under data.corpora: source_field: {chosen[0]}, target_field: {chosen[1]}, has_header: false"
+        ]
     if not looks_like_names(rows[0], rows[1:]):
         return []
-    shown = " and ".join(on_one_line(cell, 50) for cell in rows[0])
     return [
         f"the first row, {shown}, is read as a pair; if it holds the names of the columns, "
         f"give --source-field {shlex.quote(rows[0][0])} --target-field {shlex.quote(rows[0][1])}, "

@@ -146,10 +146,45 @@ def language_in(name: str) -> str | None:
     """The language in the name of a column or file, such as Italian, text_it or phrases (EN)."""
     found = {
         LANGUAGE_OF_NAME[word]
-        for word in re.findall(r"[^\W\d_]+", name.casefold())
-        if word in LANGUAGE_OF_NAME
+        for match in re.finditer(r"[^\W\d_]+", name)
+        if (word := match[0].casefold()) in LANGUAGE_OF_NAME
+        and (len(word) > _LONGEST_CODE or _is_code(name, match))
     }
     return found.pop() if len(found) == 1 else None
+
+
+_LONGEST_CODE = 3
+_BESIDE_A_CODE = frozenset(
+    [
+        "text",
+        "source",
+        "target",
+        "src",
+        "tgt",
+        "trg",
+        "sentence",
+        "sentences",
+        "phrase",
+        "phrases",
+        "translation",
+        "lang",
+        "language",
+        "column",
+        "file",
+        "corpus",
+    ]
+)
+
+
+def _is_code(name: str, word: re.Match[str]) -> bool:
+    """Whether a short word of a name is the code of a language, and not a word of a text, as la is in La casa."""
+    others = re.findall(r"[^\W\d_]+", f"{name[: word.start()]} {name[word.end() :]}")
+    if word[0].isupper() and not name.isupper():
+        return True
+    is_beside_word = re.search(r"[^\W\d_] $", name[: word.start()]) or re.match(
+        r" [^\W\d_]", name[word.end() :]
+    )
+    return not is_beside_word or all(one.casefold() in _BESIDE_A_CODE for one in others)
 
 
 _CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
