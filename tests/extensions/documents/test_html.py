@@ -378,3 +378,18 @@ def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(
     page: str, reversed_: str
 ) -> None:
     assert reverse(page) == reversed_
+
+
+@pytest.mark.parametrize(
+    "icon",
+    [
+        "<mat-icon>home</mat-icon>",
+        '<i class="big material-icons">home</i>',
+        '<span class="material-symbols-outlined">open_in_new</span>',
+        "<v-icon>home</v-icon>",
+    ],
+)
+def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
+    assert reverse(f"<p>{icon}</p><a>{icon} Your house</a>") == f"<p>{icon}</p><a>{icon} HOUSE YOUR</a>"  # fmt: skip
+    assert upper(f"<p>Press {icon} twice</p>") == f"<p>PRESS {icon} TWICE</p>"
+    assert upper('<i class="material">home</i>') == '<i class="material">HOME</i>'

@@ -157,3 +157,16 @@ def test_markdown_in_strings_moves_with_its_words(source: str, reversed_: str) -
 )  # fmt: skip
 def test_other_signs_in_strings_are_no_markdown(text: str) -> None:
     assert tagged_segment(text, "x").pieces == (text,)
+
+
+@pytest.mark.parametrize("name", ["48x48", "16x16 32x32", ".png", ".NET"])
+def test_sizes_of_pictures_and_endings_of_files_are_names(name: str) -> None:
+    assert not is_translated(name, ("sizes",), ())
+    assert is_translated(f"{name} is here", ("sizes",), ())
+
+
+@pytest.mark.parametrize("path", [("base_locale",), ("defaultLanguage",), ("locales", 0), ("LANG",)])  # fmt: skip
+def test_the_code_of_a_language_stays_below_a_key_that_says_so(path: Path) -> None:
+    assert not is_translated("it", path, ())
+    assert is_translated("Italian", path, ())
+    assert is_translated("it", ("slang",), ())

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.extensions.documents import subtitles as subtitles_module
-from transformer_cli.extensions.documents.formats import ReadingWatch
+from transformer_cli.extensions.documents.formats import (
+    ReadingWatch,
+    format_named,
+    read_document,
+)
 from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.subtitles import (
     Subtitles,
@@ -337,3 +341,28 @@ def test_signs_of_comparison_are_no_tags_and_breaks_of_other_formats_divide_word
 ) -> None:
     film = f"1\n00:00:01,000 --> 00:00:09,000\n{line}\n"
     assert translated(read_srt(film.encode())) == film.replace(line, written)
+
+
+@pytest.mark.parametrize("mark", [">> ", ">>", ">>> "])
+def test_the_mark_of_a_new_speaker_stays_before_the_words(mark: str) -> None:
+    film = f"1\n00:00:01,000 --> 00:00:02,000\n{mark}Where is\n\n2\n00:00:02,000 --> 00:00:04,000\nthe dog?\n"
+    result = translated(read_srt(film.encode()), REVERSED)
+    assert [cue.content.startswith(mark.strip()) for cue in srt.parse(result)] == [True, False]
+    assert "DOG?" in result.splitlines()[2]
+    page = f"WEBVTT\n\n00:01.000 --> 00:03.000\n{mark}Hello you\n".replace(">> ", "&gt;&gt; ")
+    assert translated(read_vtt(page.encode()), REVERSED).endswith(page.split("\n")[3].replace("Hello you", "YOU HELLO\n"))  # fmt: skip
+
+
+def test_the_lines_of_two_speakers_are_two_texts() -> None:
+    film = "1\n00:00:01,000 --> 00:00:04,000\n>> Are you here?\n>> Yes I am.\n"
+    assert ">> HERE? YOU ARE\n>> AM. I YES" in translated(read_srt(film.encode()), REVERSED)
+
+
+def test_seconds_may_have_one_digit() -> None:
+    film = "1\n00:00:0,500 --> 00:00:2,000\nA dog.\n"
+    assert translated(read_srt(film.encode())) == film.replace("A dog.", "A DOG.")
+
+
+def test_a_file_with_a_byte_order_mark_is_not_taken_for_another_encoding() -> None:
+    with pytest.raises(DataError, match="no line with two times"):
+        read_document("A dog è qui".encode("utf-16"), format_named("srt"))

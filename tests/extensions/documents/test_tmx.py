@@ -55,3 +55,8 @@ def test_two_tags_that_belong_together_stay_around_their_words(start: str, end: 
     source = f"I have a {start}red car{end} and a dog."
     text = f'<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>{source}</seg></tuv></tu></body></tmx>'
     assert f"DOG. A AND {start}CAR RED{end} A HAVE I" in translated(read_tmx(text.encode()), REVERSED)  # fmt: skip
+
+
+def test_a_line_break_divides_two_words() -> None:
+    text = TMX.replace("Press <bpt", 'One dog<ph type="lb"/>Two cats <bpt')
+    assert 'ONE DOG<ph type="lb"/> TWO CATS <bpt' in translated(read_tmx(text.encode()))

@@ -291,7 +291,20 @@ def test_lines_in_an_encoding_are_a_document() -> None:
     assert chosen(None, encoding="cp1252").path is None
 
 
-@pytest.mark.parametrize("name", ["film.ass", "a.strings", "a.ftl", "guide.rst", "page.mdx"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "film.ass",
+        "film.sbv",
+        "a.strings",
+        "a.ftl",
+        "guide.rst",
+        "page.mdx",
+        "strings.xml",
+        "a.xtb",
+        "a.rtf",
+    ],
+)
 def test_a_file_of_a_format_that_is_not_read_is_no_file_of_lines(name: str) -> None:
     with pytest.raises(UsageError, match="a format that is not read") as refused:
         chosen(name)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.xliff import read_xliff
 from transformer_cli.process.errors import DataError
 
@@ -214,3 +215,24 @@ def test_a_file_whose_units_all_have_targets_gets_no_target_language() -> None:
     found = translated(read_xliff(two.encode()))
     assert found.count('target-language="it"') == 1
     assert found.index("A text") < found.index("target-language")
+
+
+def test_tags_of_a_template_of_angular_stay_around_their_words() -> None:
+    source = 'I read <x id="START_LINK"/>the <x id="START_LINK_1"/>red<x id="CLOSE_LINK"/> book<x id="CLOSE_LINK"/> again'
+    assert (
+        'AGAIN <x id="START_LINK"/>BOOK <x id="START_LINK_1"/>RED<x id="CLOSE_LINK"/> THE<x id="CLOSE_LINK"/> READ I<'
+        in translated(read_xliff(xliff(unit(source)).encode()), REVERSED)
+    )
+
+
+@pytest.mark.parametrize("value", ['id="INTERPOLATION_1"', 'id="ICU"', 'id="PH"', 'id="n" equiv-text="{{ n }}"'])  # fmt: skip
+def test_a_value_in_a_template_takes_the_place_of_a_word(value: str) -> None:
+    document = read_xliff(xliff(unit(f"You have <x {value}/> letters")).encode())
+    assert f"LETTERS <x {value}/> HAVE YOU<" in translated(document, REVERSED)
+
+
+@pytest.mark.parametrize("line_break", ['<x id="LINE_BREAK" ctype="lb"/>', '<ph id="1" ctype="lb"/>', '<x id="1" ctype="pb"/>'])  # fmt: skip
+def test_a_line_break_divides_two_words(line_break: str) -> None:
+    document = read_xliff(xliff(unit(f"One dog{line_break}Two cats")).encode())
+    assert plain_text(document.segments[0].pieces) == "One dog Two cats"
+    assert f"ONE DOG{line_break} TWO CATS<" in translated(document)

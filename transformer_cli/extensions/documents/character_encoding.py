@@ -129,8 +129,9 @@ def require_utf_8_document(data: bytes, content: DecodedText | None) -> None:
     Raises:
         DataError: with the encodings in which it can be read.
     """
-    was_read = content is None or (content.encoding == "utf-8" and not content.mark)
-    if was_read and is_not_utf_8(data):
+    has_mark = any(data.startswith(mark) for mark, _ in _MARKS)
+    was_read = content is None or content.encoding == "utf-8"
+    if was_read and not has_mark and is_not_utf_8(data):
         message, hint = not_utf_8_in_words(data)
         raise DataError(message, hint=hint)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from html import escape
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
@@ -248,6 +248,9 @@ _INVISIBLE = _names(
 )
 # Of these, the texts inside are texts of their own.
 _WITH_INNER_TEXTS = _names("audio canvas datalist object picture template video")
+# Elements and classes of fonts whose signs have names: the word <i class="material-icons">home</i> is a picture.
+_ICONS = _names("mat-icon md-icon mwc-icon q-icon v-icon")
+_CLASSES_OF_ICONS = ("material-icons", "material-symbols")
 _TEXTS_OF_FOREIGN = _names("desc foreignobject mtext text title")
 # A line of a text in a picture has a place of its own.
 _PLACES_OF_LINES = frozenset(["x", "y", "dy"])
@@ -483,7 +486,7 @@ class _Reader:
         """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
         if token.name in _VOID:
             return None
-        if token.name in _INVISIBLE or self._is_empty_and_unknown(token):
+        if token.name in _INVISIBLE or _is_icon(token.name, of_tag) or self._is_empty_and_unknown(token):  # fmt: skip
             return Role.POINT
         is_kept = _is_kept(of_tag) or self._is_foreign(token.name, of_tag)
         if token.name in CODE or (is_kept and token.name in _INLINE):
@@ -565,6 +568,12 @@ def _is_kept(of_tag: Sequence[Attribute]) -> bool:
         values.get("translate", "").lower() == "no"
         or "notranslate" in values.get("class", "").split()
     )
+
+
+def _is_icon(tag: str, of_tag: Sequence[Attribute]) -> bool:
+    """Whether the text of an element is the name of a picture in a font."""
+    classes = (each.value.split() for each in of_tag if each.name == "class")
+    return tag in _ICONS or any(name.startswith(_CLASSES_OF_ICONS) for name in chain(*classes))
 
 
 def _is_text(tag: str, name: str, values: Mapping[str, str]) -> bool:

@@ -52,6 +52,8 @@ _IDENTIFIER = re.compile(
   | (?=[^*]*\*)(?!\*+[^*]+\*+[.:]?\Z|[A-Z][a-z]*\*:?\Z)[!-;=-~]+   # *.txt, but not *bold* and "Name*"
   | v?\d+(?:\.\d+)+-\w+                                      # 1.2.3-beta
   | true | false | null
+  | \.[A-Za-z]\w*                                           # the ending of files: .png
+  | \d+x\d+(?:\s+\d+x\d+)*                                  # sizes of pictures: 48x48
   | \#[0-9A-Fa-f]{3,8}                                      # a colour
   | (?:rgb|hsl|hwb|lab|lch|oklab|oklch)a?\([\d\s.,%/+-]*\)
   | (?:var|url|calc|env)\([^()]*\)
@@ -62,7 +64,10 @@ _IDENTIFIER = re.compile(
 # No name is longer, and the time of the search grows with the square of the length.
 _LONGEST_NAME = 200
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
-_KEYS_OF_LANGUAGES = frozenset(["lang", "language", "locale", "hreflang"])
+# The values of base_locale, defaultLanguage and languages are names of languages.
+_KEY_OF_LANGUAGE = re.compile(
+    r"(?:.*[\W_])?(?:lang|language|locale|hreflang)s?|.*[a-z](?:Lang|Language|Locale)s?"
+)
 
 # Formats of dates for programs, such as %Y-%m-%d and DD/MM/YYYY.
 _DATE_FORMAT = re.compile(
@@ -79,8 +84,8 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
         return is_chosen(path, patterns)
     if len(value) > _LONGEST_NAME:
         return True
-    key = path[-1] if path and isinstance(path[-1], str) else ""
-    if key.lower() in _KEYS_OF_LANGUAGES and _LANGUAGE_CODE.fullmatch(value):
+    key = next((key for key in reversed(path) if isinstance(key, str)), "")
+    if _LANGUAGE_CODE.fullmatch(value) and any(map(_KEY_OF_LANGUAGE.fullmatch, (key, key.lower()))):
         return False
     if _DATE_FORMAT.fullmatch(value):
         return False

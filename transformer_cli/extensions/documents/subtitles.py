@@ -33,7 +33,7 @@ from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import display_width, ends_sentence
 
 # Some programs leave out the milliseconds, and players read such times.
-_TIME = r"(?:\d{1,9}:)?\d{1,2}:\d{2}(?:[,.]\d{1,3})?"
+_TIME = r"(?:\d{1,9}:)?\d{1,2}:\d{1,2}(?:[,.]\d{1,3})?"
 _BEGINNING_OF_LINE = r"(?:\A|(?<=[\r\n]))"
 _TIMING = re.compile(
     rf"{_BEGINNING_OF_LINE}[ \t]*(?P<start>{_TIME})[ \t]*-->[ \t]*"
@@ -343,9 +343,10 @@ _NOTES = ("\u266a", "\u266b")
 _TIME_OF_WORD = re.compile(r"<[\d:.]+>")
 _BREAK = re.compile(r"\\[Nn]")
 _VOICE = re.compile(r"<v[. ][^<>]*>")
-_DASH = re.compile(rf"[-\u2013\u2014][ \t]*|{_VOICE.pattern}")
-# The name of who speaks, in capitals, or the sign of news.
-_SPEAKER = re.compile(r"(?P<name>[^\W\d_][\w.' -]{0,30}):(?=\s|\Z)|>>")
+# What begins the words of another speaker; >> does so in captions of television.
+_DASH = re.compile(rf"[-\u2013\u2014][ \t]*|(?:>|&gt;){{2,3}}[ \t]*|{_VOICE.pattern}")
+# The name of who speaks.
+_SPEAKER = re.compile(r"([^\W\d_][\w.' -]{0,30}):(?=\s|\Z)")
 # Of a file in which fewer cues end with the mark of a sentence, a capital letter begins one.
 _FEWEST_STOPS = 0.2
 _MOST_CUES = 6
@@ -557,7 +558,7 @@ def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, *, has_stops: bool
     if voices[1] is not None and (voices[0] is None or voices[0][0] != voices[1][0]):
         return False
     speaker = _SPEAKER.match(shown)
-    if speaker and (speaker["name"] is None or speaker["name"].isupper()):
+    if speaker and speaker[1].isupper():
         return False
     letters = shown.lstrip("-\u2013\u2014.\u2026\"'([{ \t")
     if _DASH.match(shown) and not (_start_of_last_dash(before) is not None and letters[:1].islower()):  # fmt: skip

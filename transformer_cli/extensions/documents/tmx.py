@@ -18,6 +18,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.extensions.documents.strings import with_icu_branches
 from transformer_cli.extensions.documents.xml import (
+    LINE_BREAKS,
     Element,
     Inline,
     XmlText,
@@ -119,4 +120,6 @@ def _variant(xml: XmlText, source: Element, languages: Direction, found: Transla
 def _kind_of(element: Element) -> Inline:
     if element.local == "hi":
         return Inline.RANGE
+    if element.attributes.get("type") in LINE_BREAKS:
+        return Inline.SPACES
     return Inline.WORD if element.local == "ph" else Inline.POINT

@@ -19,6 +19,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.extensions.documents.strings import with_icu_branches
 from transformer_cli.extensions.documents.xml import (
+    LINE_BREAKS,
     Element,
     Inline,
     XmlText,
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 _RANGES = frozenset(["g", "mrk"])
 _WORDS = frozenset(["ph"])
+# A value in a template of Angular, whose ids these are, takes the place of a word, as {{ name }} does elsewhere.
+_VALUE = re.compile(r"(?:INTERPOLATION|ICU|PH)(?:_\d+)?")
 # The types of <mrk> whose text is not translated.
 _PROTECTED = frozenset(["protected", "x-protected", "x-dnt"])
 # The state of a target in which no person has touched it yet.
@@ -202,4 +205,9 @@ def _kind_of(element: Element) -> Inline:
         return Inline.WORD
     if element.local in _RANGES:
         return Inline.RANGE
+    given = element.attributes
+    if given.get("ctype") in LINE_BREAKS:
+        return Inline.SPACES
+    if element.local == "x" and (_VALUE.fullmatch(given.get("id", "")) or given.get("equiv-text", "").startswith("{{")):  # fmt: skip
+        return Inline.WORD
     return Inline.WORD if element.local in _WORDS else Inline.POINT

@@ -495,13 +495,20 @@ def inline_runs(
     return [found for run in runs for found in nested_runs(_without_idle_gaps(run))]
 
 
+LINE_BREAKS = frozenset(["lb", "pb", "x-br"])
+"""The types of tags of XLIFF (ctype) and TMX (type) that are white space: breaks of a line or page."""
 _PAIRED_TAGS = {"bpt": Role.OPEN, "ept": Role.CLOSE, "bx": Role.OPEN, "ex": Role.CLOSE}
+# A tag of a template of Angular in XLIFF: <x id="START_LINK_1"/> is closed by <x id="CLOSE_LINK"/>.
+_TEMPLATE_TAG = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")
 _ENDS = {"open": Role.OPEN, "begin": Role.OPEN, "close": Role.CLOSE, "end": Role.CLOSE}
 
 
 def paired_tag(element: Element) -> tuple[Role, str] | None:
-    """The tags of XLIFF and TMX that begin or end a range of the original document: bpt, ept, bx, ex and it."""
+    """The tags of XLIFF and TMX that begin or end a range of the original document: bpt, ept, bx, ex, it, and x of Angular."""
     given = element.attributes
+    if element.local == "x":
+        tag = _TEMPLATE_TAG.fullmatch(given.get("id", ""))
+        return None if tag is None else (Role.OPEN if tag[1] == "START" else Role.CLOSE, f"x {tag[2]}")  # fmt: skip
     if element.local == "it":
         role = _ENDS.get(given.get("pos", ""))
         return None if role is None else (role, f"it {given.get('rid', '')}")
