@@ -12,6 +12,7 @@ from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
 from transformer_cli.decoding.engine import search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise
+from transformer_cli.decoding.repair import lost_brackets
 
 from .stub_translators import StubEngine, stub_translator
 
@@ -287,3 +288,20 @@ def test_nothing_is_no_repair() -> None:
 
     [found] = translator_that(say, keep_text=False).translate(["the hotel"])
     assert found.text == LOOP
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "lost"),
+    [
+        ("The house is [here](a.html).", "LA CASA È QUI](a.html).", "[here]"),
+        ("The house is [here](a.html).", "LA CASA È [QUI](a.html).", ""),
+        ("The house (4) is [here].", "LA CASA (4) È QUI.", "[here]"),
+        ("The house (I think) sleeps.", "LA CASA (CREDO DORME.", "(I think)"),
+        ("The house (I think) sleeps.", "\u623f\u5b50\uff08\u6211\u60f3\uff09\u3002", ""),
+    ],
+)
+def test_brackets_around_what_is_protected_do_not_stand_for_others(
+    text: str, translation: str, lost: str
+) -> None:
+    start = text.find(lost)
+    assert lost_brackets(text, translation) == ([start, start + len(lost) - 1] if lost else [])

@@ -551,7 +551,7 @@ def loses_spans(line: str, translation: Translation) -> bool:
 
 
 # Which a translation into Chinese, Japanese or Korean may have instead.
-_WIDE_BRACKETS = "\uff08\u3010\u300c\uff3b"
+_WIDE_BRACKETS, _WIDE_CLOSING = "\uff08\u3010\u300c\uff3b", "\uff09\u3011\u300d\uff3d"
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 
 
@@ -563,15 +563,20 @@ def lost_brackets(text: str, translation: str) -> list[int]:
     if translation == text or not any(map(text.__contains__, BRACKETS)):
         return []
     visible = masked(text, find_spans(text), "0")
-    found = []
+    found, num_protected = [], 0
     for start, end in partners_of_brackets(visible, 0, len(visible)).items():
+        # A translation keeps what is protected, and the brackets around it: the address of [a link](a.html).
+        num_protected += start < end and not any(map(str.isalpha, visible[start:end]))
         is_word = (
             visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
         )
         if start < end and any(map(str.isalpha, visible[start:end])) and not is_word:
             found += [start, end]
-    num_opened = sum(map(translation.count, (*BRACKETS, *_WIDE_BRACKETS)))
-    return sorted(found) if 2 * num_opened < len(found) else []
+    num_opened, num_closed = (
+        sum(map(translation.count, brackets)) - num_protected
+        for brackets in ((*BRACKETS, *_WIDE_BRACKETS), (*BRACKETS.values(), *_WIDE_CLOSING))
+    )
+    return sorted(found) if 2 * min(num_opened, num_closed) < len(found) else []
 
 
 class TextPiece(NamedTuple):
