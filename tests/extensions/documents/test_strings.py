@@ -170,3 +170,18 @@ def test_the_code_of_a_language_stays_below_a_key_that_says_so(path: Path) -> No
     assert not is_translated("it", path, ())
     assert is_translated("Italian", path, ())
     assert is_translated("it", ("slang",), ())
+
+
+@pytest.mark.parametrize(
+    ("value", "is_text"),
+    [
+        ("config/locales/side.%{locale}.yml", False),
+        ("<%= root_path %>/locale/%{locale}.yml", False),
+        ("${base}/models/{name}.rb", False),
+        ("%{count}/day", True),
+        ("{count} dogs/cats", True),
+        ("Open {folder}/a.yml", True),
+    ],
+)
+def test_a_placeholder_is_a_part_of_a_path(value: str, is_text: bool) -> None:
+    assert is_translated(value, ("patterns", 0), ()) is is_text

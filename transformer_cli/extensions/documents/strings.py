@@ -61,6 +61,8 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE,
 )
+# As in <%= root %>/locale/%{locale}.yml.
+_PLACEHOLDER_IN_PATH = re.compile(r"<%=[^%<>]*%>|[%$#]?\{[\w. ]+\}")
 # No name is longer, and the time of the search grows with the square of the length.
 _LONGEST_NAME = 200
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
@@ -89,7 +91,9 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
         return False
     if _DATE_FORMAT.fullmatch(value):
         return False
-    return not _IDENTIFIER.fullmatch(value) or value.endswith(".")
+    # A placeholder in a path is a part of it, as in %{folder}/en.yml, but {price}/month is text.
+    name = _PLACEHOLDER_IN_PATH.sub("x", value) if "/" in value else value
+    return not _IDENTIFIER.fullmatch(name) or value.endswith(".")
 
 
 def is_metadata(path: Path) -> bool:
