@@ -225,7 +225,7 @@ def test_tags_of_a_template_of_angular_stay_around_their_words() -> None:
     )
 
 
-@pytest.mark.parametrize("value", ['id="INTERPOLATION_1"', 'id="ICU"', 'id="PH"', 'id="n" equiv-text="{{ n }}"'])  # fmt: skip
+@pytest.mark.parametrize("value", ['id="INTERPOLATION_1"', 'id="ICU"', 'id="PH"', 'id="n" equiv-text="{{ n }}"', 'id="n" equiv-text="this.n"'])  # fmt: skip
 def test_a_value_in_a_template_takes_the_place_of_a_word(value: str) -> None:
     document = read_xliff(xliff(unit(f"You have <x {value}/> letters")).encode())
     assert f"LETTERS <x {value}/> HAVE YOU<" in translated(document, REVERSED)
@@ -236,3 +236,10 @@ def test_a_line_break_divides_two_words(line_break: str) -> None:
     document = read_xliff(xliff(unit(f"One dog{line_break}Two cats")).encode())
     assert plain_text(document.segments[0].pieces) == "One dog Two cats"
     assert f"ONE DOG{line_break} TWO CATS<" in translated(document)
+
+
+def test_a_tag_that_stands_for_one_of_the_page_is_no_value() -> None:
+    document = read_xliff(
+        xliff(unit('You have<x id="n" equiv-text="&lt;img&gt;"/> letters')).encode()
+    )
+    assert plain_text(document.segments[0].pieces) == "You have letters"

@@ -36,7 +36,9 @@ logger = logging.getLogger(__name__)
 
 _RANGES = frozenset(["g", "mrk"])
 _WORDS = frozenset(["ph"])
-# A value in a template of Angular, whose ids these are, takes the place of a word, as {{ name }} does elsewhere.
+# A value in a template of Angular takes the place of a word, as {{ name }} does elsewhere. It has such an id, or stands for
+# code: {{ name }} or this.name, not for a tag such as <b>.
+_CODE = re.compile(r"[\w${]")
 _VALUE = re.compile(r"(?:INTERPOLATION|ICU|PH)(?:_\d+)?")
 # The types of <mrk> whose text is not translated.
 _PROTECTED = frozenset(["protected", "x-protected", "x-dnt"])
@@ -208,6 +210,6 @@ def _kind_of(element: Element) -> Inline:
     given = element.attributes
     if given.get("ctype") in LINE_BREAKS:
         return Inline.SPACES
-    if element.local == "x" and (_VALUE.fullmatch(given.get("id", "")) or given.get("equiv-text", "").startswith("{{")):  # fmt: skip
+    if element.local == "x" and (_VALUE.fullmatch(given.get("id", "")) or _CODE.match(given.get("equiv-text", ""))):  # fmt: skip
         return Inline.WORD
     return Inline.WORD if element.local in _WORDS else Inline.POINT
