@@ -268,3 +268,44 @@ def test_the_parts_of_a_heading_are_translated_by_themselves_and_named_by_nobody
     found = translated(heading, of)
     assert (found.text, found.is_divided) == (heading.upper(), False)
     assert translated(heading, stub_translator(cut_after(), keeps_text=False)).text == "HOTEL TRAIN"
+
+
+def ends_at_an_ellipsis(text: str) -> list[str]:
+    """A model that has seen an ellipsis only at the end of a text."""
+    first, mark, _ = text.replace("\u2026", "...").partition("...")
+    return [first.strip().upper() + ("." if mark else "")]
+
+
+@pytest.mark.parametrize("repair", [True, False])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "The hotel... sleeps.",
+        "The hotel\u2026 sleeps.",
+        "No... the train waits.",
+        "No, the house... the garden\u2026 sleeps.",
+        "The hotel sleeps... and the train waits.",
+    ],
+)
+def test_the_words_behind_an_ellipsis_are_translated(line: str, *, repair: bool) -> None:
+    of = stub_translator(ends_at_an_ellipsis, seen=SeenLengths(30, 0.7), repair=repair)
+    found = translated(line, of)
+    assert found.text == line.upper()
+    assert not found.is_divided
+
+
+def test_words_stay_if_no_comma_shows_where_the_ellipsis_stood() -> None:
+    of = stub_translator(lambda text: [ends_at_an_ellipsis(text)[0].replace(",", "")])
+    assert translated("The hotel... sleeps.", of).text == "THE HOTEL SLEEPS."
+
+
+def test_an_ellipsis_that_a_model_writes_costs_no_further_search() -> None:
+    of = stub_translator(upper)
+    assert translated("The hotel... sleeps.", of).text == "THE HOTEL... SLEEPS."
+    assert len(asked_by(of)) == 1
+
+
+def test_an_ellipsis_between_two_sentences_stays() -> None:
+    of = stub_translator(lambda text: [text.upper().replace("...", ".")])
+    line = "The hotel sleeps... The train waits."
+    assert translated(line, of).text == line.upper()

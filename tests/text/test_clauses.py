@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.sentences import cut_after_sentence, cut_in_two
+from transformer_cli.text.sentences import (
+    cut_after_sentence,
+    cut_in_two,
+    num_inner_ellipses,
+    with_commas,
+    with_ellipses,
+)
 
 PIECES = ["hotel", "A", "and", "3.50", ",", ", ", "; ", ": ", " - ", "\u2014", "\u2026 ", "...", ".)", " ", "\u3001", "\u3002", "!"]  # fmt: skip
 
@@ -79,3 +85,30 @@ def test_a_single_word_before_an_ellipsis_is_no_sentence() -> None:
     cut = cut_after_sentence("We go\u2026 They stay.")
     assert cut is not None
     assert cut == ("We go\u2026", " ", "They stay.")
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "translation", "written"),
+    [
+        ("The dog... is big.", "The dog, is big.", "Il cane, grande.", "Il cane... grande."),
+        ("Yes\u2026 a, b", "Yes, a, b", "S\u00ec, a, b", "S\u00ec\u2026 a, b"),
+        ("I go ...now...", "I go, now...", "Vado, ora...", "Vado ...ora..."),
+        ("So... we, too.", "So, we, too.", "Anche noi, dunque.", "Anche noi, dunque."),
+        ("So... we go.", "So, we go.", "\u6211\u4eec\uff0c\u8d70\u3002", "\u6211\u4eec... \u8d70\u3002"),
+        ("Pay 1,000... now.", "Pay 1,000, now.", "1,000, ora.", "1,000... ora."),
+    ],
+)  # fmt: skip
+def test_an_inner_ellipsis_is_read_as_a_comma_and_stands_in_its_place_again(
+    text: str, read: str, translation: str, written: str
+) -> None:
+    found, ellipses = with_commas(text, ", ")
+    assert found == read
+    assert with_ellipses(translation, ellipses) == written
+
+
+@pytest.mark.parametrize(
+    "text", ["We go...", "...we go.", "We go\u2026", "1...5", "See ../x.", "No. Yes."]
+)
+def test_an_ellipsis_at_an_end_is_no_inner_one(text: str) -> None:
+    assert num_inner_ellipses(text) == 0
+    assert with_commas(text, ", ") == (text, ())

@@ -50,8 +50,10 @@ from transformer_cli.text.sentences import (
     ends_sentence,
     find_spans,
     masked,
+    num_inner_ellipses,
     partners_of_brackets,
     plain_quotes,
+    with_commas,
     without_closing_mark,
 )
 
@@ -116,6 +118,42 @@ def _with_clauses(pipeline: TextPipeline, chunk: Chunk, number: int, most: int) 
             chunk = _divided(pipeline, chunk, number, cut)
             end += 1
     return chunk
+
+
+def with_commas_for_ellipses(
+    pipeline: TextPipeline, chunk: Chunk, hypotheses: Mapping[Request, Sequence[Hypothesis]]
+) -> Chunk:
+    """The chunk in which the model reads a comma for each ellipsis inside a sentence whose translation lacks it.
+
+    A model that has seen an ellipsis only at the end of a text takes it for the end, and loses the words behind it. The
+    sentence is not divided there, because its parts, such as "is big", are translated worse by themselves.
+    """
+    for number, part in enumerate(chunk.parts):
+        num_ellipses = num_inner_ellipses(part.given)
+        found = hypotheses[part.request][:1]
+        if not num_ellipses or not found or part.is_kept:
+            continue
+        if num_inner_ellipses(pipeline.target_tokenizer.decode(found[0].ids)) == num_ellipses:
+            continue
+        _, ellipses = with_commas(part.given, _comma_of(pipeline))
+        request = part.request
+        read = _encoded(
+            pipeline,
+            part._replace(ellipses=ellipses),
+            prefix=request.prefix,
+            seed=request.seed,
+        )
+        if len(read.request.ids) < pipeline.max_length:
+            chunk = replace(chunk, parts=(*chunk.parts[:number], read, *chunk.parts[number + 1 :]))
+    return chunk
+
+
+def _comma_of(pipeline: TextPipeline) -> str:
+    """A comma as the source language writes it, with the white space behind it."""
+    language = primary_language(pipeline.languages.source)
+    if language in _WITH_ARABIC_MARKS:
+        return ", ".translate(_ARABIC_MARKS)
+    return {"ja": "\u3001", "zh": "\uff0c", "yue": "\uff0c"}.get(language, ", ")
 
 
 def lost_parts(
@@ -269,11 +307,14 @@ def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chu
 
 def _encoded(pipeline: TextPipeline, part: TextPart, *, prefix: TokenIds, seed: int) -> TextPart:
     """The part with the request for its text as it was given."""
-    text = part.given if pipeline.spellings is None else pipeline.spellings.respelled(part.given)
+    text, ellipses = part.given, part.ellipses
+    if ellipses:
+        text, ellipses = with_commas(text, _comma_of(pipeline))
+    text = text if pipeline.spellings is None else pipeline.spellings.respelled(text)
     ids = pipeline.source_ids(text + part.closing)[: pipeline.max_length]
     terms = pipeline.required_terms(part.given)
     request = with_terms(Request(ids, prefix, seed=seed), terms)
-    return part._replace(request=request, text=text, terms=terms)
+    return part._replace(request=request, text=text, terms=terms, ellipses=ellipses)
 
 
 def _gap_with_marks(pipeline: TextPipeline, marks: str) -> str:

@@ -70,6 +70,7 @@ from transformer_cli.text.sentences import (
     split_sentences_around,
     text_ranges,
     titles,
+    with_ellipses,
     with_final_mark_of,
     with_texts,
     with_written_quotes,
@@ -443,6 +444,10 @@ class TextPipeline:
             if part.terms or self.replacement is not None:
                 for_unknown = self.words_for_unknown(part, hypothesis)
             decoded = self.target_tokenizer.decode(hypothesis.ids, for_unknown)
+            if part.ellipses:
+                decoded = with_ellipses(decoded, part.ellipses)
+            if part.given.endswith(("...", "\u2026")):
+                decoded = with_final_mark_of(decoded, part.given)
             texts.append((decoded.translate(LINE_BREAKS), hypothesis.score))
         return list(distinct(texts))
 

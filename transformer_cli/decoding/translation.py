@@ -169,6 +169,8 @@ class TextPart(NamedTuple):
     """Whether words of the same sentence follow it."""
     closing: str = ""
     """The mark that ends the sentence, if words follow: the model reads it behind the clause, as it knows sentences."""
+    ellipses: tuple[str, ...] = ()
+    """For each comma that the model reads: the ellipsis that stands there in the line; nothing for a comma of the line."""
     is_kept: bool = False
     """Whether it stays as it was given, because its translation loses text, or because the model cannot read it."""
 

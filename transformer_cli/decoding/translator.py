@@ -41,6 +41,7 @@ from transformer_cli.decoding.repair import (
     lost_brackets,
     lost_parts,
     pieces_around_brackets,
+    with_commas_for_ellipses,
     without_short_rivals,
 )
 from transformer_cli.decoding.terms_in_place import TermPlacer
@@ -431,7 +432,8 @@ class Translator:
         if pipeline.glossary is not None:
             hypotheses |= self._with_terms_in_place(chunks, hypotheses)
         if pipeline.keeps_text:
-            self._keep_text(chunks, hypotheses)
+            # The words of a line with details are linked by their places, so none of its marks changes.
+            self._keep_text(chunks, hypotheses, keeps_ellipses=explainer is not None)
         if self.repairs:
             self._repair(chunks, hypotheses)
         if self.pipeline.replacement is not None:
@@ -468,7 +470,42 @@ class Translator:
             for chunk, translation in zip(chunks, translations, strict=True)
         ]
 
-    def _keep_text(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
+    def _regain_ellipses(
+        self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
+    ) -> None:
+        """Translate sentences again, with commas, whose translations lack an ellipsis inside them.
+
+        Args:
+            chunks: get the changed parts.
+            hypotheses: of all parts; get those of the new parts.
+        """
+        changed = {
+            place: read
+            for place, chunk in enumerate(chunks)
+            if (read := with_commas_for_ellipses(self.pipeline, chunk, hypotheses)) is not chunk
+        }
+        for place, read in changed.items():
+            chunks[place] = read
+        self._translate_new(list(changed.values()), hypotheses)
+
+    def _translate_new(
+        self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]
+    ) -> None:
+        """Translate those parts of some chunks that have no hypotheses yet."""
+        requests = dict.fromkeys(part for chunk in chunks for part in chunk.requests)
+        new = [request for request in requests if request not in hypotheses]
+        hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
+        if self.pipeline.glossary is not None:
+            of_new = {request: hypotheses[request] for request in new}
+            hypotheses |= self._with_terms_in_place(chunks, of_new)
+
+    def _keep_text(
+        self,
+        chunks: list[Chunk],
+        hypotheses: dict[Request, list[Hypothesis]],
+        *,
+        keeps_ellipses: bool,
+    ) -> None:
         """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
 
         A part that cannot be divided any more is kept as it is.
@@ -476,7 +513,10 @@ class Translator:
         Args:
             chunks: get the divided parts.
             hypotheses: of all parts; get those of the new parts.
+            keeps_ellipses: whether the model reads no commas instead of ellipses.
         """
+        if not keeps_ellipses:
+            self._regain_ellipses(chunks, hypotheses)
         waiting: Iterable[int] = range(len(chunks))
         while True:
             lost = {
@@ -488,12 +528,7 @@ class Translator:
                 return
             for place, numbers in lost.items():
                 chunks[place] = divided(self.pipeline, chunks[place], numbers)
-            requests = dict.fromkeys(part for place in lost for part in chunks[place].requests)
-            new = [request for request in requests if request not in hypotheses]
-            hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
-            if self.pipeline.glossary is not None:
-                of_new = {request: hypotheses[request] for request in new}
-                hypotheses |= self._with_terms_in_place([chunks[place] for place in lost], of_new)
+            self._translate_new([chunks[place] for place in lost], hypotheses)
             waiting = lost
 
     def _repair(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:

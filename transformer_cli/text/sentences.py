@@ -636,6 +636,46 @@ def _has_word(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
+# An ellipsis inside a sentence.
+
+
+# Dots between digits are a range, and those of "../x" belong to a path.
+_INNER_ELLIPSIS = re.compile(
+    r"(?<=[\w)\]\"'\u201d\u2019\u00bb])\s*(?:\.{3,}|\u2026+)\s*(?=[^\W_])(?!\d)"
+)
+_COMMA = re.compile(rf"\s*(?:,(?!\d)|[\uff0c\u3001{_OTHER_COMMAS}])\s*")
+
+
+def num_inner_ellipses(text: str) -> int:
+    """How often words follow an ellipsis within a text."""
+    return len(_INNER_ELLIPSIS.findall(text)) if ".." in text or "\u2026" in text else 0
+
+
+def with_commas(text: str, comma: str) -> tuple[str, tuple[str, ...]]:
+    """A text in which a comma stands for each inner ellipsis; and for each of all its commas, the ellipsis, or nothing.
+
+    Args:
+        comma: as the language of the text writes it, with the white space behind it.
+    """
+    pieces, ellipses, place = [], [], 0
+    for match in _INNER_ELLIPSIS.finditer(text):
+        before = text[place : match.start()]
+        ellipses += [""] * len(_COMMA.findall(before)) + [match[0]]
+        pieces += [before, comma]
+        place = match.end()
+    ellipses += [""] * len(_COMMA.findall(text, place))
+    return "".join([*pieces, text[place:]]), tuple(ellipses)
+
+
+def with_ellipses(translation: str, ellipses: Sequence[str]) -> str:
+    """The translation of a text of `with_commas`, with its ellipses; as it is, if it has more or fewer commas."""
+    commas = _COMMA.findall(translation)
+    if len(commas) != len(ellipses):
+        return translation
+    found = iter(ellipses)
+    return _COMMA.sub(lambda match: next(found) or match[0], translation)
+
+
 # Parts of a line that is too long for the model.
 
 
