@@ -41,6 +41,13 @@ WRONG = [
     (NUMBERS, "There are 1234 people.", "Ci sono delle persone."),
     (NUMBERS, "There are 12 people.", "Ci sono persone."),
     (NUMBERS, "There are people.", "Ci sono 12 persone."),
+    (NUMBERS, "I have 4 birds.", "Ho otto."),
+    (NUMBERS, "I have 4 dogs and 5 cats.", "Ho quattro cani."),
+    (NUMBERS, "I have 4 documents.", "Ho dei documenti."),
+    (NUMBERS, "I have 4 dogs.", "Ho un cane."),
+    (NUMBERS, "I have four dogs.", "Ho 5 cani."),
+    (NUMBERS, "In the 16th century.", "Nel XV secolo."),
+    (NUMBERS, "He is 42.", "Ha tre anni."),
     (NEGATION, "She does not want to come.", "Vuole venire."),
     (NEGATION, "She doesn\u2019t want to come.", "Vuole venire."),
     (NEGATION, "She wants to come.", "Non vuole venire."),
@@ -55,6 +62,18 @@ RIGHT = [
     ("Ruy Lopez de Segura plays chess.", "Ruy Lopez de Segura gioca a scacchi."),
     ("The word собака means dog.", "La parola собака significa cane."),
     ("He is 13 years old.", "Ha tredici anni."),
+    ("I have 4 dogs and 5 cats.", "Ho quattro cani e cinque gatti."),
+    ("He is 42 years old.", "Ha quarantadue anni."),
+    ("She is forty-two.", "Ha 42 anni."),
+    ("It is 15 o'clock.", "Sono le tre."),
+    ("We eat at 12.", "Mangiamo a mezzogiorno."),
+    ("In the 20th century.", "Nel Novecento."),
+    ("In the 16th century.", "Nel XVI secolo."),
+    ("In the 94th year.", "Nel XCIV anno."),
+    ("The 3rd door.", "La terza porta."),
+    ("It takes 30 minutes.", "Ci vuole mezz'ora."),
+    ("There are 300 people.", "Ci sono trecento persone."),
+    ("The price is 2.5 euros.", "Il prezzo è due euro e mezzo."),
     ("It begins at 8:30.", "Comincia alle otto e mezza."),
     ("It begins at 3 p.m.", "Comincia alle 15."),
     ("There are 270 000 doctors.", "Ci sono 270.000 medici."),
@@ -77,6 +96,29 @@ def test_what_is_wrong_is_named(doubt: str, source: str, translation: str) -> No
 @pytest.mark.parametrize(("source", "translation"), RIGHT)
 def test_nothing_is_said_of_what_is_right(source: str, translation: str) -> None:
     assert doubts_about(source, translation, TO_ITALIAN) == ()
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("de", "einundzwanzig, zweiundachtzig, siebzehn, siebzig, neunundneunzig"),
+        ("en", "twenty-one, eighty-two, seventeen, seventy, ninety-nine"),
+        ("es", "veintiuno, ochenta y dos, diecisiete, setenta, noventa y nueve"),
+        ("fr", "vingt et un, quatre-vingt-deux, dix-sept, soixante-dix, quatre-vingt-dix-neuf"),
+        ("it", "ventuno, ottantadue, diciassette, settanta, novantanove"),
+        ("nl", "eenentwintig, tweeëntachtig, zeventien, zeventig, negenennegentig"),
+        ("pt", "vinte e um, oitenta e dois, dezessete, setenta, noventa e nove"),
+    ],
+)
+def test_the_words_for_a_number_have_its_value(language: str, words: str) -> None:
+    languages = Direction("xx", language)
+    numbers = (21, 82, 17, 70, 99)
+    for number, word in zip(numbers, words.split(", "), strict=True):
+        assert doubts_about(str(number), word, languages) == ()
+    [three, four] = {"de": ("drei", "vier"), "en": ("three", "four"), "es": ("tres", "cuatro"), "fr": ("trois", "quatre"),
+                     "it": ("tre", "quattro"), "nl": ("drie", "vier"), "pt": ("três", "quatro")}[language]  # fmt: skip
+    assert doubts_about("4", four, languages) == ()
+    assert doubts_about("4", three, languages) == (NUMBERS,)
 
 
 def test_a_search_that_was_cut_off_is_named() -> None:

@@ -70,24 +70,60 @@ _NO_NEGATION = re.compile(
 # Words for small numbers: a number in digits may be one of them in the other text.
 _NUMBER_WORDS = {
     "de": "null ein eine eins einen einem einer zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig vierzig "
-    "fünfzig sechzig siebzig achtzig neunzig hundert tausend halb beide erste zweite dritte",
+    "fünfzig sechzig siebzig achtzig neunzig hundert tausend halb beide erste zweite dritte vierte fünfte sechste "
+    "siebte achte neunte zehnte viertel",
     "en": "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty "
-    "ninety hundred thousand half both first second third dozen",
+    "ninety hundred thousand half both first second third fourth fifth sixth seventh eighth ninth tenth quarter once twice dozen",
     "es": "cero un una uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince veinte treinta "
-    "cuarenta cincuenta sesenta setenta ochenta noventa cien ciento mil media ambos primero primera segundo tercero",
+    "cuarenta cincuenta sesenta setenta ochenta noventa cien ciento mil media ambos primero primera primer segundo "
+    "segunda tercero tercera tercer cuarto cuarta quinto quinta sexto sexta séptimo séptima octavo octava noveno novena "
+    "décimo décima",
     "fr": "zéro un une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize vingt trente "
-    "quarante cinquante soixante cent mille demi demie premier première deuxième troisième",
+    "quarante cinquante soixante cent mille demi demie premier première second seconde demi quart",
     "it": "zero un uno una due tre quattro cinque sei sette otto nove dieci undici dodici venti trenta quaranta cinquanta "
-    "sessanta settanta ottanta novanta cento mille mezzo mezza entrambi primo prima secondo terzo mezzogiorno mezzanotte",
+    "sessanta settanta ottanta novanta cento mille mezzo mezza entrambi primo prima secondo seconda terzo terza quarto "
+    "quarta quarti quinto quinta sesto sesta settimo settima ottavo ottava nono nona decimo decima mezz mezzogiorno mezzanotte",
     "nl": "nul een één twee drie vier vijf zes zeven acht negen tien elf twaalf twintig dertig veertig vijftig zestig zeventig "
-    "tachtig negentig honderd duizend half beide eerste tweede derde",
+    "tachtig negentig honderd duizend half beide eerste tweede derde vierde vijfde zesde zevende achtste negende tiende kwart",
     "pt": "zero um uma dois duas três quatro cinco seis sete oito nove dez onze doze vinte trinta quarenta cinquenta sessenta "
-    "setenta oitenta noventa cem cento mil meia ambos primeiro primeira segundo terceiro",
+    "setenta oitenta noventa cem cento mil meia ambos primeiro primeira segundo segunda terceiro terceira quarto quarta "
+    "quinto quinta sexto sexta sétimo sétima oitavo oitava nono nona décimo décima",
 }
-# zweiundzwanzig, fourteen, ventuno, dix-sept
+# The words for 0 to 20, 30, 40 and so on up to 90.
+_CARDINALS = {
+    "de": "null ein/eine/eins/einen/einem/einer/eines zwei/zwo/beide/beiden drei vier fünf sechs sieben acht neun zehn elf "
+    "zwölf/mittag dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig "
+    "achtzig neunzig",
+    "en": "zero one two/both three four five six seven eight nine ten eleven twelve/noon/midday/dozen thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety",
+    "es": "cero un/una/uno dos/ambos/ambas tres cuatro cinco seis siete ocho nueve diez once doce/mediodía/docena trece catorce "
+    "quince dieciséis diecisiete dieciocho diecinueve veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
+    "fr": "zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze/midi/douzaine treize quatorze quinze seize "
+    "dix-sept dix-huit dix-neuf vingt/vingts trente quarante cinquante soixante soixante-dix quatre-vingt quatre-vingt-dix",
+    "it": "zero un/uno/una due/entrambi/entrambe tre quattro cinque sei sette otto nove dieci undici dodici/mezzogiorno/dozzina "
+    "tredici quattordici quindici sedici diciassette diciotto diciannove venti trenta quaranta cinquanta sessanta settanta "
+    "ottanta novanta",
+    "nl": "nul een/één twee/beide drie vier vijf zes zeven acht negen tien elf twaalf/middag/dozijn dertien veertien vijftien "
+    "zestien zeventien achttien negentien twintig dertig veertig vijftig zestig zeventig tachtig negentig",
+    "pt": "zero um/uma dois/duas/ambos/ambas três quatro cinco seis sete oito nove dez onze doze/dúzia treze catorze/quatorze "
+    "quinze dezesseis/dezasseis dezessete/dezassete dezoito dezenove/dezanove vinte trinta quarenta cinquenta sessenta "
+    "setenta oitenta noventa",
+}
+# zweiundzwanzig, the twenties, ventuno, ventesimo, novecento, veintidós
 _PART_OF_NUMBER = re.compile(
-    r"\w+(?:zehn|zig|ßig|teen|ty|hundert|tausend|dici|[nt][ai]tr[eé]|ant[aou]\w*|ent[iou]\w*|cent\w*|tien|tig|nta)|d[ie]ci\w+"
+    r"\w*(?:hundert|tausend|honderd|duizend|hundred|thousand|million|milion|miliard|milliard|billion|millon|milh)\w*"
+    r"|\w*(?:zwan|drei|vier|fünf|sech|sieb|acht|neun)[zß]ig\w*|(?:drei|vier|fünf|sech|sieb|acht|neun)zehn\w*"
+    r"|\w*(?:twin|der|veer|vijf|zes|zeven|tach|negen)tig\w*|(?:der|veer|vijf|zes|zeven|acht|negen)tien\w*"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)t(?:y|ies|ieth)|(?:thir|four|fif|six|seven|eigh|nine)teen(?:th)?"
+    r"|(?:vent|trent|quarant|cinquant|sessant|settant|ottant|novant)[ia]?(?:un[oa]?|due|tre|tré|quattro|cinque|sei|sette|otto|nove)?"
+    r"|\w*(?:nt|dic|tr|un|du|quattr|cinqu|se|ett|ott|ov|mill)esim[oaie]|\w*ième|veinti\w+|dieci\w+"
+    r"|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dos|tres|quatro|cuatro|seis|sete|nove|oito|ocho)ci?ent[oa]s?|cento\w*|centinai[oa]"
+    r"|(?:du|tre)zent[oa]s|quin(?:ient|hent)[oa]s|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|\w+nt[ia]|cento)mila|mille"
 )
+_HALF_A_DAY = 12  # hours
+# 0 to 9: with 0 for I or X, 1 for V or L, 2 for X or C
+_ROMAN_DIGITS = ("", "0", "00", "000", "01", "1", "10", "100", "1000", "02")
+_FEWEST_TENS, _MOST_TENS = 20, 99
 
 # unhappy, dishonest, careless, wertlos, inaccettabile
 _NEGATIVE_FORM = re.compile(
@@ -112,7 +148,8 @@ _MAY_NEGATE = {
     "any anything anyone anybody forbidden prohibited otherwise non incorrect insufficient outside wrong rather",
     "es": "apenas imposible sino falta menos",
     "fr": "personne guère interdit interdite impossible plus moins peu manque absence sauf",
-    "it": "impossibile appena manca mancano poco meno smettere smesso finché vietato vietata altrimenti mancanza assenza nient senz evitare "
+    "it": "impossibile appena manca mancano poco meno smettere smesso finché vietato vietata altrimenti mancanza "
+    "assenza nient senz evitare "
     "inutile contrario privo priva prive privi piuttosto",
     "nl": "nauwelijks onmogelijk weinig anders",
     "pt": "impossível senão falta menos pouco",
@@ -276,7 +313,7 @@ def has_other_numbers(source: str, translation: str, languages: Direction) -> bo
     """Whether a number in digits is missing or added.
 
     A number of one or two digits may be a word in one of the texts, and a time several words, if no other number stands there
-    instead; and hours may count to 12 or to 24.
+    instead; and hours may count to 12 or to 24. Where the words for numbers are known, this word must have its value.
     """
     if _DIGIT.search(source) is None and _DIGIT.search(translation) is None:
         return False
@@ -284,26 +321,74 @@ def has_other_numbers(source: str, translation: str, languages: Direction) -> bo
     missing, added = read - written, written - read
     if missing and added:
         return not _are_times(missing, added)
-    for left, other, language in (
-        (missing, translation, languages.target),
-        (added, source, languages.source),
+    for left, text, other, language in (
+        (missing, source, translation, languages.target),
+        (added, translation, source, languages.source),
     ):
         # 8:30 may be half past eight, and 300 three hundred.
         numbers = [number for number in left if not number.startswith(_TIME)]
         if any(len(number.rstrip("0")) > _MOST_SPELLED_DIGITS for number in numbers):
             return True
-        if numbers and not _may_have_number(other, primary_language(language)):
+        # The words of 2.5 may be two and a half: only those of whole numbers have their values.
+        whole = {str(int(each)) for each in _NUMBER.findall(text) if each.isdecimal()}
+        if not all(
+            _may_have_number(other, primary_language(language), int(n) if n in whole else None)
+            for n in numbers
+        ):
             return True
     return False
 
 
-def _may_have_number(text: str, language: str) -> bool:
-    """Whether a text has a word for a number; true for a language whose words are not known."""
+def _may_have_number(text: str, language: str, number: int | None) -> bool:
+    """Whether a text has a word for a number; true for a language whose words are not known.
+
+    Args:
+        number: its value; None: any. A word whose value is not known, such as ventuno or third, may have each.
+    """
     known = _NUMBER_WORDS.get(language)
-    words = _WORD.findall(text.casefold())
-    return known is None or any(
-        word in _list_of(known) or _PART_OF_NUMBER.fullmatch(word) for word in words
+    if known is None:
+        return True
+    values_of = _cardinals(language)
+    values = set()
+    for word in _WORD.findall(text.casefold()):
+        if word in values_of:
+            values.add(values_of[word])
+        elif word in _list_of(known) or _PART_OF_NUMBER.fullmatch(word):
+            return True
+    if number is None or number > _MOST_TENS:
+        return bool(values)
+    if re.search(rf"\b{_roman(number)}(?:\b|i?\u00e8me\b|e\b)", text):  # the XVI century, le XVIe
+        return True
+    if not values.isdisjoint((number, number - _HALF_A_DAY, number + _HALF_A_DAY)):
+        return True
+    if {10, number - 10} <= values:  # dix-sept
+        return True
+    if number < _FEWEST_TENS or not number % 10:
+        # soixante-dix, quatre-vingts
+        return language == "fr" and number >= 70 and bool(values & {20, 60})
+    # twenty-one, trinta e um, soixante et onze
+    return number % 10 in values or (language == "fr" and bool(values & {20, 60}))
+
+
+def _roman(number: int) -> str:
+    """A number up to 99 as capital letters; one of a single letter is no number, because I is a word."""
+    tens, ones = map(_ROMAN_DIGITS.__getitem__, divmod(number, 10))
+    found = tens.translate(str.maketrans("012", "XLC")) + ones.translate(
+        str.maketrans("012", "IVX")
     )
+    return found if len(found) > 1 else "(?!)"
+
+
+@cache
+def _cardinals(language: str) -> dict[str, int]:
+    """Word for a number up to 90 -> the number."""
+    numbers = [*range(21), *range(30, 100, 10)]
+    words = _CARDINALS[language].split()
+    return {
+        word: number
+        for number, same in zip(numbers, words, strict=True)
+        for word in same.split("/")
+    }
 
 
 def _numbers(text: str) -> Counter[str]:
