@@ -309,3 +309,13 @@ def test_an_ellipsis_between_two_sentences_stays() -> None:
     of = stub_translator(lambda text: [text.upper().replace("...", ".")])
     line = "The hotel sleeps... The train waits."
     assert translated(line, of).text == line.upper()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("address", ["anna@example.org", "http://example.org/a", "report.pdf"])
+def test_an_address_before_a_sentence_is_no_part_of_it(address: str) -> None:
+    """As a part of the sentence, a name in its place, the model of docs/run loses "where"."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    sentence = "Where is the station?"
+    [alone, found] = of.translate([sentence, f"{address} {sentence}"])
+    assert found.text == f"{address} {alone.text}"

@@ -169,6 +169,7 @@ def put_back(text: str, spans: Mapping[str, str]) -> str | None:
 
 
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
+_ADDRESS = re.compile(r"[^{}%$<>`\[\]]*[@./][^{}%$<>`\[\]]*")
 _LABEL_MARKS = frozenset(":;|-\u2013\u2014")
 _MOST_SPACES = 20
 # As in {n}th and v{n}; more letters are a word.
@@ -391,9 +392,13 @@ def _has_letter(text: str) -> bool:
 
 
 def _is_apart(text: str, span: Span) -> bool:
-    """Whether a colon or a dash separates a URL or placeholder from the text beside it."""
+    """Whether a colon or a dash separates a URL or placeholder from the text beside it; or an address stands before a sentence."""
     if span.kind is not SpanKind.WORD:
         return False
+    following = text[span.end :].lstrip()
+    is_first = not any(map(str.isalnum, text[: span.start]))
+    if is_first and following[:1].isupper() and _ADDRESS.fullmatch(text, span.start, span.end):
+        return True
     before = text[max(0, span.start - _MOST_SPACES) : span.start].rstrip()[-1:]
     after = text[span.end : span.end + _MOST_SPACES].lstrip()[:1]
     return before in _LABEL_MARKS or after in _LABEL_MARKS

@@ -57,6 +57,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.sentences import SpanKind, find_spans
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -333,11 +334,18 @@ class Translator:
     def _with_lost_spans(
         self, lines: Sequence[Line], translations: list[Translation]
     ) -> list[Translation]:
-        """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans."""
+        """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
+
+        So is one with a URL or the like that was left as it is, which may be the reason.
+        """
         lost = [
             place
             for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
-            if not line.prefix and loses_spans(line.given, translation)
+            if not line.prefix
+            and (
+                loses_spans(line.given, translation)
+                or (translation.is_untranslated and _has_word_span(line.given))
+            )
         ]
         if not lost:
             return translations
@@ -346,7 +354,12 @@ class Translator:
         better = {
             place: replace(translation, is_repaired=True)
             for place, translation in zip(lost, found, strict=True)
-            if not translation.is_partly_copied and not loses_spans(lines[place].given, translation)
+            if not translation.is_partly_copied
+            and not loses_spans(lines[place].given, translation)
+            and not (
+                translation.is_untranslated
+                and not loses_spans(lines[place].given, translations[place])
+            )
         }
         return [better.get(place, translation) for place, translation in enumerate(translations)]
 
@@ -695,6 +708,10 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
                 _lines(copies),
             )
+
+
+def _has_word_span(text: str) -> bool:
+    return any(span.kind is SpanKind.WORD for span in find_spans(text))
 
 
 def _num_applied(translation: Translation) -> int:

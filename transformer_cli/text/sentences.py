@@ -740,8 +740,8 @@ _PAUSES = frozenset(",;:")
 _WIDE_PAUSE_MARKS = frozenset(f"\u3001\uff0c\uff1a\uff1b\u061b{_OTHER_COMMAS}")
 _FEWEST_CAPITAL_WORDS = 3
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
-# Capital letters of nouns belong to the spelling of these languages.
-_LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
+LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
+"""Capital letters of nouns belong to the spelling of these languages."""
 
 
 def ends_sentence(text: str) -> bool:
@@ -805,7 +805,7 @@ def as_inner_part(translation: str, source: str, *, target_language: str) -> str
     """
     first = _FIRST_WORD.match(translation)
     is_capitalised = first is not None and first[0].istitle() and first[0] not in source
-    if is_capitalised and source[0].islower() and target_language not in _LANGUAGES_WITH_CAPITAL_NOUNS:  # fmt: skip
+    if is_capitalised and source[0].islower() and target_language not in LANGUAGES_WITH_CAPITAL_NOUNS:  # fmt: skip
         return translation[0].lower() + translation[1:]
     return translation
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.extensions.documents import subtitles as subtitles_module
 from transformer_cli.extensions.documents.formats import (
+    ReadingOptions,
     ReadingWatch,
     format_named,
     read_document,
@@ -201,6 +202,12 @@ def sentences(*texts: str) -> list[str]:
         ("- the hotel is small", "- it is not"),
         ("CHAPTER ONE", "We were at home."),
         ("The hotel is small", "The station is old", "I am tired"),
+        ("anna@example.org", "Where is the station?"),
+        ("http://example.org", "the dog is big."),
+        ("the address is", "anna@example.org", "Good night."),
+        ("Anna", "Where is my brother?"),
+        ("Rome, 1984", "The cat is small."),
+        ("A big house", "The dog is big."),
     ],
 )
 def test_a_cue_that_is_complete_is_not_joined_with_the_next(complete: tuple[str, ...]) -> None:
@@ -218,6 +225,13 @@ def test_a_cue_that_is_complete_is_not_joined_with_the_next(complete: tuple[str,
         ("we wanted to see", "Anna in the garden."),
         ("ladies and gentlemen, -", "- let me introduce -", "- this man."),
         ("I want --", "to go home."),
+        ("The man saw", "the house."),
+        ("He was with", "Anna."),
+        ("Dear Anna,", "The house is old."),
+        ("The station of", "Rome is old."),
+        ("Anna", "and Bob sleep."),
+        ("We have", "3 dogs."),
+        ("\u6211\u4eec", "\u5728\u5bb6\u3002"),
     ],
 )
 def test_the_cues_of_a_sentence_are_joined_and_keep_their_dashes(torn: tuple[str, ...]) -> None:
@@ -225,6 +239,29 @@ def test_the_cues_of_a_sentence_are_joined_and_keep_their_dashes(torn: tuple[str
     assert "- -" not in sentences(*torn)[0]
     shown = [cue.content for cue in cues(done(read_srt(film(*torn).encode())).data)]
     assert shown == [text.upper() for text in torn]
+
+
+@pytest.mark.parametrize(
+    ("language", "torn", "is_one"),
+    [
+        ("de", ("Wir sehen heute", "Hunde und Katzen."), True),
+        ("de", ("Rom", "Hunde schlafen."), False),
+        ("en", ("We see today", "Hunde und Katzen."), False),
+        ("en", ("Then at last", "I saw the house."), True),
+        ("it", ("Then at last", "I saw the house."), False),
+        ("it", ("La casa di", "Anna dorme."), True),
+        (None, ("La casa di", "Anna dorme."), True),
+    ],
+)
+def test_a_capital_letter_goes_on_where_the_language_says_so(
+    language: str | None, torn: tuple[str, str], *, is_one: bool
+) -> None:
+    read = read_srt(film(*torn).encode(), ReadingOptions(language=language))
+    assert len(read.segments) == 2 - is_one
+
+
+def test_a_number_alone_is_no_part_of_a_sentence() -> None:
+    assert sentences("1984", "the dog is big.") == ["the dog is big."]
 
 
 def test_a_voice_goes_on_and_another_one_begins_a_sentence() -> None:

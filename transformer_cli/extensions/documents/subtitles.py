@@ -29,8 +29,14 @@ from transformer_cli.extensions.documents.segments import (
     spliced,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.sentences import display_width, ends_sentence
+from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.sentences import (
+    LANGUAGES_WITH_CAPITAL_NOUNS,
+    display_width,
+    ends_sentence,
+    find_spans,
+    masked,
+)
 
 # Some programs leave out the milliseconds, and players read such times.
 _TIME = r"(?:\d{1,9}:)?\d{1,2}:\d{1,2}(?:[,.]\d{1,3})?"
@@ -347,6 +353,25 @@ _VOICE = re.compile(r"<v[. ][^<>]*>")
 _DASH = re.compile(rf"[-\u2013\u2014][ \t]*|(?:>|&gt;){{2,3}}[ \t]*|{_VOICE.pattern}")
 # The name of who speaks.
 _SPEAKER = re.compile(r"([^\W\d_][\w.' -]{0,30}):(?=\s|\Z)")
+# Words that no sentence ends with: articles, prepositions, conjunctions.
+_UNFINISHED_WORDS = {
+    "de": "der die das den dem des ein eine einen einem einer eines kein keine mein meine dein seine ihre und oder aber weil dass "
+    "wenn ob als wie in im am zum zur von vom für ohne bei nach zwischen durch gegen",
+    "en": "a an the my your his its our their this these every and or but because while although if that than as when where who "
+    "which of to from with for in at by into about between without is are was were be am do does did has have had will would can "
+    "could should must not very",
+    "es": "el la los las un una unos unas mi tu su mis tus sus y e o u pero porque que si como cuando de del a al en con por para "
+    "sin sobre entre es son muy",
+    "fr": "le la les l un une des du de d mon ma mes ton ta tes son sa ses notre votre leur et ou mais car que qui si comme quand "
+    "à au aux en dans avec pour par sans sur entre est très",
+    "it": "il lo la i gli le l un uno una mio mia tuo tua suo sua e o ma perché che chi se come quando di del della dei delle a al "
+    "alla da dal dalla in nel nella con per senza su sul tra fra è molto",
+    "nl": "de het een mijn jouw zijn haar ons onze en of maar want omdat dat als die van naar met voor zonder te bij tussen door",
+    "pt": "o a os as um uma meu minha teu tua seu sua e ou mas porque que se como quando de do da dos das em no na com por para "
+    "sem sobre entre é muito",
+}
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_ANY_WORD = re.compile(r"[^\W\d_]+")
 # Of a file in which fewer cues end with the mark of a sentence, a capital letter begins one.
 _FEWEST_STOPS = 0.2
 _MOST_CUES = 6
@@ -482,7 +507,8 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     if len(broken) > _MOST_WARNINGS:
         logger.warning("%d more lines are like these", len(broken) - _MOST_WARNINGS)
     groups = []
-    for members in options.watch.over(_sentences(cues, content.text, is_srt)):
+    of_cues = _sentences(cues, content.text, is_srt, primary_language(options.language or ""))
+    for members in options.watch.over(of_cues):
         pieces: list[Piece] = []
         for number, member in enumerate(members):
             pieces += [" "] if number else []
@@ -496,13 +522,15 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     return Subtitles(content, is_srt, tuple(groups), cues, "\n" if ends is None else ends[0])
 
 
-def _sentences(cues: Sequence[Cue], text: str, is_srt: bool) -> Iterator[list[_Member]]:
+def _sentences(
+    cues: Sequence[Cue], text: str, is_srt: bool, language: str
+) -> Iterator[list[_Member]]:
     """The cues of each sentence; the lines of a dialogue are sentences of their own."""
     num_stops = sum(ends_sentence(_shown(text, cue.place)) for cue in cues)
     has_stops = num_stops >= _FEWEST_STOPS * len(cues)
     group: list[_Member] = []
     for cue in cues:
-        if group and not _may_go_on(group, cue, text, has_stops=has_stops):
+        if group and not _may_go_on(group, cue, text, language, has_stops=has_stops):
             yield group
             group = []
         lines = [text[slice(*line)].strip() for line in cue.lines]
@@ -546,7 +574,9 @@ def _shown(text: str, place: tuple[int, int]) -> str:
     return _TAG.sub("", text[slice(*place)]).strip()
 
 
-def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, *, has_stops: bool) -> bool:
+def _may_go_on(
+    group: Sequence[_Member], cue: Cue, text: str, language: str, *, has_stops: bool
+) -> bool:
     """Whether the sentence of some cues can go on in the next one: that begins no sentence, sound or speech of its own."""
     last = group[-1].cue
     if len(group) == _MOST_CUES or cue.start_seconds - last.end_seconds > _LONGEST_PAUSE_SECONDS:
@@ -567,7 +597,42 @@ def _may_go_on(group: Sequence[_Member], cue: Cue, text: str, *, has_stops: bool
         return False  # a title
     if before.startswith(_NOTES) and not shown.endswith(_NOTES):
         return False  # no music any more
-    return has_stops or not letters[:1].isupper()
+    if _is_span(before) or _is_span(shown):
+        return False
+    if not letters[:1].isupper():
+        return True
+    return has_stops and _is_unfinished(before, letters, language)
+
+
+def _is_span(text: str) -> bool:
+    """Whether a text is nothing but addresses, numbers and the like."""
+    visible = masked(text, find_spans(text), " ")
+    return visible != text and not any(map(str.isalnum, visible))
+
+
+def _is_unfinished(before: str, following: str, language: str) -> bool:
+    """Whether a text with a capital letter may be the rest of a sentence: a name, a noun of German, or the English I.
+
+    Args:
+        before: the cue before it, which no mark ends.
+        following: the text.
+        language: of both; empty: not known.
+    """
+    last = before.rstrip("\"'\u201d\u2019\u00bb)]")
+    if last.endswith((",", ";")) or _start_of_last_dash(before) is not None:
+        return True
+    word = _LAST_WORD.search(last.casefold())
+    of_language = _UNFINISHED_WORDS.get(language)
+    known = " ".join(_UNFINISHED_WORDS.values()) if of_language is None else of_language
+    if word is not None and word[0] in known.split():
+        return True
+    # What follows belongs to a clause, and to no name or heading such as "Anna" or "Rome, 1984".
+    words = _ANY_WORD.findall(before)
+    if all(each[0].isupper() for each in words):
+        return False
+    if words[0][0].islower() or language in LANGUAGES_WITH_CAPITAL_NOUNS:
+        return True
+    return language == "en" and re.match(r"I\b", following) is not None
 
 
 def _start_of_last_dash(text: str) -> int | None:
