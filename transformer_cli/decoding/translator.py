@@ -689,7 +689,7 @@ class Translator:
         if longer := [number for number, each in numbered if each.is_divided]:
             logger.warning(
                 "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
-                "its translation lost text",
+                "its translation lost text: look whether words are missing",
                 _lines(longer),
             )
         if lost := [number for number, each in numbered if each.is_untranslated]:

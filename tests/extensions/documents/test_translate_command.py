@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from transformer_cli.cli import app
 from transformer_cli.commands.translate_lines import TranslateOptions
-from transformer_cli.extensions.documents import ModelTranslator
+from transformer_cli.extensions.documents import ModelTranslator, read_document
+from transformer_cli.extensions.documents.formats import Document, Format, ReadingOptions
 from transformer_cli.extensions.documents.translate_command import (
     chosen_document,
     translate_document_file,
@@ -135,10 +136,34 @@ def test_a_missing_or_broken_document_is_named() -> None:
     with pytest.raises(DataError, match=r"bad\.json: line 1: no valid JSON"):
         translate("bad.json", "out.json")
     assert not Path("out.json").exists()
+    Path("a.xliff").write_text(
+        '<xliff version="1.2"><file source-language="xx" target-language="yy"><trans-unit id="1"><source>uno'
+        "</source></trans-unit></file></xliff>"
+    )
+    with pytest.raises(DataError, match=r'^a\.xliff: the file has source-language="xx"'):
+        translate("a.xliff", "out.xliff")
     Path("t.csv").write_text("id,name\n1,uno due\n")
     with pytest.raises(UsageError, match=r"t\.csv: which columns are to be translated") as refused:
         translate("t.csv", "out.csv")
     assert str(refused.value.hint).startswith("the table has 2 columns: id, name; name one or more")
+
+
+@pytest.mark.usefixtures("of_words")
+def test_subtitles_are_read_in_the_language_of_the_model_and_named_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    languages: list[str | None] = []
+
+    def reading(data: bytes, document_format: Format, options: ReadingOptions) -> Document:
+        languages.append(options.language)
+        return read_document(data, document_format, options)
+
+    monkeypatch.setattr(f"{translate_document_file.__module__}.read_document", reading)
+    Path("a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nuno due\n\n2\n--> 5\ntre\n")
+    translate("a.srt", "b.srt")
+    assert languages[0] is None
+    assert languages[1:] == ["en"]
+    assert sum("--> without two times" in message for message in caplog.messages) == 1
 
 
 @pytest.mark.usefixtures("of_words")

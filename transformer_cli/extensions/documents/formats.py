@@ -178,7 +178,10 @@ class ReadingOptions:
     encoding: str | None = None
     """Of a text file, such as windows-1252; None: its byte-order mark or its own name of it decides, else it is UTF-8."""
     language: str | None = None
-    """The language of a page or book that does not name its own: parts in another language are not translated."""
+    """The language of a page or book that does not name its own: parts in another language are not translated. That of
+    subtitles: its words and capital letters tell which cues are a sentence."""
+    is_repeated: bool = False
+    """Whether the same document was read before, so that its faults are named already."""
     limits: ReadingLimits = LIMITS
     watch: ReadingWatch = field(default_factory=ReadingWatch)
     """Of this document: every reader shows it what it reads."""
@@ -190,8 +193,8 @@ DEFAULTS = ReadingOptions()
 Read = Callable[[bytes, ReadingOptions], Document]
 XML = ("xliff", "tmx")
 """The formats whose files name their encoding in their first line."""
-WITH_LANGUAGES = ("html", "epub")
-"""The formats whose files name the languages of their parts, and not always that of the whole."""
+WITH_LANGUAGES = ("html", "epub", "srt", "vtt")
+"""The formats that are read by the language of the text, which their files do not always name."""
 WITH_STATES = ("po", "xliff")
 """The formats that say of each translation whether a person should look at it: fuzzy, needs-review-translation."""
 LINES = "txt"

@@ -498,7 +498,7 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     content = decoded(data, given=options.encoding)
     cues = tuple(cues_of(content.text, options.watch))
     lines = LineNumbers(content.text)
-    broken = lines_without_times(content.text)
+    broken = [] if options.is_repeated else lines_without_times(content.text)
     for start in broken[:_MOST_WARNINGS]:
         logger.warning(
             "line %d: --> without two times such as 00:01:02,500: the text up to the next times stays as it is",

@@ -223,14 +223,16 @@ def translate_document_file(
     of_model = ModelTranslator.of(translator)
     if given.format.name in WITH_LANGUAGES:
         # Only the model tells in which language a page is that does not say it.
-        document = read_document(
-            data, given.format, replace(given.options, language=of_model.languages.source)
-        )
+        of_language = replace(given.options, language=of_model.languages.source, is_repeated=True)
+        document = read_document(data, given.format, of_language)
     not_green = NotGreen.WRITTEN
     if options.needs_quality:
         not_green = NotGreen.LEFT_OUT if options.only_green else NotGreen.MARKED
         of_model = replace(of_model, drift=drift_of(translator))
-    found = translate_document(document, of_model, not_green=not_green)
+    try:
+        found = translate_document(document, of_model, not_green=not_green)
+    except DataError as error:  # the languages of the file are not those of the model
+        raise DataError(f"{given.name}: {error.message}", hint=error.hint) from error
     cut = next((doubt for doubt in found.doubts if doubt.reason == CUT), None)
     if options.is_strict and cut is not None:
         raise DataError(

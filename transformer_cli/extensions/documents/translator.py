@@ -45,7 +45,7 @@ class AnsweredText(NamedTuple):
     is_cut: bool = False
     """Whether a sentence was too long for the model, and was translated in parts."""
     is_divided: bool = False
-    """Whether a sentence was translated clause by clause, so that no text of it is lost."""
+    """Whether a sentence was translated clause by clause, because it is long, or its translation lost text."""
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because its translation loses text."""
     doubts: tuple[str, ...] = ()
