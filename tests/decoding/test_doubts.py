@@ -6,6 +6,7 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.doubts import (
     COPIES,
     DOUBTS,
+    MARKS,
     NEGATION,
     NUMBERS,
     OTHER_LANGUAGE,
@@ -17,6 +18,7 @@ from transformer_cli.decoding.doubts import (
     UNSURE,
     WORDLESS,
     doubts_about,
+    lacks_marks,
 )
 from transformer_cli.decoding.repair import COSTS
 
@@ -153,6 +155,39 @@ def test_a_text_with_words_needs_words(translation: str) -> None:
     assert doubts_about("…", translation, Direction("en", "it")) == ()
 
 
-def test_each_doubt_has_a_cost() -> None:
-    assert set(COSTS) == set(DOUBTS)
+@pytest.mark.parametrize(
+    ("source", "translation", "lacks"),
+    [
+        ("The dog... is big.", "Il cane.", True),
+        ("The dog\u2026 is big.", "Il cane... è grande.", False),
+        ("The dog is big...", "Il cane è grande.", False),
+        ("The dog (is big.", "Il cane è grande.", True),
+        ("The dog (is big.", "Il cane (è grande.", False),
+        ("The dog [my dog] is big.", "Il cane (il mio cane) è grande.", False),
+        ("The dog (my dog) is big.", "Il cane è grande.", True),
+        ("The dog(s)", "I cani", False),
+        ("Call f() now.", "Chiama ora f().", False),
+        ("The dog & the cat", "Il cane ha visto il gatto", True),
+        ("The dog & the cat", "Il cane e il gatto", False),
+        ("The dog & the cat", "Il cane & il gatto", False),
+        ("AT&T", "ATT", False),
+        ("two + two", "due più due", False),
+        ("two + two = four", "due più due", True),
+        ("two + two = four", "due più due è quattro", False),
+        ("The dog is big.", "Il cane", False),
+    ],
+)
+def test_marks_that_a_line_lacks_are_named(source: str, translation: str, *, lacks: bool) -> None:
+    assert lacks_marks(source, translation, "it") == lacks
+
+
+def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
+    assert not lacks_marks("the dog & the cat", "a b c", "xx")
+    assert lacks_marks("the dog (the cat)", "a b c", "xx")
+    assert not lacks_marks("the dog (the cat)", "\u72d7\uff08\u732b\uff09", "zh")
+
+
+def test_each_doubt_about_a_hypothesis_has_a_cost() -> None:
+    """Marks are looked for when the line is complete, because some of them are put back there."""
+    assert set(COSTS) == set(DOUBTS) - {MARKS}
     assert UNSURE in DOUBTS

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding.doubts import MARKS
 from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.quality import can_be_green
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 from .stub_translators import (
@@ -319,3 +321,42 @@ def test_an_address_before_a_sentence_is_no_part_of_it(address: str) -> None:
     sentence = "Where is the station?"
     [alone, found] = of.translate([sentence, f"{address} {sentence}"])
     assert found.text == f"{address} {alone.text}"
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("The hotel sleeps.)", "THE HOTEL SLEEPS.)"),
+        ("(The hotel sleeps.", "(THE HOTEL SLEEPS."),
+        ("- [The hotel sleeps.", "- [THE HOTEL SLEEPS."),
+        ("The hotel (the house)", "THE HOTEL THE HOUSE"),
+    ],
+)
+def test_a_bracket_without_a_partner_at_an_edge_is_copied(line: str, written: str) -> None:
+
+    def letters_alone(text: str) -> list[str]:
+        return [" ".join("".join(each for each in text if each not in "()[]").upper().split())]
+
+    assert translated(line, stub_translator(letters_alone)).text == written
+
+
+def test_a_mark_that_is_lost_makes_a_doubt() -> None:
+    def without_marks(text: str) -> list[str]:
+        return [" ".join(text.upper().replace("(", "").replace("...", "").replace(",", "").split())]
+
+    of = stub_translator(without_marks, repair=True)
+    found = [translated(line, of) for line in ("The hotel (sleeps.", "The hotel... sleeps.")]
+    assert [each.text for each in found] == ["THE HOTEL SLEEPS."] * 2
+    assert [each.doubts for each in found] == [(MARKS,), (MARKS,)]
+    assert not any(map(can_be_green, found))
+    assert translated("The hotel sleeps.", of).doubts == ()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("quotes", ["''", "\u2018\u2019"])
+def test_single_quotes_around_a_text_are_copied(quotes: str) -> None:
+    """The model of docs/run knows an apostrophe only inside words."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    for sentence in ("The dog is big.", "I don't see the dog."):
+        [alone, found] = of.translate([sentence, sentence.join(quotes)])
+        assert found.text == alone.text.join(quotes)

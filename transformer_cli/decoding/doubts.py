@@ -11,6 +11,13 @@ from functools import cache
 
 from transformer_cli.config import Direction
 from transformer_cli.text.languages import frequent_words, primary_language, scripts_of_language
+from transformer_cli.text.sentences import (
+    BRACKETS,
+    find_spans,
+    masked,
+    num_inner_ellipses,
+    partners_of_brackets,
+)
 
 WORDLESS = "has no words"
 UNFINISHED = "does not end"
@@ -22,6 +29,7 @@ OTHER_SCRIPT = "has letters of another script"
 UNREADABLE = "has a source in a script that the model cannot read"
 UNSURE = "is less probable than 99 % of those of the calibration"
 NUMBERS = "has other numbers"
+MARKS = "lacks a mark of its source: an ellipsis inside it, a bracket, &, + or ="
 NEGATION = "has a negation more or less than its source"
 DOUBTS = (
     WORDLESS,
@@ -35,6 +43,7 @@ DOUBTS = (
     UNSURE,
     NUMBERS,
     NEGATION,
+    MARKS,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
 
@@ -66,6 +75,22 @@ _ALLOWED_CHARACTERS = 40  # beyond the ratio
 _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
 )
+
+_ANY_MARK = re.compile(r"[&+=()\[\]\u2026]|\.\.\.")
+_ALL_BRACKETS = (*BRACKETS, *BRACKETS.values())
+# Which a translation into Chinese, Japanese or Korean may have instead.
+WIDE_OPENING_BRACKETS = "\uff08\u3010\u300c\uff3b"
+WIDE_CLOSING_BRACKETS = "\uff09\u3011\u300d\uff3d"
+# What may stand for a sign between two words: for & and +, for + alone, and for =.
+_WORDS_OF_SIGNS = {
+    "de": ("und", "plus", "ist sind gleich"),
+    "en": ("and", "plus", "is are equal equals"),
+    "es": ("y e", "más", "es son igual"),
+    "fr": ("et", "plus", "est sont égal égale"),
+    "it": ("e ed", "più", "è sono uguale"),
+    "nl": ("en", "plus", "is zijn gelijk"),
+    "pt": ("e", "mais", "é são igual"),
+}
 
 # Words for small numbers: a number in digits may be one of them in the other text.
 _NUMBER_WORDS = {
@@ -408,6 +433,45 @@ def _are_times(missing: Iterable[str], added: Iterable[str]) -> bool:
     if len(hours[0]) != len(hours[1]):
         return False
     return all(abs(one - other) in (0, 12, 1200) for one, other in zip(*hours, strict=True))
+
+
+def lacks_marks(source: str, translation: str, target: str) -> bool:
+    """Whether a whole translation has fewer inner ellipses, brackets around words, or signs such as & than its source.
+
+    A sign counts if it stands between white space; a word of the target language may stand for it.
+    """
+    if source == translation or _ANY_MARK.search(source) is None:
+        return False
+    if num_inner_ellipses(source) > num_inner_ellipses(translation):
+        return True
+    visible = masked(source, find_spans(source), "0")
+    wide = (*WIDE_OPENING_BRACKETS, *WIDE_CLOSING_BRACKETS)
+    written = masked(translation, find_spans(translation), "0")
+    if _num_brackets(visible) > sum(map(written.count, (*_ALL_BRACKETS, *wide))):
+        return True
+    if (words := _WORDS_OF_SIGNS.get(primary_language(target))) is None:
+        return False
+    joining, adding, equalling = words
+    target_words = _WORD.findall(translation.casefold())
+    for sign, meaning in (("&", joining), ("+", f"{joining} {adding}"), ("=", equalling)):
+        num_read = len(re.findall(rf"(?<!\S){re.escape(sign)}(?!\S)", visible))
+        num_words = sum(word in _list_of(meaning) for word in target_words)
+        if num_read and num_read > translation.count(sign) + num_words:
+            return True
+    return False
+
+
+def _num_brackets(text: str) -> int:
+    """How many brackets of a text belong to no word, as those of dog(s) do."""
+    partners = partners_of_brackets(text, 0, len(text))
+    found = 0
+    for place, sign in enumerate(text):
+        if sign in _ALL_BRACKETS:
+            start, end = sorted((place, partners.get(place, place)))
+            before, after = text[max(0, start - 1) : start], text[end + 1 : end + 2]
+            touches = (before.isalnum(), after.isalnum())
+            found += not (any(touches) if place in partners else all(touches))
+    return found
 
 
 def has_other_negation(source: str, translation: str, languages: Direction) -> bool:

@@ -20,6 +20,8 @@ from transformer_cli.decoding.doubts import (
     UNFINISHED,
     UNREADABLE,
     UNSURE,
+    WIDE_CLOSING_BRACKETS,
+    WIDE_OPENING_BRACKETS,
     WORDLESS,
     doubts_about,
     is_unreadable,
@@ -387,7 +389,7 @@ COSTS = {
     NUMBERS: 2.0,
     NEGATION: 0.7,
 }
-"""What each doubt takes from the score of a hypothesis: its log-probability over its length penalty, in nats.
+"""What each doubt about a hypothesis takes from its score, which is its log-probability over its length penalty, in nats.
 
 The costs of the first eight outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
 that no list has, so a hypothesis with fewer doubts must be nearly as probable there.
@@ -591,8 +593,6 @@ def loses_spans(line: str, translation: Translation) -> bool:
     return not Promise.of(line, spans).is_kept_by(plain_quotes(translation.text)[0])
 
 
-# Which a translation into Chinese, Japanese or Korean may have instead.
-_WIDE_BRACKETS, _WIDE_CLOSING = "\uff08\u3010\u300c\uff3b", "\uff09\u3011\u300d\uff3d"
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 
 
@@ -615,7 +615,10 @@ def lost_brackets(text: str, translation: str) -> list[int]:
             found += [start, end]
     num_opened, num_closed = (
         sum(map(translation.count, brackets)) - num_protected
-        for brackets in ((*BRACKETS, *_WIDE_BRACKETS), (*BRACKETS.values(), *_WIDE_CLOSING))
+        for brackets in (
+            (*BRACKETS, *WIDE_OPENING_BRACKETS),
+            (*BRACKETS.values(), *WIDE_CLOSING_BRACKETS),
+        )
     )
     return sorted(found) if 2 * min(num_opened, num_closed) < len(found) else []
 

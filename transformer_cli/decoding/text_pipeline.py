@@ -1,5 +1,6 @@
 """A line to what is translated of it, and back: split into texts, encoded as token ids; decoded, and joined in the form of the line."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -64,6 +65,7 @@ from transformer_cli.text.sentences import (
     in_sentence_case,
     is_in_capitals,
     masked,
+    partners_of_brackets,
     plain_quotes,
     split_line,
     split_sentences,
@@ -529,6 +531,11 @@ def _listed_directions(directions: Sequence[Direction]) -> str:
 
 
 _SENTENCE_ENDS = ".!?\u2026"
+_OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
+_EYES = ":;=8-"
+_SINGLE_QUOTES = (("'", "'"), ("\u2018", "\u2019"))
+# An apostrophe that stands between two letters is no quote.
+_QUOTE_AT_WORD = re.compile(r"(?<!\w)['\u2018\u2019]|['\u2018\u2019](?!\w)")
 _PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
 # A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
 _PARTS_OF_A_SENTENCE = 1000
@@ -728,6 +735,8 @@ class LineForm:
         whole = TextRange(start, end)
         if text[start].isalnum() and (text[end - 1].isalnum() or text[end - 1] in _SENTENCE_ENDS):
             return whole
+        if self.pipeline.keeps_text:
+            start, end = _without_single_marks(text, start, end)
         left_out = _SENTENCE_ENDS if self.pipeline.keeps_text else ""
         while self._is_outside(text[start]) or text[start] in left_out:
             start += 1
@@ -777,6 +786,25 @@ class LineForm:
             return ""
         gap = gap_between(of_source, *self.pipeline.languages)
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
+
+
+def _without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range without apostrophes that are quotes around it, and without a bracket at an edge that has no partner.
+
+    A model knows an apostrophe from other places, and a bracket from pairs, and loses them here.
+    """
+    partners = partners_of_brackets(text, start, end)
+    while end - 1 > start and text[end - 1] in _CLOSING_BRACKETS and end - 1 not in partners:
+        if text[end - 2] in _EYES:
+            break  # :)
+        end -= 1
+    while start < end - 1 and text[start] in _OPENING_BRACKETS and start not in partners:
+        start += 1
+    first, last = text[start], text[end - 1]
+    is_quoted = (first, last) in _SINGLE_QUOTES and end - start > 2
+    if is_quoted and _QUOTE_AT_WORD.search(text, start + 1, end - 1) is None:
+        return start + 1, end - 1
+    return start, end
 
 
 def _is_balanced(text: str, opening: str, closing: str) -> bool:

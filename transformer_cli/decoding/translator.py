@@ -20,7 +20,7 @@ from transformer_cli.decoding.details import (
     parts_of,
     with_explained_unknown,
 )
-from transformer_cli.decoding.doubts import doubts_about
+from transformer_cli.decoding.doubts import MARKS, doubts_about, lacks_marks
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -293,6 +293,8 @@ class Translator:
             ]
         if self.repairs and explainer is None and not self.protects_spans:
             translations = self._with_lost_spans(lines, translations)
+        if self.repairs and explainer is None:
+            translations = list(map(self._with_lacking_marks, translations))
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
@@ -362,6 +364,13 @@ class Translator:
             )
         }
         return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+    def _with_lacking_marks(self, translation: Translation) -> Translation:
+        """The translation of a line; with a doubt if it lacks a mark, which no further search gives it."""
+        target = self.languages.target
+        if not lacks_marks(translation.source, translation.text, target):
+            return translation
+        return replace(translation, doubts=(*translation.doubts, MARKS))
 
     def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
         """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""
