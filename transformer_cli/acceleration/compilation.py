@@ -15,10 +15,10 @@ from transformer_cli.config import Config
 BYTES_SAVED = 35
 """Of memory traffic that compiled layers save in an update: for each position of a side, number of the model's width and layer.
 
-Counted for the base model in bfloat16 with dropout, `python benchmarks/operations.py`; not measured on a GPU.
+Counted for the base model in bfloat16 with dropout, `python benchmarks/operations.py`; the gain was not measured.
 """
 SECONDS_TO_COMPILE = 120.0
-"""An assumption, for encoder and decoder layers with and without gradients."""
+"""For encoder and decoder layers with and without gradients. On an H100 it took more than 74 s (docs/experiments.md)."""
 TIMES_WORTH_IT = 3.0
 """Layers are compiled if they save this many times the seconds that the compilation takes."""
 REACHED_BANDWIDTH = 0.8

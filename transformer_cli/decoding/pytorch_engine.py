@@ -15,7 +15,7 @@ from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.native_search import NativeSearch, Rules
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
-from transformer_cli.acceleration.recorded_steps import RecordedSteps
+from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (

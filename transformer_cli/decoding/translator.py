@@ -574,9 +574,7 @@ class Translator:
             for place, chunk in enumerate(chunks)
             if (halves := divided_if_doubtful(pipeline, chunk, hypotheses)) is not chunk
         }
-        requests = dict.fromkeys(part for halves in divided.values() for part in halves.requests)
-        new = [request for request in requests if request not in hypotheses]
-        hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
+        self._translate_new(list(divided.values()), hypotheses)
         for place, halves in divided.items():
             chunks[place] = longer_of(pipeline, chunks[place], halves, hypotheses)
 

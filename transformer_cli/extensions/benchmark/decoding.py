@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_cli.acceleration.recorded_steps import MOST_ROWS
+from transformer_cli.acceleration.recorded_decoder import MOST_ROWS
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, load_config
 from transformer_cli.config.loading import override_settings

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_cli.acceleration import accelerate, recorded_steps
+from transformer_cli.acceleration import accelerate, recorded_decoder
 from transformer_cli.acceleration.accelerate import TransformerOnGpu, with_cast_layers
 from transformer_cli.acceleration.masks import with_tokens_in_all
+from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.acceleration.recorded_passes import Record, Work
-from transformer_cli.acceleration.recorded_steps import RecordedSteps
 from transformer_cli.config import DecodingConfig
 from transformer_cli.config.schema import SamplingConfig
 from transformer_cli.decoding.engine import Request, SpecialIds
@@ -48,7 +48,7 @@ def record(device: torch.device) -> Record:
 
 @pytest.fixture(autouse=True)
 def _recordings_begin_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_steps, "USES_BEFORE_RECORDING", 2)
+    monkeypatch.setattr(recorded_decoder, "USES_BEFORE_RECORDING", 2)
 
 
 def gpu_model(**settings: Any) -> TransformerOnGpu:
