@@ -353,6 +353,15 @@ def test_a_mark_that_is_lost_makes_a_doubt() -> None:
 
 
 @pytest.mark.long
+def test_a_line_that_loses_a_number_too_has_each_doubt_once() -> None:
+    """It is translated again, with protected spans."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    [found] = of.translate(["I have 4 birds. The dog... is big."])
+    assert MARKS in found.doubts
+    assert len(set(found.doubts)) == len(found.doubts)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("quotes", ["''", "\u2018\u2019"])
 def test_single_quotes_around_a_text_are_copied(quotes: str) -> None:
     """The model of docs/run knows an apostrophe only inside words."""

@@ -367,10 +367,11 @@ class Translator:
 
     def _with_lacking_marks(self, translation: Translation) -> Translation:
         """The translation of a line; with a doubt if it lacks a mark, which no further search gives it."""
-        target = self.languages.target
-        if not lacks_marks(translation.source, translation.text, target):
+        target, doubts = self.languages.target, translation.doubts
+        # A line that was translated again, with protected spans, may have the doubt already.
+        if MARKS in doubts or not lacks_marks(translation.source, translation.text, target):
             return translation
-        return replace(translation, doubts=(*translation.doubts, MARKS))
+        return replace(translation, doubts=(*doubts, MARKS))
 
     def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
         """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""
