@@ -123,6 +123,49 @@ def test_the_words_for_a_number_have_its_value(language: str, words: str) -> Non
     assert doubts_about("4", three, languages) == (NUMBERS,)
 
 
+@pytest.mark.parametrize(
+    ("source", "translation", "languages"),
+    [
+        ("The three red cars are small.", "Le macchine rosse sono piccole.", "en it"),
+        ("My two sisters are here.", "Le mie sorelle sono qui.", "en it"),
+        ("Seven dogs are here.", "Sechs Hunde sind hier.", "en de"),
+        ("The dogs are here.", "Die vierzig Hunde sind hier.", "en de"),
+        ("J'ai douze livres.", "I have books.", "fr en"),
+        ("Ik heb vier boeken.", "Tenho cinco livros.", "nl pt"),
+    ],
+)
+def test_a_number_that_is_a_word_is_looked_for(
+    source: str, translation: str, languages: str
+) -> None:
+    one, other = languages.split()
+    assert doubts_about(source, translation, Direction(one, other)) == (NUMBERS,)
+    assert doubts_about(translation, source, Direction(other, one)) == (NUMBERS,)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages"),
+    [
+        ("A family of nine laughs.", "Eine neunköpfige Familie lacht.", "en de"),
+        ("Twenty-five dogs.", "Venticinque cani.", "en it"),
+        ("He is eighteen.", "Il a dix-huit ans.", "en fr"),
+        ("It is six o'clock.", "Sono le diciotto.", "en it"),
+        ("Two men walk.", "Ein Paar geht.", "en de"),
+        ("Both dogs sleep.", "I cani dormono.", "en it"),
+        ("Are you tired?", "Sei stanco?", "en it"),
+        ("The car is new.", "La voiture est neuf.", "en fr"),
+        ("A four-wheeler.", "Un quad.", "en fr"),
+        ("He plays in the Big Ten.", "Er spielt in der Big Ten.", "en de"),
+        ("It costs three thousand.", "Es kostet dreitausend.", "en de"),
+        ("I have one dog.", "Mam psa.", "en pl"),
+        ("I have three dogs.", "Mam psy.", "en pl"),
+    ],
+)
+def test_a_number_that_is_a_word_may_be_said_otherwise(
+    source: str, translation: str, languages: str
+) -> None:
+    assert doubts_about(source, translation, Direction(*languages.split())) == ()
+
+
 def test_a_search_that_was_cut_off_is_named() -> None:
     assert doubts_about("The dog.", "Il", TO_ITALIAN, is_finished=False) == (UNFINISHED,)
 

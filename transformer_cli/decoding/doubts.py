@@ -134,6 +134,22 @@ _CARDINALS = {
     "quinze dezesseis/dezasseis dezessete/dezassete dezoito dezenove/dezanove vinte trinta quarenta cinquenta sessenta "
     "setenta oitenta noventa",
 }
+# Words that do not always say a number or may be said without it: both ... and, sei (you are), neuf (new), acht geben.
+_VAGUE_NUMBERS = (
+    "both beide beiden ambos ambas entrambi entrambe noon midday mittag middag mezzogiorno mediodía midi "
+    "dozen docena douzaine dozzina dúzia dozijn sei neuf acht"
+)
+_FEWEST_COUNTED = 2  # one is an article in most languages
+# What may stand for two, as the beginning of a word.
+_PAIRS = {
+    "de": "paar pärchen doppel zwillin zweit zweier beid",
+    "en": "pair couple double twin second both either neither other",
+    "es": "par pareja doble gemel segund",
+    "fr": "paire couple double jume second deuxième",
+    "it": "coppi paio doppi dupl gemell second entramb",
+    "nl": "paar stel dubbel tweeling tweed beide",
+    "pt": "par casal dobro dupl gême segund",
+}
 # zweiundzwanzig, the twenties, ventuno, ventesimo, novecento, veintidós
 _PART_OF_NUMBER = re.compile(
     r"\w*(?:hundert|tausend|honderd|duizend|hundred|thousand|million|milion|miliard|milliard|billion|millon|milh)\w*"
@@ -145,6 +161,7 @@ _PART_OF_NUMBER = re.compile(
     r"|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dos|tres|quatro|cuatro|seis|sete|nove|oito|ocho)ci?ent[oa]s?|cento\w*|centinai[oa]"
     r"|(?:du|tre)zent[oa]s|quin(?:ient|hent)[oa]s|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|\w+nt[ia]|cento)mila|mille"
 )
+_SHORTEST_PART = 4  # letters of a word for a number that may be a part of another word
 _HALF_A_DAY = 12  # hours
 # 0 to 9: with 0 for I or X, 1 for V or L, 2 for X or C
 _ROMAN_DIGITS = ("", "0", "00", "000", "01", "1", "10", "100", "1000", "02")
@@ -335,13 +352,17 @@ def _script(letter: str) -> str:
 
 
 def has_other_numbers(source: str, translation: str, languages: Direction) -> bool:
-    """Whether a number in digits is missing or added.
+    """Whether a number is missing or added, in digits or as a word.
 
     A number of one or two digits may be a word in one of the texts, and a time several words, if no other number stands there
-    instead; and hours may count to 12 or to 24. Where the words for numbers are known, this word must have its value.
+    instead; and hours may count to 12 or to 24. Where the words for numbers are known, this word must have its value. A number
+    that is a word in one text, from two on, must be in the other one in some form, where the words of both languages are known.
     """
     if _DIGIT.search(source) is None and _DIGIT.search(translation) is None:
-        return False
+        one, other = primary_language(languages.source), primary_language(languages.target)
+        return _lacks_number_word(source, translation, one, other) or _lacks_number_word(
+            translation, source, other, one
+        )
     read, written = _numbers(source), _numbers(translation)
     missing, added = read - written, written - read
     if missing and added:
@@ -393,6 +414,47 @@ def _may_have_number(text: str, language: str, number: int | None) -> bool:
         return language == "fr" and number >= 70 and bool(values & {20, 60})
     # twenty-one, trinta e um, soixante et onze
     return number % 10 in values or (language == "fr" and bool(values & {20, 60}))
+
+
+def _lacks_number_word(text: str, other: str, language: str, other_language: str) -> bool:
+    """Whether a text without digits has a word for a number of two or more that another text without digits does not say in its language."""
+    if language not in _CARDINALS or other_language not in _CARDINALS:
+        return False
+    for found in _number_word(language).finditer(text):
+        word = found[0].casefold()
+        number = _cardinals(language)[word]
+        # A compound may say it: dreiköpfig; and a name keeps its words: the Big Ten.
+        said = {word, *_forms(other_language, number)}
+        if number == _FEWEST_COUNTED:
+            said |= _list_of(_PAIRS[other_language])
+        if not any(form in other.casefold() for form in said) and not _may_have_number(
+            other, other_language, number
+        ):
+            return True
+    return False
+
+
+@cache
+def _number_word(language: str) -> re.Pattern[str]:
+    """The words of a language that surely count two or more; four-wheel has none, because the other language may name the thing otherwise."""
+    words = (
+        word
+        for word, number in _cardinals(language).items()
+        if number >= _FEWEST_COUNTED and word not in _list_of(_VAGUE_NUMBERS)
+    )
+    return re.compile(
+        rf"\b(?:{'|'.join(sorted(words, key=len, reverse=True))})\b(?!-)", re.IGNORECASE
+    )
+
+
+@cache
+def _forms(language: str, number: int) -> frozenset[str]:
+    """The words for a number that are long enough to be known inside another word."""
+    return frozenset(
+        word
+        for word, value in _cardinals(language).items()
+        if value == number and len(word) >= _SHORTEST_PART
+    )
 
 
 def _roman(number: int) -> str:
