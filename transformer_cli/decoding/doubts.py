@@ -76,7 +76,7 @@ _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
 )
 
-_ANY_MARK = re.compile(r"[&+=()\[\]\u2026]|\.\.\.")
+LOST_MARK = re.compile(r"[&+=()\[\]\u2026]|\.\.\.")
 _ALL_BRACKETS = (*BRACKETS, *BRACKETS.values())
 # Which a translation into Chinese, Japanese or Korean may have instead.
 WIDE_OPENING_BRACKETS = "\uff08\u3010\u300c\uff3b"
@@ -502,7 +502,7 @@ def lacks_marks(source: str, translation: str, target: str) -> bool:
 
     A sign counts if it stands between white space; a word of the target language may stand for it.
     """
-    if source == translation or _ANY_MARK.search(source) is None:
+    if source == translation:
         return False
     if num_inner_ellipses(source) > num_inner_ellipses(translation):
         return True

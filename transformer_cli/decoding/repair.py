@@ -42,6 +42,7 @@ from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import (
     BRACKETS,
     FEWEST_TOKENS,
+    INNER_END,
     Cut,
     Sentence,
     SpanKind,
@@ -77,7 +78,7 @@ _ORDINARY_SHARE = 0.5
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
 # What may stand between two clauses of a sentence.
-_CLAUSE_MARK = re.compile(r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s")
+CLAUSE_MARK = re.compile(r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s")
 _FEWEST_WORDS_OF_CLAUSE = 3
 _RATHER_SHORT = 1.4
 _CLEARLY_MORE = 1.1
@@ -91,7 +92,9 @@ def in_clauses(pipeline: TextPipeline, chunk: Chunk) -> Chunk:
     """
     for number in reversed(range(len(chunk.parts))):
         place = number
-        while (cut := cut_after_sentence(chunk.parts[place].given)) is not None:
+        while INNER_END.search(given := chunk.parts[place].given) and (
+            cut := cut_after_sentence(given)
+        ):
             chunk = _divided(pipeline, chunk, place, cut)
             place += 1
     longest = pipeline.seen.longest
@@ -250,8 +253,6 @@ def divided_if_doubtful(
 
 
 def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
-    if _CLAUSE_MARK.search(part.given) is None:
-        return False
     cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
     if cut is None or not cut.marks.strip():
         return False
@@ -261,7 +262,7 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis)
     if len(best.ids) < _RATHER_SHORT * ratio * len(part.request.ids):
         return True
     text = pipeline.target_tokenizer.decode(best.ids)
-    return len(_CLAUSE_MARK.findall(text)) < len(_CLAUSE_MARK.findall(part.given))
+    return len(CLAUSE_MARK.findall(text)) < len(CLAUSE_MARK.findall(part.given))
 
 
 def longer_of(
@@ -593,6 +594,7 @@ def loses_spans(line: str, translation: Translation) -> bool:
     return not Promise.of(line, spans).is_kept_by(plain_quotes(translation.text)[0])
 
 
+BRACKET = re.compile(r"[(\[]")
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 
 
@@ -601,7 +603,7 @@ def lost_brackets(text: str, translation: str) -> list[int]:
 
     A model that has seen no brackets loses what they enclose. Brackets that touch a word, as in "dog(s)", belong to it.
     """
-    if translation == text or not any(map(text.__contains__, BRACKETS)):
+    if translation == text or BRACKET.search(text) is None:
         return []
     visible = masked(text, find_spans(text), "0")
     found, num_protected = [], 0

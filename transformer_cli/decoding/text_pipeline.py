@@ -54,6 +54,9 @@ from transformer_cli.text.normalization import (
     without_invisible,
 )
 from transformer_cli.text.sentences import (
+    DASH,
+    PLAIN_END,
+    SPAN_SIGN,
     UNKNOWN_LENGTHS,
     SeenLengths,
     Sentence,
@@ -531,6 +534,7 @@ def _listed_directions(directions: Sequence[Direction]) -> str:
 
 
 _SENTENCE_ENDS = ".!?\u2026"
+_NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
 _SINGLE_QUOTES = (("'", "'"), ("\u2018", "\u2019"))
@@ -555,12 +559,14 @@ class LineForm:
     def split(self, line: Line) -> Line:
         """A line with the chunks that are translated; the prefix of the line is that of its first chunk."""
         text = line.given.rstrip("\r\n").translate(LINE_BREAKS)
-        if self.pipeline.data.cleaning.remove_control_characters:
+        if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
             text = remove_control_characters(text)
-        if may_be_invisible(text) and self.pipeline.removes_invisible:
+        if not text.isascii() and may_be_invisible(text) and self.pipeline.removes_invisible:
             text = self._visible(text)
-        text, written_quotes = plain_quotes(text)
-        spans = self._spans(text)
+        written_quotes: Mapping[str, str] = {}
+        if "\\" in text or "&" in text:
+            text, written_quotes = plain_quotes(text)
+        spans = self._spans(text) if SPAN_SIGN.search(text) else []
         ranges = self._ranges(text, spans)
         chunks: list[Chunk] = []
         for place, (start, end) in enumerate(ranges):
@@ -585,6 +591,8 @@ class LineForm:
         if not self.keeps_layout:
             return translation
         source = chunk.capitals or chunk.text
+        if not chunk.capitals and PLAIN_END.search(source):
+            return translation
         required = () if self.pipeline.glossary is None else self._required_terms(source)
         found = []
         for text, score in translation.alternatives:
@@ -658,6 +666,7 @@ class LineForm:
         in_capitals = (
             self.keeps_layout
             and not spans
+            and text.isupper()
             and is_in_capitals(text)
             and not self._required_terms(text)
         )
@@ -692,12 +701,18 @@ class LineForm:
         if spans:
             as_letters, hidden = masked(text, spans, "x"), masked(text, spans, HIDDEN)
         found, place = [], 0
-        for each in [*written_breaks(text, spans), None]:
+        for each in [*(written_breaks(text, spans) if spans else ()), None]:
             end = len(text) if each is None else each.start
             for start, stop in text_ranges(text[place:end], hidden[place:end]):
-                whole = TextRange(place + start, place + stop)
-                parts = titles(hidden, whole) if self.pipeline.keeps_text else [whole]
-                found += [self._without_unknown_marks(as_letters, *part) for part in parts]
+                parts = [TextRange(place + start, place + stop)]
+                if self.pipeline.keeps_text and DASH.search(hidden, *parts[0]):
+                    parts = titles(hidden, parts[0])
+                found += [
+                    part
+                    if _NO_MARK_AT_EDGES.match(as_letters[slice(*part)])
+                    else self._without_unknown_marks(as_letters, *part)
+                    for part in parts
+                ]
             place = end if each is None else each.end
         return found
 
@@ -733,8 +748,6 @@ class LineForm:
             start, end: a range with at least one letter.
         """
         whole = TextRange(start, end)
-        if text[start].isalnum() and (text[end - 1].isalnum() or text[end - 1] in _SENTENCE_ENDS):
-            return whole
         if self.pipeline.keeps_text:
             start, end = _without_single_marks(text, start, end)
         left_out = _SENTENCE_ENDS if self.pipeline.keeps_text else ""

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +21,7 @@ from transformer_cli.decoding.details import (
     parts_of,
     with_explained_unknown,
 )
-from transformer_cli.decoding.doubts import MARKS, doubts_about, lacks_marks
+from transformer_cli.decoding.doubts import LOST_MARK, MARKS, NUMBERS, doubts_about, lacks_marks
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -31,6 +32,8 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
+    BRACKET,
+    CLAUSE_MARK,
     Repair,
     confidences_of,
     divided,
@@ -57,7 +60,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import SpanKind, find_spans
+from transformer_cli.text.sentences import ELLIPSIS, SPAN_SIGN, SpanKind, find_spans
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -285,16 +288,21 @@ class Translator:
             split = [form.split(line) for line in lines]
             chunks = [chunk for line in split for chunk in line.chunks]
             found = self._finished(chunks, form)
-            if self.repairs:
+            if self.repairs and any(BRACKET.search(chunk.text) for chunk in chunks):
                 found = self._with_lost_brackets(chunks, found, form)
             of_chunks = iter(found)
             translations = [
                 form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split
             ]
-        if self.repairs and explainer is None and not self.protects_spans:
-            translations = self._with_lost_spans(lines, translations)
         if self.repairs and explainer is None:
-            translations = list(map(self._with_lacking_marks, translations))
+            if not self.protects_spans and any(
+                NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
+            ):
+                translations = self._with_lost_spans(lines, translations)
+            translations = [
+                self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
+                for each in translations
+            ]
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
@@ -538,7 +546,7 @@ class Translator:
             hypotheses: of all parts; get those of the new parts.
             keeps_ellipses: whether the model reads no commas instead of ellipses.
         """
-        if not keeps_ellipses:
+        if not keeps_ellipses and _any_given(chunks, ELLIPSIS):
             self._regain_ellipses(chunks, hypotheses)
         waiting: Iterable[int] = range(len(chunks))
         while True:
@@ -556,7 +564,7 @@ class Translator:
 
     def _repair(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Search again where a translation may lack a clause, and where it is doubtful."""
-        if self.pipeline.keeps_text:
+        if self.pipeline.keeps_text and _any_given(chunks, CLAUSE_MARK):
             self._regain_clauses(chunks, hypotheses)
         Repair(self.pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
 
@@ -716,6 +724,11 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
                 _lines(copies),
             )
+
+
+def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
+    """Whether some part has a sign, as it was given; most have none, and need no look at what belongs to the sign."""
+    return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
 
 
 def _has_word_span(text: str) -> bool:

@@ -60,7 +60,8 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
     return [cell for cell in cells if _has_letter(visible, cell)]
 
 
-_DASH = re.compile(r"\s+[-\u2013\u2014]\s+")
+DASH = re.compile(r"\s+[-\u2013\u2014]\s+")
+"""Between words; two parts of a heading may stand beside it."""
 _TWO_WORDS = re.compile(r"\S+\s+\S")
 
 
@@ -73,7 +74,7 @@ def titles(line: str, text_range: TextRange) -> list[TextRange]:
     if line[end - 1] in _SENTENCE_END:
         return [text_range]
     found = []
-    for dash in _DASH.finditer(line, start, end):
+    for dash in DASH.finditer(line, start, end):
         is_title = line[dash.end()].isupper() and _TWO_WORDS.match(line, dash.end(), end)
         if is_title and _has_letter(line, TextRange(start, dash.start())):
             found.append(TextRange(start, dash.start()))
@@ -285,8 +286,8 @@ _PATTERNS = {
         rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
     ),
 }
-# A text without any of these holds no span, and most sentences hold none.
-_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]")
+SPAN_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]")
+"""A text without any of these holds no protected span, and most sentences hold none."""
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 
 
@@ -322,7 +323,7 @@ def find_spans(text: str) -> list[Span]:
 
     The full stop, comma or bracket after a URL belongs to the sentence, and not to the span.
     """
-    return list(_spans(text)) if _ANY_SIGN.search(text) else []
+    return list(_spans(text)) if SPAN_SIGN.search(text) else []
 
 
 def span_texts(text: str, spans: Sequence[Span]) -> list[str]:
@@ -554,7 +555,8 @@ _CLAUSE_MARKS = tuple(
         rf"([,{_OTHER_COMMAS}]\s+|[\uff0c\u3001])",
     )
 )
-_INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
+INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
+"""A bracket or an ellipsis that may end a sentence inside a text."""
 _BETWEEN_WORDS = re.compile(r"(\s+)")
 _CONJUNCTIONS = {
     "de": "und aber oder weil denn dass wenn während",
@@ -586,7 +588,7 @@ def cut_after_sentence(text: str) -> Cut | None:
     The division into sentences does not end a sentence there: "(It is late.) We go." A single word before the cut, as in
     "Well... We go.", is no sentence.
     """
-    for match in _INNER_END.finditer(text):
+    for match in INNER_END.finditer(text):
         start, end = match.span(1)
         cut = Cut(text[:start], text[start:end], text[end:])
         if cut.right[:1].isupper() and len(cut.left.split()) > 1 and _has_word(cut.left):
@@ -639,6 +641,7 @@ def _has_word(text: str) -> bool:
 # An ellipsis inside a sentence.
 
 
+ELLIPSIS = re.compile(r"\.\.|\u2026")
 # Dots between digits are a range, and those of "../x" belong to a path.
 _INNER_ELLIPSIS = re.compile(
     r"(?<=[\w)\]\"'\u201d\u2019\u00bb])\s*(?:\.{3,}|\u2026+)\s*(?=[^\W_])(?!\d)"
@@ -648,7 +651,7 @@ _COMMA = re.compile(rf"\s*(?:,(?!\d)|[\uff0c\u3001{_OTHER_COMMAS}])\s*")
 
 def num_inner_ellipses(text: str) -> int:
     """How often words follow an ellipsis within a text."""
-    return len(_INNER_ELLIPSIS.findall(text)) if ".." in text or "\u2026" in text else 0
+    return len(_INNER_ELLIPSIS.findall(text)) if ELLIPSIS.search(text) else 0
 
 
 def with_commas(text: str, comma: str) -> tuple[str, tuple[str, ...]]:
@@ -742,6 +745,10 @@ _FEWEST_CAPITAL_WORDS = 3
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
 """Capital letters of nouns belong to the spelling of these languages."""
+
+
+# The end of nearly every sentence; a full stop behind another one is an ellipsis.
+PLAIN_END = re.compile(r"(?:[^.]\.|[?!])\Z")
 
 
 def ends_sentence(text: str) -> bool:
