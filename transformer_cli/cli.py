@@ -28,7 +28,7 @@ from transformer_cli.commands.command_line import (
 from transformer_cli.process.errors import TfmError, is_out_of_memory
 from transformer_cli.process.imports import imported
 from transformer_cli.process.messages import escaped
-from transformer_cli.process.torchrun import require_single_process
+from transformer_cli.process.torchrun import NUM_PROCESSES, require_single_process
 
 
 class Entry(NamedTuple):
@@ -326,7 +326,8 @@ def _options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    require_single_process(context.invoked_subcommand)
+    if os.environ.get(NUM_PROCESSES):
+        require_single_process(context.invoked_subcommand)
 
 
 def main() -> None:

@@ -203,7 +203,10 @@ def read_files(folder: Path) -> TrainedFiles:
         ConfigError: the config in the checkpoint is invalid.
     """
     checkpoint = open_checkpoint(folder)
-    text = _text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES)
+    try:
+        text = checkpoint.file(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{folder / CONFIG_FILE}: not UTF-8 text") from error
     config = stored_config(text, str(folder / CONFIG_FILE))
     return TrainedFiles(config, *tokenizers_of(checkpoint), checkpoint)
 
@@ -221,13 +224,6 @@ def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:
         return Tokenizer.from_file(name, content)
     except DataError as error:
         raise DataError(f"{checkpoint.folder / name}: {error.message}", hint=error.hint) from error
-
-
-def _text(checkpoint: Checkpoint, name: str, max_bytes: int) -> str:
-    try:
-        return checkpoint.file(name, max_bytes=max_bytes).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{checkpoint.folder / name}: not UTF-8 text") from error
 
 
 # Files for a checkpoint: its config and its tokenizers, without any path of this machine.

@@ -187,7 +187,8 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
         if incomplete := _incomplete(command, ctx, error):
             raise incomplete from error
         raise
-    _check_overrides(values)
+    if values.get("beam_size") is not None:
+        _check_overrides(values)
     for option in command.get_params(ctx):
         if option.param_type_name == "option" and not option.is_flag:
             _check_option(option, values.get(option.name), order.count(option))
@@ -281,7 +282,7 @@ def _value_behind(args: list[str], option: str) -> str | None:
 def _check_overrides(values: dict[str, Any]) -> None:
     """Refuse a beam size that is given in both ways: one would win silently. Of several --set, the last one counts."""
     settings = [override.partition("=")[0].strip() for override in values.get("overrides") or ()]
-    if values.get("beam_size") is not None and "decoding.beam_size" in settings:
+    if "decoding.beam_size" in settings:
         raise UsageError(
             "--beam-size and --set decoding.beam_size are the same setting",
             hint="leave one of them on the command line",

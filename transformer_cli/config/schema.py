@@ -1,5 +1,6 @@
 """The settings of a run: the architecture, training, decoding, validations and the machine, and the rules between the sections."""
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, model_validator
@@ -33,21 +34,20 @@ Norm = Literal["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"]
 NormPlacement = Literal["pre", "post", "residual_of_normed"]
 
 
-def _sizes(d_model: int, num_heads: int, d_ff: int, *num_layers: int) -> dict[str, Any]:
-    layers = {"encoder_layers": num_layers[0], "decoder_layers": num_layers[-1]}
-    return {"d_model": d_model, "num_heads": num_heads, "d_ff": d_ff, **layers}
-
-
 _STUDENT = {"decoder_layer": "ssru", "tie_embeddings": "all"}
 # The students of the translators in browsers: student.tiny.yml and student.base.yml in pipeline/train/configs/model of
 # github.com/mozilla/translations, which follow github.com/browsermt/students (student.tiny11 and student.base).
-PRESETS = {
-    "tiny": _sizes(128, 4, 256, 4),
-    "small": _sizes(256, 4, 1024, 3),
-    "base": _sizes(512, 8, 2048, 6),
-    "big": _sizes(1024, 16, 4096, 6) | {"dropout": 0.3},
-    "student-tiny": _sizes(256, 8, 1536, 6, 2) | _STUDENT,
-    "student-base": _sizes(512, 8, 2048, 6, 2) | _STUDENT,
+_SIZES = ("d_model", "num_heads", "d_ff", "encoder_layers", "decoder_layers")
+PRESETS: dict[str, dict[str, Any]] = {
+    name: {**dict(zip(_SIZES, sizes, strict=True)), **others}
+    for name, sizes, others in (
+        ("tiny", (128, 4, 256, 4, 4), {}),
+        ("small", (256, 4, 1024, 3, 3), {}),
+        ("base", (512, 8, 2048, 6, 6), {}),
+        ("big", (1024, 16, 4096, 6, 6), {"dropout": 0.3}),
+        ("student-tiny", (256, 8, 1536, 6, 2), _STUDENT),
+        ("student-base", (512, 8, 2048, 6, 2), _STUDENT),
+    )
 }
 
 
@@ -147,7 +147,8 @@ class ModelConfig(Section):
             raise ValueError(
                 f"norm: {self.norm} needs a d_model of 2 or more, because it divides by d_model - 1"
             )
-        self._check_alignment()
+        if self.alignment_head is not None or self.alignment_layer is not None:
+            self._check_alignment()
         if self.positions == "rotary" and self.head_width % 2:
             raise ValueError(f"rotary positions need an even head width, not {self.head_width}")
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
@@ -627,38 +628,14 @@ class DecodingConfig(Section):
         return self.model_copy(update={"beam_size": beam_size, **plain})
 
     @model_validator(mode="after")
-    def _best_come_from_the_beam(self) -> Self:
+    def _settings_fit_together(self) -> Self:
         if self.sampling is None and self.num_best > self.beam_size:
             raise Contradiction(
                 f"num_best ({self.num_best}) is above beam_size ({self.beam_size})",
                 hint=f"raise decoding.beam_size to {self.num_best}, or lower decoding.num_best",
             )
-        return self
-
-    @model_validator(mode="after")
-    def _best_are_among_the_candidates(self) -> Self:
-        if self.mbr is None:
-            return self
-        found = self.num_candidates
-        if self.sampling is None and found > self.beam_size:
-            raise Contradiction(
-                f"mbr.candidates ({found}) is above beam_size ({self.beam_size})",
-                hint=f"raise decoding.beam_size to {found}, or draw samples: decoding.sampling={{}}",
-            )
-        if self.num_best > found:
-            raise Contradiction(
-                f"num_best ({self.num_best}) is above mbr.candidates ({found})",
-                hint=f"raise decoding.mbr.candidates to {self.num_best}, or lower decoding.num_best",
-            )
-        if found == 1:
-            raise Contradiction(
-                "mbr has nothing to choose from: beam_size is 1",
-                hint="raise decoding.beam_size, or draw samples: decoding.sampling={}",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _limits_leave_room(self) -> Self:
+        if self.mbr is not None:
+            self._check_candidates()
         for name in ("length", "length_ratio"):
             smallest, largest = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
             if smallest is not None and largest is not None and smallest > largest:
@@ -666,10 +643,6 @@ class DecodingConfig(Section):
                     f"min_{name} ({smallest}) is above max_{name} ({largest})",
                     hint=f"lower decoding.min_{name}, or raise decoding.max_{name}",
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _one_way_to_search(self) -> Self:
         if self.sampling is not None and self.diversity is not None:
             raise Contradiction(
                 "sampling and diversity are two searches",
@@ -686,6 +659,25 @@ class DecodingConfig(Section):
                 hint="all groups have the same size: change decoding.beam_size or decoding.diversity.groups",
             )
         return self
+
+    def _check_candidates(self) -> None:
+        """Refuse minimum Bayes risk without candidates to choose from."""
+        found = self.num_candidates
+        if self.sampling is None and found > self.beam_size:
+            raise Contradiction(
+                f"mbr.candidates ({found}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {found}, or draw samples: decoding.sampling={{}}",
+            )
+        if self.num_best > found:
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above mbr.candidates ({found})",
+                hint=f"raise decoding.mbr.candidates to {self.num_best}, or lower decoding.num_best",
+            )
+        if found == 1:
+            raise Contradiction(
+                "mbr has nothing to choose from: beam_size is 1",
+                hint="raise decoding.beam_size, or draw samples: decoding.sampling={}",
+            )
 
 
 # The settings of the machine: device, precision and threads.
@@ -765,9 +757,12 @@ class Config(Section):
                 hint="set tokenizer.shared: true",
             )
         self._check_regularisation()
-        self._check_alignment()
-        self._check_sharding()
-        self._check_cuda_graphs()
+        if self.training.guided_alignment is not None or isinstance(self.data, FilesData):
+            self._check_alignment()
+        if self.runtime.sharding == "full":
+            self._check_sharding()
+        if self.runtime.cuda_graphs:
+            self._check_cuda_graphs()
         if self.tokenizer.kind == "sentencepiece" and self.training.add_words is not None:
             raise Contradiction(
                 "training.add_words is not for tokenizer.kind: sentencepiece: its model keeps its pieces",
@@ -783,19 +778,24 @@ class Config(Section):
             )
         if isinstance(self.data, FilesData | HubData):
             _check_streaming(self.data, self.training)
-        lengths = self.validation.sequence_lengths
-        if lengths is not None:
-            if not isinstance(self.data, SequencesData):
-                raise ValueError("validation.sequence_lengths is for data.source: sequences")
-            if self.data.task == "drop-first" and 1 in lengths:
-                raise ValueError(
-                    "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
-                )
+        if self.validation.sequence_lengths is not None:
+            self._check_sequence_lengths(self.validation.sequence_lengths)
         return self
 
+    def _check_sequence_lengths(self, lengths: Collection[int]) -> None:
+        if not isinstance(self.data, SequencesData):
+            raise ValueError("validation.sequence_lengths is for data.source: sequences")
+        if self.data.task == "drop-first" and 1 in lengths:
+            raise ValueError(
+                "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
+            )
+
     def _check_regularisation(self) -> None:
-        has_dropout = self.model.has_dropout or self.training.word_dropout is not None
-        if self.training.r_drop is not None and not has_dropout:
+        if (
+            self.training.r_drop is not None
+            and self.training.word_dropout is None
+            and not self.model.has_dropout
+        ):
             raise ValueError(
                 "training.r_drop has no effect without dropout, because both forward passes of a batch are equal; "
                 "set model.dropout above 0, or training.word_dropout"
@@ -864,8 +864,6 @@ class Config(Section):
                 )
 
     def _check_sharding(self) -> None:
-        if self.runtime.sharding == "none":
-            return
         if self.model.start_embedding == "zero":
             raise Contradiction(
                 "model.start_embedding: zero sets one row of a gradient to zero, but runtime.sharding: full splits the rows",
@@ -888,8 +886,6 @@ class Config(Section):
             )
 
     def _check_cuda_graphs(self) -> None:
-        if not self.runtime.cuda_graphs:
-            return
         for setting, is_set, why in (
             ("model.layer_dropout", self.model.layer_dropout, "skips layers"),
             ("runtime.sharding: full", self.runtime.sharding == "full", "exchanges weights"),

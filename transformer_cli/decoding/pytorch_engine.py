@@ -117,7 +117,9 @@ class PyTorchEngine:
             return self
         quantised = self.machine.is_quantised
         translating = PreparedTransformer(self.model, precision, is_quantised=quantised)
-        return replace(self, translating=translating, native_search=NativeSearch.of(translating))
+        # Its kernels read weights of 8 bits only.
+        native_search = NativeSearch.of(translating) if quantised else None
+        return replace(self, translating=translating, native_search=native_search)
 
     def describe(self) -> str:
         """Library, device and precision in a few words."""
@@ -235,14 +237,14 @@ class PyTorchEngine:
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> Iterable[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
-        if self._is_restricted(requests, options):
+        if self.shortlist is not None and self._is_restricted(requests, options):
             ids, engine = self._restricted(requests)
             found = engine._hypotheses_of(requests, options)
             return [
                 [one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each]
                 for each in found
             ]
-        if self._is_native(requests, options):
+        if self.native_search is not None and self._is_native(requests, options):
             return self._natively_found(requests, options)
         return hypothesis_lists(self._search(requests, options))
 
@@ -293,8 +295,7 @@ class PyTorchEngine:
         """Whether the shortlist is used; if not, the search is the one without a shortlist."""
         is_plain = options.sampling is None and not options.coverage_penalty
         has_own = any(not request.ids or request.prefix or request.terms for request in requests)
-        is_possible = self.shortlist is not None and self.translating is not None
-        return is_possible and is_plain and self.observer is None and not has_own
+        return self.translating is not None and is_plain and self.observer is None and not has_own
 
     def _restricted(self, requests: Sequence[Request]) -> tuple[NDArray[np.int64], "PyTorchEngine"]:
         """The ids of the shortlist, sorted, and an engine that sees their places instead of them."""

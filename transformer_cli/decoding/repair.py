@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.config import DecodingConfig, SamplingConfig
@@ -402,6 +402,7 @@ _SAMPLING = SamplingConfig(temperature=0.7, top_p=0.9)
 _NUM_SAMPLES = 8
 
 
+@dataclass(frozen=True, slots=True)
 class Repair:
     """Finds the doubtful translations of some lines, and better ones for them.
 
@@ -414,15 +415,12 @@ class Repair:
     4. A part of unknown words whose translation is a guess stays as it is, and with `decoding.keep_text` one without any word.
     """
 
-    def __init__(self, pipeline: TextPipeline, options: DecodingConfig, search: Search) -> None:
-        """Repairs with one pipeline.
-
-        Args:
-            pipeline: gives texts for token ids, and divides parts.
-            options: of the search that found the translations; it returns one hypothesis per part.
-            search: translates requests with other options.
-        """
-        self._pipeline, self._options, self._search = pipeline, options, search
+    pipeline: TextPipeline
+    """Gives texts for token ids, and divides parts."""
+    options: DecodingConfig
+    """Of the search that found the translations; it returns one hypothesis per part."""
+    search: Search
+    """Translates requests with other options."""
 
     def apply(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Repair what can be repaired, and note in each chunk which doubts are left.
@@ -438,7 +436,7 @@ class Repair:
         }
         if not doubtful:
             return
-        language = self._pipeline.languages.source
+        language = self.pipeline.languages.source
         for place, numbers in doubtful.items():
             parts = chunks[place].parts
             unreadable = {n for n in numbers if is_unreadable(parts[n].given, language)}
@@ -453,7 +451,7 @@ class Repair:
         self._search_again(sources, hypotheses)
         for place in doubtful:
             chunk = self._without_guesses(self._in_halves(chunks[place], hypotheses), hypotheses)
-            if self._pipeline.keeps_text:
+            if self.pipeline.keeps_text:
                 chunk = self._without_wordless(chunk, hypotheses)
             is_repaired = self._total(chunk, hypotheses) < before[place]
             of_parts = (self._doubts_of_part(part, hypotheses) for part in chunk.parts)
@@ -465,15 +463,15 @@ class Repair:
     ) -> None:
         """Put the best hypothesis of each source in the place of its first one."""
         of_parts = {part: self._doubts(text, hypotheses[part]) for part, text in sources.items()}
-        wide = self._options.model_copy(
-            update={"beam_size": max(_WIDE_BEAM, self._options.beam_size), "num_best": _WIDE_BEAM}
+        wide = self.options.model_copy(
+            update={"beam_size": max(_WIDE_BEAM, self.options.beam_size), "num_best": _WIDE_BEAM}
         )
         without_loops = wide.model_copy(update={"no_repeat_ngram_size": _BLOCKED_NGRAM})
         loops = [part for part, doubts in of_parts.items() if not _LOOPS.isdisjoint(doubts)]
         others = [part for part, doubts in of_parts.items() if _LOOPS.isdisjoint(doubts) and set(doubts) != {UNSURE}]  # fmt: skip
         self._take_better(loops, without_loops, sources, hypotheses)
         self._take_better(others, wide, sources, hypotheses)
-        samples = self._options.model_copy(
+        samples = self.options.model_copy(
             update={"num_best": _NUM_SAMPLES, "sampling": _SAMPLING, "coverage_penalty": 0.0}
         )
         # Samples keep no terms of a glossary.
@@ -493,7 +491,7 @@ class Repair:
     ) -> None:
         if not parts:
             return
-        for part, found in zip(parts, self._search(parts, options), strict=True):
+        for part, found in zip(parts, self.search(parts, options), strict=True):
             # Of equals, the first one: what the ordinary search has found.
             candidates = [*hypotheses[part][:1], *found]
             if candidates:
@@ -513,11 +511,11 @@ class Repair:
             is_strong = _is_strong(doubts)
             if part.terms or not (is_strong or UNSURE in doubts):
                 continue
-            halves = divided(self._pipeline, chunk, [number], anywhere=is_strong)
+            halves = divided(self.pipeline, chunk, [number], anywhere=is_strong)
             if len(halves.parts) == len(chunk.parts):  # nothing to divide
                 continue
             new = [each for each in halves.requests if each not in hypotheses]
-            found = dict(zip(new, self._search(new, self._options), strict=True)) if new else {}
+            found = dict(zip(new, self.search(new, self.options), strict=True)) if new else {}
             if self._total(halves, hypotheses | found) < self._total(chunk, hypotheses):
                 chunk = halves
                 hypotheses.update(found)
@@ -525,7 +523,7 @@ class Repair:
 
     def _without_guesses(self, chunk: Chunk, hypotheses: Found) -> Chunk:
         """The chunk in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
-        quality = self._pipeline.quality
+        quality = self.pipeline.quality
         if quality is None:
             return chunk
         guesses = {
@@ -558,15 +556,15 @@ class Repair:
     def _doubts(self, source: str, found: Sequence[Hypothesis]) -> tuple[str, ...]:
         if not found:
             return ()
-        ids, pipeline = found[0].ids, self._pipeline
-        is_limited = self._options.max_length or self._options.max_length_ratio
+        ids, pipeline = found[0].ids, self.pipeline
+        is_limited = self.options.max_length or self.options.max_length_ratio
         is_finished = bool(is_limited) or ids[-1:] == (pipeline.target_tokenizer.eos_id,)
         text = pipeline.target_tokenizer.decode(ids)
         doubts = doubts_about(source, text, pipeline.languages, is_finished=is_finished)
         quality = pipeline.quality
         if quality is None or not text.strip():
             return doubts
-        confidence = search_confidence(found[0], self._options)
+        confidence = search_confidence(found[0], self.options)
         is_unsure = confidence is not None and confidence < quality.least_confidence
         return (*doubts, UNSURE) if is_unsure else doubts
 

@@ -604,7 +604,14 @@ class LineForm:
 
     def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
         """The translation of a line from those of its chunks, with everything around them."""
-        found = self._joined(line, translations)
+        if not translations:
+            found = copied(line.given, line.text)
+        elif line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
+            found = replace(translations[0], source=line.given)
+        else:
+            found = joined(line.given, translations, lambda texts: self._line_of(line, texts))
+        if self.protects and line.spans and translations:
+            found = self._with_spans_of(line, found)
         if not line.written_quotes:
             return found
         written = [
@@ -613,15 +620,8 @@ class LineForm:
         ]
         return with_alternatives(found, written)
 
-    def _joined(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        if not translations:
-            return copied(line.given, line.text)
-        if line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
-            whole = replace(translations[0], source=line.given)
-        else:
-            whole = joined(line.given, translations, lambda texts: self._line_of(line, texts))
-        if not self.protects or not line.spans:
-            return whole
+    def _with_spans_of(self, line: Line, whole: Translation) -> Translation:
+        """The translation of a line with all its protected spans; else the line as it is."""
         allowed = spans_of_terms(self._required_terms(line.text))
         promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
         terms = tuple(term._replace(is_applied=False) for term in whole.terms)

@@ -22,6 +22,8 @@ def readable_labels(labels: Sequence[str]) -> tuple[list[str], list[str]]:
 
     A character that no installed font has is shown by its code point, such as U+4F60, and logged.
     """
+    if all(label.isascii() and label.isprintable() for label in labels):
+        return list(labels), [USUAL]
     characters = frozenset("".join(labels))
     beyond = _without_glyph(characters, [USUAL])
     families = [USUAL, *_families(beyond)]

@@ -67,7 +67,7 @@ def prepare_machine(config: "RuntimeConfig") -> Machine:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     keep_freed_memory()
-    if not config.cuda_graphs:
+    if torch.version.cuda is not None and not config.cuda_graphs:
         let_segments_grow()
     device = _choose_device(config.device)
     # The name says cuda, but attention on a CPU follows it too, and has a flash kernel that suits it.
@@ -283,6 +283,8 @@ def environment(kernels: str | None) -> dict[str, Any]:
 # Memory: how much is free, whether a model fits, and how much the allocator keeps.
 
 
+_SURELY_FREE = 64 << 20
+"""Bytes for which nobody asks the system: PyTorch itself has just taken several times as much."""
 PROC, CONTROL_GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
@@ -298,6 +300,8 @@ def require_memory(needed: int, device: torch.device, what: str, *, hint: str) -
     Raises:
         TryAgainError: less memory is free.
     """
+    if needed <= _SURELY_FREE and device.type == "cpu":
+        return
     free = free_bytes(device)
     if free is None or needed <= free:
         return
@@ -411,8 +415,7 @@ def let_segments_grow() -> None:
     Nearly each batch has sizes of its own; near the limit of memory, segments that cannot grow would hold the free memory in pieces.
     PyTorch reads the variable at its first allocation on a GPU. (CUDA graphs have few sizes and memory of their own.)
     """
-    is_possible = sys.platform == "linux" and torch.version.cuda is not None
-    if is_possible and not any(name in os.environ for name in _ALLOCATOR_SETTINGS):
+    if sys.platform == "linux" and not any(name in os.environ for name in _ALLOCATOR_SETTINGS):
         os.environ[_ALLOCATOR_SETTINGS[0]] = "expandable_segments:True"
 
 

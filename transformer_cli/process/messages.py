@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from transformer_cli.process.errors import TfmError
-from transformer_cli.process.torchrun import read_launch
+from transformer_cli.process.torchrun import NUM_PROCESSES, read_launch
 
 logger = logging.getLogger("transformer_cli")
 
@@ -113,7 +113,9 @@ def talk_on_stderr(*, debug: bool = False) -> None:
     Of the processes that torchrun has started, rank 0 writes them; the others write errors only, with their rank.
     """
     logger.handlers.clear()
-    handler, rank = _AboveTheBar(), read_launch().rank
+    handler, rank = _AboveTheBar(), 0
+    if os.environ.get(NUM_PROCESSES):
+        rank = read_launch().rank
     handler.setFormatter(_Escaping(f"rank {rank}: %(message)s" if rank else "%(message)s"))
     logger.addHandler(handler)
     level = logging.ERROR if rank else logging.INFO

@@ -12,6 +12,10 @@ from transformer_cli.process.errors import ConfigError, UsageError
 _EXAMPLE = "torchrun --nproc-per-node 2 -m transformer_cli train --config en-it.yaml"
 
 
+NUM_PROCESSES = "WORLD_SIZE"
+"""The environment variable that torchrun sets first of all; a process without it is alone."""
+
+
 class Launch(NamedTuple):
     """The place of this process among the processes that train one model."""
 
@@ -41,7 +45,7 @@ def read_launch() -> Launch:
     Raises:
         ConfigError: the environment says that there are several processes, but not which one this is.
     """
-    size = _number("WORLD_SIZE", 1)
+    size = _number(NUM_PROCESSES, 1)
     if size <= 1:
         return Launch()
     if not (os.environ.get("RANK") and os.environ.get("MASTER_ADDR")):

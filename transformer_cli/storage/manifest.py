@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -152,14 +153,14 @@ def _with_checksum(fields: dict[str, Any]) -> bytes:
 # anything is read. The SHA-256 of a file is computed on the same descriptor from which it is read later.
 
 
+@dataclass(frozen=True, slots=True)
 class SealedFolder:
     """An open folder with a valid manifest, whose files have the names and sizes that the manifest lists."""
 
-    def __init__(self, path: Path, folder: int | None, manifest: Manifest) -> None:
-        self.path = path
-        self.manifest = manifest
-        self._folder = folder
-        self._files = {file.name: file for file in manifest.files}
+    path: Path
+    descriptor: int | None
+    """Of the folder; None on Windows."""
+    manifest: Manifest
 
     def verify(self) -> None:
         """Read every file.
@@ -167,17 +168,17 @@ class SealedFolder:
         Raises:
             DamagedError: the SHA-256 of a file differs from the manifest.
         """
-        for name in self._files:
-            with self.open(name):
+        for file in self.manifest.files:
+            with self.open(file.name):
                 pass
 
     @contextmanager
     def open(self, name: str) -> Iterator[FileIO]:
         """Open a file of the folder for reading, after its checksum was compared."""
-        if name not in self._files:
+        listed = next((file for file in self.manifest.files if file.name == name), None)
+        if listed is None:
             raise DamagedError(f"{self.path}: has no {name}")
-        listed = self._files[name]
-        with _open_regular(self._folder, self.path, name, size=listed.size) as file:
+        with _open_regular(self.descriptor, self.path, name, size=listed.size) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
                 raise DamagedError(
                     f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
@@ -187,10 +188,11 @@ class SealedFolder:
 
     def read(self, name: str, *, max_bytes: int) -> bytes:
         """All bytes of a file of at most `max_bytes`."""
-        if name in self._files and self._files[name].size > max_bytes:
-            raise DataError(
-                f"{self.path / name}: {self._files[name].size:,} bytes, more than the {max_bytes:,} allowed"
-            )
+        for listed in self.manifest.files:
+            if listed.name == name and listed.size > max_bytes:
+                raise DataError(
+                    f"{self.path / name}: {listed.size:,} bytes, more than the {max_bytes:,} allowed"
+                )
         with self.open(name) as file:
             return file.read(max_bytes + 1)
 

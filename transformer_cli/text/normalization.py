@@ -85,8 +85,10 @@ def normalize(text: str, rules: CleaningConfig, *, removes_invisible: bool) -> s
     Args:
         removes_invisible: whether `normalize_invisible` is applied too, which is for source text.
     """
-    if rules.remove_control_characters:
+    if rules.remove_control_characters and not text.isprintable():
         text = remove_control_characters(text)
+    if text.isascii():  # nothing to compose, and nothing that nobody sees
+        return text
     if removes_invisible and may_be_invisible(text):
         return _without_invisible(text, compose if rules.normalize_unicode else str)
     return compose(text) if rules.normalize_unicode else text

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError
@@ -43,14 +43,8 @@ class LibraryLayout(SentencePieceLayout):
     content: bytes = b""
     """Of the .spm file."""
     symbols: frozenset[str] = frozenset()
-
-    @property
-    def is_of_library(self) -> bool:
-        return True
-
-    @property
-    def cuts_at_spaces(self) -> bool:
-        return False
+    is_of_library: ClassVar[bool] = True
+    cuts_at_spaces: ClassVar[bool] = False
 
     @property
     def is_sentencepiece(self) -> bool:

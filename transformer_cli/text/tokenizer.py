@@ -626,16 +626,12 @@ _APOSTROPHES = str.maketrans({"'": "\u2019", "\u2019": "'"})
 _SEVERAL_SPACES = re.compile(r"(?<=\S)\s{2,}(?=\S)")
 
 
+@dataclass(frozen=True)
 class KnownSpellings:
     """The spellings of a vocabulary of words."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """
-        Args:
-            tokenizer: of the source. One of subwords knows every spelling, so its texts do not change.
-        """
-        self._tokenizer = tokenizer
-        self._is_of_words = tokenizer.parts.layout.kind == "WordLevel"
+    tokenizer: Tokenizer
+    """Of the source. One of subwords knows every spelling, so its texts do not change."""
 
     def respelled(self, text: str) -> str:
         """The text with several spaces as one, and with unknown words in a spelling that the vocabulary has.
@@ -643,11 +639,11 @@ class KnownSpellings:
         Words that are known, or that are unknown in every spelling, do not change.
         """
         text = _SEVERAL_SPACES.sub(" ", text)
-        if not self._is_of_words or self._knows(text):
+        if self.tokenizer.parts.layout.kind != "WordLevel" or self._knows(text):
             return text
         pieces: list[str] = []
         place, is_first = 0, True
-        for spelled in self._tokenizer.words(text):
+        for spelled in self.tokenizer.words(text):
             word = spelled.strip()
             start = text.find(word, place)
             if not word or start < 0:
@@ -675,7 +671,7 @@ class KnownSpellings:
             yield self._with_accents.get(_without_accents(spelling), spelling)
 
     def _knows(self, text: str) -> bool:
-        return self._tokenizer.unk_id not in self._tokenizer.encode(text)
+        return self.tokenizer.unk_id not in self.tokenizer.encode(text)
 
     def _knows_word(self, word: str) -> bool:
         # An elided word such as dov' is one word only in a text where a letter follows, so it is looked up.
@@ -683,13 +679,13 @@ class KnownSpellings:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        return frozenset(map(str.strip, self._tokenizer.entries))
+        return frozenset(map(str.strip, self.tokenizer.entries))
 
     @cached_property
     def _with_accents(self) -> dict[str, str]:
         """For each word of the vocabulary without its accents, the word; of several, the most frequent one."""
         words: dict[str, str] = {}
-        for entry in self._tokenizer.entries[len(self._tokenizer.special_tokens) :]:
+        for entry in self.tokenizer.entries[len(self.tokenizer.special_tokens) :]:
             word = entry.strip()
             words.setdefault(_without_accents(word), word)
         return words
@@ -728,11 +724,12 @@ class SequenceFormat:
     def of(cls, data: DataConfig) -> "SequenceFormat":
         """The format for the settings under `data`."""
         if not isinstance(data, SequencesData):
-            tags = tuple(tag_of(direction.target) for direction in data.directions)
+            targets = [direction.target for direction in data.directions]
+            has_tags = len(set(targets)) > 1 or data.target_tag
             corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
             of_corpora = tuple(corpus.tag for corpus in corpora)
             return cls(
-                tags=tags if len(set(tags)) > 1 or data.target_tag else (),
+                tags=tuple(map(tag_of, targets)) if has_tags else (),
                 corpus_tags=of_corpora if any(of_corpora) else (),
             )
         length_change = -1 if data.task == "drop-first" else 0

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
@@ -59,6 +59,10 @@ class Layout:
     """Whether Chinese, Japanese or Thai text has spaces between its words; not in the byte-level layout."""
     tags: tuple[str, ...] = ()
     """The tags of the target languages, such as <2it>: special tokens that no text contains."""
+    cuts_at_spaces: ClassVar[bool] = False
+    """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
+    is_of_library: ClassVar[bool] = False
+    """Whether the SentencePiece library applies the tokenizer, which is then an .spm file."""
 
     @property
     def specials(self) -> tuple[str, ...]:
@@ -69,11 +73,6 @@ class Layout:
     def is_byte_level(self) -> bool:
         """Whether each token stands for bytes."""
         return self.kind != "WordLevel" and not self.has_byte_fallback
-
-    @property
-    def cuts_at_spaces(self) -> bool:
-        """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
-        return False
 
     @property
     def is_sentencepiece(self) -> bool:
@@ -89,11 +88,6 @@ class Layout:
     def symbols(self) -> frozenset[str]:
         """The entries of `tokenizer.user_symbols`, which no sampling cuts."""
         return frozenset()
-
-    @property
-    def is_of_library(self) -> bool:
-        """Whether the SentencePiece library applies the tokenizer, which is then an .spm file."""
-        return False
 
     def merges(self, model: dict[str, Any]) -> Iterable[Sequence[str]]:
         """The merges of a BPE model, each as the two pieces that it joins, in their order."""
@@ -232,10 +226,7 @@ class WhitespaceLayout(Layout):
 
     kind: str = "WordLevel"
     composes: bool = False
-
-    @property
-    def cuts_at_spaces(self) -> bool:
-        return True
+    cuts_at_spaces: ClassVar[bool] = True
 
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model."""
@@ -293,15 +284,12 @@ class SentencePieceLayout(Layout):
     composes: bool = False
     charsmap: str = ""
     """The normalisation table in base64; empty: text stays as it is."""
+    cuts_at_spaces: ClassVar[bool] = True
 
     @property
     def is_byte_level(self) -> bool:
         """A token stands for characters."""
         return False
-
-    @property
-    def cuts_at_spaces(self) -> bool:
-        return True
 
     @property
     def is_sentencepiece(self) -> bool:

@@ -87,7 +87,7 @@ class Callback:
         """The training has ended, perhaps with an error; called once per `on_start`."""
 
 
-class Callbacks(Callback):
+class Callbacks:
     """Several callbacks as one: those that override a method are called in turn, and the others are left out."""
 
     def __init__(self, callbacks: Iterable[Callback] = ()) -> None:
@@ -104,34 +104,20 @@ class Callbacks(Callback):
         """Call `on_start`, and at the end `on_end` of each callback that was started."""
         with ExitStack() as ends:
             for callback in self._callbacks:
-                callback.on_start(first_step, num_steps)
-                ends.callback(callback.on_end)
+                if callback.on_start in self._overridden["on_start"]:
+                    callback.on_start(first_step, num_steps)
+                if callback.on_end in self._overridden["on_end"]:
+                    ends.callback(callback.on_end)
             yield
 
-    def on_step(self, step: int, report: StepReport) -> None:
-        for on_step in self._overridden["on_step"]:
-            on_step(step, report)
+    def call(self, name: str, *facts: Any) -> list[Any]:
+        """What the methods of this name return, of the callbacks that override it.
 
-    def on_report(self, report: "TrainingReport") -> None:
-        for on_report in self._overridden["on_report"]:
-            on_report(report)
-
-    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        for on_validation in self._overridden["on_validation"]:
-            on_validation(step, report, translator)
-
-    def on_save(self, step: int, folder: Path) -> None:
-        for on_save in self._overridden["on_save"]:
-            on_save(step, folder)
-
-    def should_stop(self) -> bool:
-        return any([should_stop() for should_stop in self._overridden["should_stop"]])
-
-    def should_stop_now(self) -> bool:
-        return any([should_stop() for should_stop in self._overridden["should_stop_now"]])
-
-    def should_save(self) -> bool:
-        return any([should_save() for should_save in self._overridden["should_save"]])
+        Args:
+            name: of a method of `Callback`, such as on_step.
+            facts: its arguments.
+        """
+        return [method(*facts) for method in self._overridden[name]]
 
 
 @dataclass

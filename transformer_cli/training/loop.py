@@ -120,9 +120,10 @@ def run_loop(
         state.progress = state.progress.after_step(experiment.updates.position)
         state.is_saved = False
         meter.add(report)
-        callbacks.on_step(step, report)
+        callbacks.call("on_step", step, report)
         if step % training.log_every == 0 or reaches_limit(state.progress, training):
-            callbacks.on_report(_training_report(experiment, state.progress, meter, report, rate))
+            measured = _training_report(experiment, state.progress, meter, report, rate)
+            callbacks.call("on_report", measured)
             meter.start_interval()
         # Reading the count makes the CPU wait for a GPU, so with a GPU it is read rarely.
         is_free_to_read = experiment.machine.device.type == "cpu"
@@ -167,7 +168,7 @@ class _State:
 
     def must_stop(self) -> bool:
         """Whether a callback asks to stop, in any process; if one asks for a checkpoint, this writes it."""
-        asked = self.callbacks.should_save(), self.callbacks.should_stop()
+        asked = (any(self.callbacks.call(name)) for name in ("should_save", "should_stop"))
         wants_save, wants_stop = self.processes.any_of(*asked)
         self.save_if(wants_save)
         return wants_stop
@@ -175,8 +176,8 @@ class _State:
     def must_stop_now(self) -> bool:
         """As `must_stop`, but between the batches of a validation; several processes then save after it."""
         if self.processes.is_alone:
-            self.save_if(self.callbacks.should_save())
-        return self.callbacks.should_stop_now()
+            self.save_if(any(self.callbacks.call("should_save")))
+        return any(self.callbacks.call("should_stop_now"))
 
     def ends_here(self) -> bool:
         return is_finished(self.progress, self.training) or self.is_stopped or self.must_stop()

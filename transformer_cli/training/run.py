@@ -629,7 +629,7 @@ class TrainingSession:
         except StoppedError:
             logger.info("step %d  validation: stopped; the resumed run repeats it", step)
             return None
-        self.callbacks.on_validation(step, report, translator)
+        self.callbacks.call("on_validation", step, report, translator)
         return_freed_memory()
         metric = self.config.training.best_metric
         value = report.metric(metric)
@@ -692,7 +692,7 @@ class TrainingSession:
             folder = self.checkpoints.save(snapshot, score)
         else:
             folder = Path(processes.from_main(lambda: str(self.checkpoints.save(snapshot, score))))
-        self.callbacks.on_save(progress.step, folder)
+        self.callbacks.call("on_save", progress.step, folder)
 
 
 def _on_device(
