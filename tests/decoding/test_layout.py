@@ -21,7 +21,7 @@ from transformer_cli.decoding import (
     Translator,
 )
 from transformer_cli.decoding.translation import Chunk
-from transformer_cli.text.sentences import find_spans, span_texts
+from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
 Model = Callable[[str], Sequence[str]]

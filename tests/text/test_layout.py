@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.sentences import (
-    TextRange,
-    display_width,
-    text_ranges,
-    titles,
-    with_texts,
-)
+from transformer_cli.text.sentences import TextRange, display_width, text_ranges, titles, with_texts
 
 PIECES = [*" \t|.-*>#…_1a.)(", "   ", "Two words.", "• ", "1. ", "a) ", "> ", "好", "\u3000"]
 lines = st.lists(st.sampled_from(PIECES), max_size=20).map("".join) | st.text(max_size=30)

@@ -8,14 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text import sentences as spans_module
-from transformer_cli.text.sentences import (
-    SpanKind,
-    find_spans,
-    masked,
-    plain_quotes,
-    span_texts,
-    with_written_quotes,
-)
+from transformer_cli.text.sentences import plain_quotes, with_written_quotes
+from transformer_cli.text.spans import SpanKind, find_spans, masked, span_texts
 
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [

@@ -11,13 +11,8 @@ from functools import cache
 
 from transformer_cli.config import Direction
 from transformer_cli.text.languages import frequent_words, primary_language, scripts_of_language
-from transformer_cli.text.sentences import (
-    BRACKETS,
-    find_spans,
-    masked,
-    num_inner_ellipses,
-    partners_of_brackets,
-)
+from transformer_cli.text.sentences import BRACKETS, num_inner_ellipses, partners_of_brackets
+from transformer_cli.text.spans import find_spans, masked
 
 WORDLESS = "has no words"
 UNFINISHED = "does not end"

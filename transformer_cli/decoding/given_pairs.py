@@ -32,7 +32,8 @@ from transformer_cli.process.errors import UsageError
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.normalization import is_blank
-from transformer_cli.text.sentences import SpanKind, find_spans, split_sentences
+from transformer_cli.text.sentences import split_sentences
+from transformer_cli.text.spans import SpanKind, find_spans
 
 logger = logging.getLogger(__name__)
 

@@ -16,15 +16,8 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import normalize_invisible
-from transformer_cli.text.sentences import (
-    Span,
-    SpanKind,
-    as_inner_part,
-    find_spans,
-    masked,
-    span_texts,
-    with_final_mark_of,
-)
+from transformer_cli.text.sentences import as_inner_part, with_final_mark_of
+from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts
 
 # In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
 HIDDEN = "\ue000"

@@ -45,20 +45,18 @@ from transformer_cli.text.sentences import (
     INNER_END,
     Cut,
     Sentence,
-    SpanKind,
     as_inner_part,
     closing_mark,
     cut_after_sentence,
     cut_in_two,
     ends_sentence,
-    find_spans,
-    masked,
     num_inner_ellipses,
     partners_of_brackets,
     plain_quotes,
     with_commas,
     without_closing_mark,
 )
+from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 if TYPE_CHECKING:
     from transformer_cli.decoding.text_pipeline import TextPipeline

@@ -56,18 +56,14 @@ from transformer_cli.text.normalization import (
 from transformer_cli.text.sentences import (
     DASH,
     PLAIN_END,
-    SPAN_SIGN,
     UNKNOWN_LENGTHS,
     SeenLengths,
     Sentence,
-    Span,
     TextRange,
     as_inner_part,
-    find_spans,
     gap_between,
     in_sentence_case,
     is_in_capitals,
-    masked,
     partners_of_brackets,
     plain_quotes,
     split_line,
@@ -80,8 +76,8 @@ from transformer_cli.text.sentences import (
     with_texts,
     with_written_quotes,
     without_closing_mark,
-    written_breaks,
 )
+from transformer_cli.text.spans import SPAN_SIGN, Span, find_spans, masked, written_breaks
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
 
 _LETTER = "a"

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.messages import on_one_line
-from transformer_cli.text.sentences import Span, TextRange
+from transformer_cli.text.sentences import TextRange
+from transformer_cli.text.spans import Span
 
 logger = logging.getLogger(__name__)
 

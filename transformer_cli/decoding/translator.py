@@ -60,7 +60,8 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import ELLIPSIS, SPAN_SIGN, SpanKind, find_spans
+from transformer_cli.text.sentences import ELLIPSIS
+from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory

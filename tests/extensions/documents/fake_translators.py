@@ -8,7 +8,8 @@ from transformer_cli.decoding.details import word_spans
 from transformer_cli.extensions.documents.segments import Document
 from transformer_cli.extensions.documents.translation import TranslatedDocument, translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText, LinkedWords
-from transformer_cli.text.sentences import Sentence, find_spans, masked, split_sentences
+from transformer_cli.text.sentences import Sentence, split_sentences
+from transformer_cli.text.spans import find_spans, masked
 
 EN_IT = Direction("en", "it")
 Words = Callable[[list[str]], list[int]]

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from transformer_cli.extensions.documents.markdown import read_markdown
 from transformer_cli.extensions.documents.translation import translate_document
-from transformer_cli.text.sentences import find_spans, masked
+from transformer_cli.text.spans import find_spans, masked
 
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
 

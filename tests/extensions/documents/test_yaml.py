@@ -12,7 +12,7 @@ from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.sentences import find_spans
+from transformer_cli.text.spans import find_spans
 
 from .fake_translators import UPPER, Identity, WordByWord, done
 

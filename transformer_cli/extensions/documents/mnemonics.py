@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import find_spans, masked
+from transformer_cli.text.spans import find_spans, masked
 
 # Behind a label in a script without keys, before an ellipsis or a colon.
 _BEHIND = re.compile(

@@ -33,7 +33,7 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too_much_markup
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.sentences import TOUCHING_SPECIFICATION, find_spans, masked
+from transformer_cli.text.spans import TOUCHING_SPECIFICATION, find_spans, masked
 
 Path = tuple[str | int, ...]
 # Names for programs.

@@ -34,9 +34,8 @@ from transformer_cli.text.sentences import (
     LANGUAGES_WITH_CAPITAL_NOUNS,
     display_width,
     ends_sentence,
-    find_spans,
-    masked,
 )
+from transformer_cli.text.spans import find_spans, masked
 
 # Some programs leave out the milliseconds, and players read such times.
 _TIME = r"(?:\d{1,9}:)?\d{1,2}:\d{1,2}(?:[,.]\d{1,3})?"

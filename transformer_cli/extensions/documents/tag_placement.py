@@ -16,7 +16,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
 )
 from transformer_cli.extensions.documents.translator import Extent, LinkedWords
-from transformer_cli.text.sentences import Span, SpanKind, find_spans, masked
+from transformer_cli.text.spans import Span, SpanKind, find_spans, masked
 
 # A text with more is no text of a person. The time of the placement grows with the product of markup and words.
 MAX_MARKUP = 1000

@@ -44,18 +44,15 @@ from transformer_cli.extensions.documents.translator import (
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import (
     BRACKETS,
-    SPECIFICATION,
-    TOUCHING_SPECIFICATION,
     Sentence,
     as_inner_part,
     closing_mark,
-    find_spans,
     gap_between,
-    masked,
     partners_of_brackets,
     text_ranges,
     without_closing_mark,
 )
+from transformer_cli.text.spans import SPECIFICATION, TOUCHING_SPECIFICATION, find_spans, masked
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 UNBALANCED = "a bracket of the translation had no partner, and was put right"

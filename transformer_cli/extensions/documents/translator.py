@@ -10,7 +10,8 @@ from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
 from transformer_cli.decoding.quality import Drift
 from transformer_cli.decoding.translation import Estimate, Translation
-from transformer_cli.text.sentences import Sentence, find_spans, span_texts, split_sentences_around
+from transformer_cli.text.sentences import Sentence, split_sentences_around
+from transformer_cli.text.spans import find_spans, span_texts
 
 Extent = tuple[int, int]
 """A range of a text: text[start:end]."""

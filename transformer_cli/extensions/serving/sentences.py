@@ -32,12 +32,11 @@ from transformer_cli.text.normalization import with_plain_spaces
 from transformer_cli.text.sentences import (
     Sentence,
     TextRange,
-    find_spans,
     gap_between,
-    masked,
     split_sentences,
     text_ranges,
 )
+from transformer_cli.text.spans import find_spans, masked
 
 # Han, kana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = re.compile(

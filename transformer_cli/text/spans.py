@@ -1,0 +1,212 @@
+"""Protected spans of a text: URLs, numbers, placeholders and the like."""
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from transformer_cli.text.normalization import EMOJI
+
+# The endings of domains and of files that are recognised without "http://" or a folder before them.
+_DOMAINS = "com|org|net|edu|gov|info|eu|io"
+_FILE_ENDINGS = (
+    "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|odp|csv|tsv|json|jsonl|xml|html?|ya?ml|toml|ini|log|py|js|sh|c|cpp|java|"
+    "png|jpe?g|gif|svg|mp3|mp4|wav|avi|mov|zip|gz|tar|exe|iso|"
+    "rtf|epub|tex|bib|rst|po|pot|mo|xlf|xliff|tmx|srt|vtt|ics|eml|ipynb|sql|db|sqlite|parquet|css|scss|tsx?|jsx|mjs|php|rb|rs|"
+    "kt|cs|hpp|cfg|conf|lock|bak|tmp|dll|dmg|deb|rpm|apk|jar|rar|7z|bz2|xz|zst|tgz|ico|webp|bmp|tiff?|psd|eps|heic|webm|mkv|"
+    "flac|ogg|m4a|ttf|otf|woff2?"
+)
+# A single capital letter behind a full stop is an initial.
+_CAPITAL_ENDINGS = _FILE_ENDINGS.upper().replace("|C|", "|")
+_CURRENCIES = "EUR|USD|GBP|CHF|JPY|CNY|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|INR|BRL"
+# What a URL may contain. Scripts without spaces between words are left out, because there the sentence goes on
+# directly after a URL: U+0E00..U+0E7F Thai, U+3000 and above Chinese, Japanese and Korean.
+_IN_URL = r"[^\s<>\"'`{}|\\^\u00ab\u00bb\u2018-\u201e\u0e00-\u0e7f\u2026\u3000-\uffff\U00010000-\U0010ffff]"
+_NO_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+# Emoji and other pictures such as a star or a telephone.
+_PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
+# Between a number and its unit or the next three digits: the plain, no-break, narrow no-break and thin space.
+_SPACE = r"\u00a0\u202f\u2009"
+# What stands behind the per cent sign of printf, such as s or .2f.
+_SPECIFICATION = (
+    r"[#0+-]{0,3}(?:\*|\d{0,9})(?:\.(?:\*|\d{1,9}))?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@]"
+)
+SPECIFICATION = re.compile(rf"(?<![\d%])(?<!\d[ {_SPACE}])%{_SPECIFICATION}")
+"""A specification of printf, or the beginning of a word behind a per cent sign, but not the sign behind a number."""
+TOUCHING_SPECIFICATION = re.compile(rf"(?<!%)%{_SPECIFICATION}(?=[A-Za-z])")
+"""A specification of printf directly before a letter, or the beginning of a word behind a per cent sign."""
+# What stands behind \n, \r or \t: no letter, a capital letter, a frequent word, or a letter that no name has there. So dir\name and
+# \textbf have none, and red\nand has one.
+_BEHIND_ESCAPE = (
+    r"\Z|[^a-z]|(?:a|and|are|as|at|do|have|he|i|if|is|it|my|of|she|that|they|this|was|we|you)(?![A-Za-z])"
+    + "".join(
+        rf"|(?<={letter})[{others}](?!\w*(?:\\(?![nrt])|\.\w))"
+        for letter, others in {"n": "bcdfhlmpqrstwxz", "t": "bcdfgjklmnpqtvx", "r": "bcdfgjklmnpqrtvwxz"}.items()
+    )
+)  # fmt: skip
+_PATTERNS = {
+    # A line end or tab as a program writes it, unless it may begin a name; a backslash before a mark.
+    "escape": (
+        rf"(?:\\{{1,2}}[nrt])+(?={_BEHIND_ESCAPE})"
+        r"|(?<![^\W_])(?:\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}))+(?![^\W_])"
+        r"|(?<=[^\W\d_]|[.!?:;,)])%n(?=[^\W\d_])"
+        r"|\\(?!\\?\w)[^\w\s]?"
+    ),
+    # Around bold, slanted and struck-out words.
+    "mark": (
+        r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"
+    ),
+    "tag": (
+        rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
+        rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
+    ),
+    # With the signs that choose a colour or join several pictures to one.
+    "picture": (
+        rf"(?:[0-9#*]\ufe0f?\u20e3|[{EMOJI}]\ufe0f|[{_PICTURE}])"
+        rf"(?:[{_PICTURE}\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d[{EMOJI}])*"
+    ),
+    "code": (
+        # The quotes of ``these words'' and `those' are no code.
+        # A name before it is a role of reStructuredText: :c:func:`x`.
+        rf"(?:(?<![\w:]):(?:[A-Za-z][\w.+-]{{0,30}}:){{1,3}})?`(?![\s`])[^`{_NO_CONTROL}]{{0,199}}(?<!\s)`"
+        r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
+    ),
+    "placeholder": (
+        rf"\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}"  # {{name}}
+        rf"|[$\#%]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, ${x}, %{x}, {% if x %}
+        rf"|\[\[[^\[\]{_NO_CONTROL}]{{1,99}}\]\]"  # [[name]]
+        r"|\[X\d{1,9}X\]"  # of Weblate
+        rf"|<%[^<>%{_NO_CONTROL}]{{1,200}}%>"  # <%= name %>
+        rf"|%\([^()%{_NO_CONTROL}]{{1,99}}\)[#0+-]{{0,3}}\d{{0,9}}(?:\.\d{{1,9}})?[A-Za-z]"  # %(x)d, %(a.b)s
+        r"|(?<![\w%])%%?[A-Za-z_][\w.-]{0,98}%%?(?!\w)"  # %name%, %%name%%
+        rf"|(?<!%)%\d{{1,3}}\${_SPECIFICATION}"  # %1$s, also directly before a letter
+        rf"|(?<![\d%])%{_SPECIFICATION}(?![A-Za-z])"
+        r"|(?<![\d%])%(?:L?\d{1,2}(?![\d%])|L?n(?![A-Za-z]))"  # %1, %n of Qt
+        r"|(?<![\d%])%%(?!%)"
+        r"|(?<!\w)@?__[A-Za-z0-9](?:[\w.-]{0,97}[A-Za-z0-9])?__(?!\w)"  # __name__, @__name__
+        r"|(?<![^\s(\[\"'\u00ab\u201c\u2018>]):(?:[a-z]\w{1,98}|[A-Z]\w{2,98}):?(?![\w:])"  # :name, :smile:
+        r"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])![a-z]\w{2,98}(?![\w:!])"  # !name, but not "!and" at the beginning of a text
+        rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
+        r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
+        r"|\$[A-Za-z_]\w{0,99}"  # $x
+    ),
+    "address": (
+        rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}"
+        rf"|(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,15}}://|www\.(?=[^\W_])|mailto:|tel:){_IN_URL}+"
+        rf"|(?<![\w@.-])(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_DOMAINS})(?![\w-])(?:[/?#]{_IN_URL}*)?"
+    ),
+    "path": (
+        r"(?<![\w\\])[A-Za-z]:\\[^\s<>|\"*?]*"  # C:\Users\me
+        rf"|(?<![\w\\])[\w.$-]{{0,99}}+(?:\\{{1,2}}(?![nrt](?={_BEHIND_ESCAPE}))[A-Za-z_][\w.$-]{{0,99}}+\*?)+\\?"  # dir\name, \\host\x, \textbf
+        r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
+        r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
+        rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf
+        r"|(?<![\w@#&])[@#][^\W\d_]\w{0,99}"  # @name, #topic
+    ),
+    # Names of programs, keys pressed together, versions, and words that begin with letters and have digits.
+    "name": r"(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
+    r"|(?<!\w)[A-Za-z_]\w{0,98}\(\)"  # call()
+    r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
+    r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
+    # A4, XY-123/45, mp3
+    r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
+    "number": (
+        rf"(?:(?:(?<!\w)(?:{_CURRENCIES})|[$£¥\u20a0-\u20cf])[ {_SPACE}]?)?(?:(?<![\w)])[+\u2212-])?"
+        rf"\d+(?:[.,:/'\u2019{_SPACE}-]\d+)*"
+        rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
+    ),
+}
+SPAN_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]")
+"""A text without any of these holds no protected span, and most sentences hold none."""
+_CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
+
+
+@functools.cache
+def _span_pattern() -> re.Pattern[str]:
+    """All patterns as one; compiled at its first use, because it takes longer than most imports."""
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
+
+
+class SpanKind(Enum):
+    """How a span may be treated while its sentence is translated."""
+
+    TAG = "tag"
+    """Markup or an emoji: it stands between words and is none."""
+    MARK = "mark"
+    """The stars of bold words and the like: a model that knows them may keep them in their places."""
+    WORD = "word"
+    """A URL, address, path, placeholder or code: it takes the place of a name in its sentence."""
+    NUMBER = "number"
+    """Digits: many models copy them, and those that are copied wrongly are repaired."""
+
+
+class Span(NamedTuple):
+    """A protected part of a text: text[start:end]."""
+
+    start: int
+    end: int
+    kind: SpanKind
+
+
+def find_spans(text: str) -> list[Span]:
+    """The protected spans of a text, in order, without overlaps; no span contains a line break or a control character.
+
+    The full stop, comma or bracket after a URL belongs to the sentence, and not to the span.
+    """
+    return list(_spans(text)) if SPAN_SIGN.search(text) else []
+
+
+def span_texts(text: str, spans: Sequence[Span]) -> list[str]:
+    """The text of each span."""
+    return [text[span.start : span.end] for span in spans]
+
+
+_WRITTEN_BREAK = re.compile(r"(?:\\{1,2}[nrt])+|%n")
+
+
+def written_breaks(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Those spans that are line ends or tabs as a program writes them, such as \\n: they end a text."""
+    return [
+        span
+        for span in spans
+        if span.kind is SpanKind.TAG and _WRITTEN_BREAK.fullmatch(text, span.start, span.end)
+    ]
+
+
+def masked(text: str, spans: Sequence[Span], sign: str) -> str:
+    """The text with `sign` in place of each character of a span; its length is the same."""
+    pieces, place = [], 0
+    for span in spans:
+        pieces += [text[place : span.start], sign * (span.end - span.start)]
+        place = span.end
+    return "".join([*pieces, text[place:]])
+
+
+def _spans(text: str) -> Iterator[Span]:
+    place, pattern = 0, _span_pattern()
+    while match := pattern.search(text, place):
+        start, end, kind = match.start(), match.end(), match.lastgroup
+        if kind in ("address", "path"):
+            end = _without_closing_marks(text, start, end)
+        place = end
+        kinds = {
+            "escape": SpanKind.TAG,
+            "tag": SpanKind.TAG,
+            "picture": SpanKind.TAG,
+            "mark": SpanKind.MARK,
+            "number": SpanKind.NUMBER,
+        }
+        yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
+
+
+def _without_closing_marks(text: str, start: int, end: int) -> int:
+    """The end of a URL or path without the punctuation after it; a bracket that it opens stays."""
+    num_opened, num_closed = text.count("(", start, end), text.count(")", start, end)
+    while end > start + 1 and text[end - 1] in _CLOSING_BRACKETS:
+        if text[end - 1] == ")":
+            if num_opened >= num_closed:
+                break
+            num_closed -= 1
+        end -= 1
+    return end
