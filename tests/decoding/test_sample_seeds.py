@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding import Request
 from transformer_cli.decoding.engine import Hypothesis
-from transformer_cli.decoding.translator import request_seed, seeded
+from transformer_cli.decoding.translation import request_seed, seeded
 
 from .small_translators import WORDS, tokenizer_of_words, translator
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig, SequencesData, TokenizerConfig
 from transformer_cli.decoding import Glossary, Translation, Translator
+from transformer_cli.decoding.details import UnknownReplacement
 from transformer_cli.decoding.ensemble import combine_translators
 from transformer_cli.decoding.glossary import (
     AppliedTerm,
@@ -20,7 +21,6 @@ from transformer_cli.decoding.glossary import (
     applied_terms,
 )
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.normalization import word_sequence

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding import Request, Translator
-from transformer_cli.decoding.text_pipeline import UnknownReplacement
+from transformer_cli.decoding.details import UnknownReplacement
 from transformer_cli.decoding.translation import Link
 
 from .test_details import copier, tokenizer_of, words_of_characters

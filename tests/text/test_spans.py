@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text import sentences as spans_module
+from transformer_cli.text import spans as spans_module
 from transformer_cli.text.sentences import plain_quotes, with_written_quotes
 from transformer_cli.text.spans import SpanKind, find_spans, masked, span_texts
 

@@ -6,6 +6,7 @@ with the first of the target, and the second with the third.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
@@ -251,3 +252,49 @@ def with_explained_unknown(
         ]
         for request, found in hypotheses.items()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownReplacement:
+    """What stands in a translation instead of [UNK].
+
+    Source: Luong et al. 2015, "Addressing the Rare Word Problem in Neural Machine Translation".
+    """
+
+    dictionary: Mapping[str, str] = field(default_factory=dict)
+    """The translation of words of the source; a word that it lacks stays as it is."""
+
+    def words(
+        self, text: str, source_ids: TokenIds, hypothesis: Hypothesis, source: Tokenizer
+    ) -> list[str]:
+        """For each [UNK] of a hypothesis, what replaces it, with the space before it if it is a word.
+
+        Args:
+            text: the normalised source, whose words are tokens.
+            source_ids: its ids, with tags before them and [EOS] behind them.
+            hypothesis: explained.
+            source: the tokenizer of the source.
+        """
+        if hypothesis.explanation is None:
+            return []
+        words = source.words(text)
+        num_tags = sum(index in source.tag_ids for index in source_ids)
+        places = [
+            place - num_tags
+            for index, place in zip(hypothesis.ids, hypothesis.explanation.alignment, strict=True)
+            if index == source.unk_id
+        ]
+        unknown = source.decode([source.unk_id])
+        return [
+            self._translated(words[place]) if 0 <= place < len(words) else f" {unknown}"
+            for place in places
+        ]
+
+    def _translated(self, word: str) -> str:
+        """The dictionary entry of a word; one with a capital letter may stand in lower case, and keeps its capital."""
+        bare = word.strip()
+        entry = self.dictionary.get(bare)
+        if entry is None and bare[:1].isupper():
+            lower = self.dictionary.get(bare[:1].lower() + bare[1:])
+            entry = lower and lower[:1].upper() + lower[1:]
+        return word if entry is None else f" {entry}"

@@ -1,5 +1,6 @@
 """A line from its reading to its writing: its texts, their parts as token ids, and its translation; how parts are joined; and counts of unknown words and terms."""
 
+import hashlib
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -240,6 +241,26 @@ class Line:
     ranges: Sequence[TextRange] = ()
     chunks: Sequence[Chunk] = ()
     """The texts of the ranges, in order."""
+
+
+def seeded(chunk: Chunk, seed: int) -> Chunk:
+    """A text whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+
+    Args:
+        chunk: with its parts.
+        seed: of the whole input.
+    """
+    parts = (
+        part._replace(request=part.request._replace(seed=request_seed(seed, chunk.line, number)))
+        for number, part in enumerate(chunk.parts, chunk.first_part)
+    )
+    return replace(chunk, parts=tuple(parts))
+
+
+def request_seed(seed: int, line: int, part: int) -> int:
+    """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
+    digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
 
 
 def joined(

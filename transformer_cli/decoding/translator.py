@@ -1,6 +1,5 @@
 """The translator: lines in, lines out, in the same number and order."""
 
-import hashlib
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,6 +55,7 @@ from transformer_cli.decoding.translation import (
     Translation,
     copied,
     joined,
+    seeded,
     with_alternatives,
 )
 from transformer_cli.process.errors import DataError, UsageError
@@ -309,7 +309,10 @@ class Translator:
         if self.reports_lines and lines:
             self._report(translations, lines[0].number + 1)
         if self.only_green:
-            translations = list(map(_only_green, translations))
+            translations = [
+                replace(each, text="", alternatives=()) if _is_left_out(each) else each
+                for each in translations
+            ]
         return translations
 
     def _with_recalled(
@@ -355,7 +358,10 @@ class Translator:
             if not line.prefix
             and (
                 loses_spans(line.given, translation)
-                or (translation.is_untranslated and _has_word_span(line.given))
+                or (
+                    translation.is_untranslated
+                    and any(span.kind is SpanKind.WORD for span in find_spans(line.given))
+                )
             )
         ]
         if not lost:
@@ -732,10 +738,6 @@ def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
     return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
 
 
-def _has_word_span(text: str) -> bool:
-    return any(span.kind is SpanKind.WORD for span in find_spans(text))
-
-
 def _num_applied(translation: Translation) -> int:
     """How many terms of a glossary a translation has."""
     return sum(term.is_applied for term in translation.terms)
@@ -754,27 +756,16 @@ def through_pivot(first: Translation, second: Translation, languages: Direction)
         doubts: tuple[str, ...] = ()
     else:
         doubts = doubts_about(first.source, second.text, languages)
-    either = (first, second)
+    of_either = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"  # fmt: skip
     return replace(
         second,
         source=first.source,
         unknown_words=first.unknown_words,
         num_words=first.num_words,
-        is_cut=any(each.is_cut for each in either),
-        is_partly_copied=any(each.is_partly_copied for each in either),
-        is_in_pieces=any(each.is_in_pieces for each in either),
-        is_divided=any(each.is_divided for each in either),
-        is_untranslated=any(each.is_untranslated for each in either),
+        **{name: getattr(first, name) or getattr(second, name) for name in of_either},
         doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
-        is_repaired=any(each.is_repaired for each in either),
         pivot=first,
     )
-
-
-def _only_green(translation: Translation) -> Translation:
-    if not _is_left_out(translation):
-        return translation
-    return replace(translation, text="", alternatives=())
 
 
 def _is_left_out(translation: Translation) -> bool:
@@ -802,23 +793,3 @@ def _lines(numbers: Sequence[int]) -> str:
 def _described(value: object) -> str:
     kinds = {str: "a string", bytes: "bytes", type(None): "None"}
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
-
-
-def seeded(chunk: Chunk, seed: int) -> Chunk:
-    """A text whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
-
-    Args:
-        chunk: with its parts.
-        seed: of the whole input.
-    """
-    parts = (
-        part._replace(request=part.request._replace(seed=request_seed(seed, chunk.line, number)))
-        for number, part in enumerate(chunk.parts, chunk.first_part)
-    )
-    return replace(chunk, parts=tuple(parts))
-
-
-def request_seed(seed: int, line: int, part: int) -> int:
-    """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
-    digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
