@@ -325,7 +325,6 @@ def test_lines_in_an_encoding_are_a_document() -> None:
         "a.ftl",
         "guide.rst",
         "page.mdx",
-        "strings.xml",
         "a.xtb",
         "a.rtf",
     ],

@@ -191,7 +191,7 @@ DEFAULTS = ReadingOptions()
 
 
 Read = Callable[[bytes, ReadingOptions], Document]
-XML = ("xliff", "tmx")
+XML = ("xliff", "tmx", "android")
 """The formats whose files name their encoding in their first line."""
 WITH_LANGUAGES = ("html", "epub", "srt", "vtt")
 """The formats that are read by the language of the text, which their files do not always name."""
@@ -233,6 +233,7 @@ FORMATS = (
     Format("epub", (".epub",), "epub.read_epub", is_archive=True),
     Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff"),
     Format("tmx", (".tmx",), "tmx.read_tmx"),
+    Format("android", (".xml",), "android.read_android"),
 )
 NAMES = tuple(each.name for each in FORMATS)
 

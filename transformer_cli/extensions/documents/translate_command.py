@@ -70,7 +70,6 @@ _STRUCTURED = {
     ".xmb": "texts of a program; write them as .xlf",
     ".xtb": "texts of a program; write them as .xlf",
     ".ts": "texts or code of a program; convert texts of Qt to .po or .xliff (lconvert)",
-    ".xml": "XML; convert strings.xml of Android to .po or .xliff, a text to .html or .docx",
     ".svg": "a picture; put it into a page, as .html",
     ".mdx": "Markdown with code; rename a file without code to .md",
     ".rmd": "Markdown with code; rename a file without code to .md",

@@ -26,6 +26,7 @@ from transformer_cli.extensions.documents.xml import (
     escaped_xml,
     inline_runs,
     paired_tag,
+    place_of_attribute,
     read_xml,
     white_space_before,
 )
@@ -92,12 +93,9 @@ def _language_edits(xml: XmlText, file: Element, *, has_open_units: bool) -> lis
     for name, of in (("source-language", "source"), ("target-language", "target")):
         given = file.attributes.get(name)
         if given is not None:
-            place = re.compile(rf"""\s{name}\s*=\s*(?:"([^"]*)"|'([^']*)')""").search(
-                xml.content.text, file.start, file.inner_start
-            )
+            place = place_of_attribute(xml, file, name)
             assert place is not None
-            start, end = place.span(place.lastindex or 1)
-            edits.append(Edit(start, end, partial(_language, given, name, of)))
+            edits.append(Edit(*place, partial(_language, given, name, of)))
     if has_open_units and "target-language" not in file.attributes:
         end = file.start + 1 + len(file.name)
         edits.append(Edit(end, end, lambda languages: f' target-language="{languages.target}"'))
