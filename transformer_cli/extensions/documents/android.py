@@ -24,8 +24,8 @@ from transformer_cli.extensions.documents.segments import (
     rendered,
 )
 from transformer_cli.extensions.documents.strings import (
+    holds_text,
     is_icu_message,
-    is_translated,
     string_of,
     tagged_segment,
 )
@@ -118,7 +118,7 @@ def _slots(xml: XmlText, element: Element, name: str, place: str) -> Iterator[Sl
         if isinstance(part, XmlToken):
             start, end = _without_spaces(xml, part.start + _FIRST_CONTENT, part.end - _LAST_CONTENT)
             segment = reading.tagged(xml.content.text[start:end], place)
-            if is_translated(plain_text(segment.pieces), (name,), ()):
+            if holds_text(segment, name):
                 yield Slot(start, end, segment, _as_cdata)
             continue
         for run in inline_runs(xml, part, _kind_of):
@@ -164,7 +164,7 @@ def _slot(
         segment = Segment(pieces, place, keeps_spaces=True)
         return Slot(start, end, segment, partial(_as_xml, is_quoted=is_quoted))
     segment = reading.tagged(unescaped_xml(raw), place)
-    if not is_translated(plain_text(segment.pieces), (name,), ()):
+    if not holds_text(segment, name):
         return None
     return Slot(start, end, segment, partial(_as_string, is_quoted=is_quoted))
 

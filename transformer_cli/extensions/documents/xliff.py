@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Edit,
@@ -25,13 +24,12 @@ from transformer_cli.extensions.documents.xml import (
     XmlText,
     escaped_xml,
     inline_runs,
+    language_edits,
     paired_tag,
-    place_of_attribute,
     read_xml,
     white_space_before,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.languages import primary_language
 
 logger = logging.getLogger(__name__)
 
@@ -77,40 +75,12 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
                 for unit in of_file
                 for slot in _slots_of(xml, unit, options.watch, keeps_spaces=unit.start in keeping)
             ]
-            edits += _language_edits(xml, file, has_open_units=bool(found))
+            names = ("source-language", "target-language")
+            edits += language_edits(xml, file, names, has_open_units=bool(found))
             units += of_file
             slots += found
     _warn_of_targets(xml, units)
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
-
-
-def _language_edits(xml: XmlText, file: Element, *, has_open_units: bool) -> list[Edit]:
-    """The target language of a file, if it names none; languages that the model does not translate are refused.
-
-    Where nothing is translated, nobody knows in which language its targets are.
-    """
-    edits = []
-    for name, of in (("source-language", "source"), ("target-language", "target")):
-        given = file.attributes.get(name)
-        if given is not None:
-            place = place_of_attribute(xml, file, name)
-            assert place is not None
-            edits.append(Edit(*place, partial(_language, given, name, of)))
-    if has_open_units and "target-language" not in file.attributes:
-        end = file.start + 1 + len(file.name)
-        edits.append(Edit(end, end, lambda languages: f' target-language="{languages.target}"'))
-    return edits
-
-
-def _language(given: str, name: str, of: str, languages: Direction) -> str:
-    """The value of an attribute: as it is, or the language of the model if it is empty."""
-    wanted: str = getattr(languages, of)
-    if given and primary_language(given) != primary_language(wanted):
-        raise DataError(
-            f'the file has {name}="{given}", but the model translates from {languages.source} into {languages.target}',
-            hint="use a model of these languages (--run), or correct the attribute",
-        )
-    return escaped_xml(given) or wanted
 
 
 def _units(element: Element) -> list[Element]:

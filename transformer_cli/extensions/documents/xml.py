@@ -5,10 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import (
     DecodedText,
     declared_encoding,
@@ -19,6 +21,7 @@ from transformer_cli.extensions.documents.formats import (
     ReadingOptions,
 )
 from transformer_cli.extensions.documents.segments import (
+    Edit,
     InlinePart,
     LineNumbers,
     Markup,
@@ -27,6 +30,7 @@ from transformer_cli.extensions.documents.segments import (
     nested_runs,
 )
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
 
 logger = logging.getLogger(__name__)
 
@@ -438,6 +442,40 @@ def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, 
         xml.content.text, element.start, element.inner_start
     )
     return None if place is None else place.span(place.lastindex or 1)
+
+
+def language_edits(
+    xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool
+) -> list[Edit]:
+    """The target language of a file with both languages, if it names none; languages that the model does not translate are refused.
+
+    Where nothing is translated, nobody knows in which language its translations are.
+
+    Args:
+        element: which names the languages.
+        names: of the attributes for the source and the target language.
+        has_open_units: whether anything is translated.
+    """
+    edits = []
+    for name, of in zip(names, ("source", "target"), strict=True):
+        place = place_of_attribute(xml, element, name)
+        if place is not None:
+            edits.append(Edit(*place, partial(_language, element.attributes[name], name, of)))
+    if has_open_units and names[1] not in element.attributes:
+        end = element.start + 1 + len(element.name)
+        edits.append(Edit(end, end, lambda languages: f' {names[1]}="{languages.target}"'))
+    return edits
+
+
+def _language(given: str, name: str, of: str, languages: Direction) -> str:
+    """The value of an attribute: as it is, or the language of the model if it is empty."""
+    wanted: str = getattr(languages, of)
+    if given and primary_language(given) != primary_language(wanted):
+        raise DataError(
+            f'the file has {name}="{given}", but the model translates from {languages.source} into {languages.target}',
+            hint="use a model of these languages (--run), or correct the attribute",
+        )
+    return escaped_xml(given) or wanted
 
 
 def _root(tokens: Iterable[XmlToken]) -> Element:
