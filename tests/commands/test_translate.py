@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ def test_a_file_that_says_itself_to_be_utf_16_is_refused_before_a_model_is_sough
 
     def translate(content: bytes) -> None:
         path.write_bytes(content)
-        translate_lines(path, None, TranslateOptions())
+        translate_lines(path, None, TranslateOptions(run="none"))
 
     with pytest.raises(DataError, match=r"in\.txt: UTF-16 text, where UTF-8 is") as refusal:
         translate("\ufeffHello\nyou\n".encode(encoding))
@@ -57,13 +58,13 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
             with pytest.raises(UsageError, match="this output is the same file as the input"):
                 translate_lines(Path(given), Path(output), TranslateOptions())
     for given, output in (("in.txt", "out.txt"), ("/dev/null", "/dev/null")):
-        with pytest.raises(MissingInputError, match="no run under"):
-            translate_lines(Path(given), Path(output), TranslateOptions())
+        with pytest.raises(MissingInputError, match="none: no such run"):
+            translate_lines(Path(given), Path(output), TranslateOptions(run="none"))
     assert Path("in.txt").read_text() == "Hello\n"
 
 
 @pytest.mark.long
-def test_without_a_run_the_demonstration_model_translates_what_is_typed_and_no_file(
+def test_without_a_run_the_demonstration_model_translates_and_says_so(
     tfm_here: TfmHere,
 ) -> None:
     typed = tfm_here("translate", "Where is the station?", "Good morning.")
@@ -71,9 +72,19 @@ def test_without_a_run_the_demonstration_model_translates_what_is_typed_and_no_f
     assert typed.talk.count("the small demonstration model that comes with tfm answers") == 1
     assert "tfm train --config en-it.yaml" in typed.talk
     (tfm_here.folder / "in.txt").write_text("Good morning.\n")
-    refused = tfm_here("translate", "--input", "in.txt")
-    assert (refused.exit_code, refused.text) == (66, "")
-    assert "--run demonstration" in refused.talk
+    (tfm_here.folder / "in.html").write_text("<p>Good <b>morning</b>.</p>\n")
+    piped, pipe = os.pipe()  # as standard input is read, by its descriptor
+    os.write(pipe, b"Good morning.\n")
+    os.close(pipe)
+    for arguments, text in (
+        (("--input", "in.txt"), "Buongiorno.\n"),
+        (("--input", f"/dev/fd/{piped}"), "Buongiorno.\n"),
+        (("--input", "-", "--format", "html"), "<p><b>Buongiorno</b>.</p>\n"),
+        (("--input", "in.html"), "<p><b>Buongiorno</b>.</p>\n"),
+    ):
+        found = tfm_here("translate", *arguments, stdin=(tfm_here.folder / "in.html").read_bytes())
+        assert (found.exit_code, found.text) == (0, text)
+        assert "the small demonstration model that comes with tfm answers" in found.talk
     named = tfm_here("translate", "--run", "demonstration", "--input", "in.txt")
     assert named.text == "Buongiorno.\n"
     assert "no run under" not in named.talk
@@ -436,5 +447,5 @@ def test_a_file_of_lines_in_a_legacy_encoding_is_refused_before_a_model_is_sough
     with pytest.raises(
         DataError, match="not UTF-8; it can be read as windows-1252: café"
     ) as refusal:
-        translate_lines(path, None, TranslateOptions())
+        translate_lines(path, None, TranslateOptions(run="none"))
     assert "--encoding windows-1252" in str(refusal.value.hint)

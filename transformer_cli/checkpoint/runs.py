@@ -64,8 +64,9 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
 def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) -> Path:
     """The folder of `find_run`; or, if no run is named and there is none, that of the small model that comes with tfm.
 
-    It is for what a person types: somebody who has just installed tfm sees a translation. Where files are
-    translated, served or scored, a model that nobody has named would be a mistake that nobody sees.
+    It is for commands that show a translation to the person who asks: somebody who has just installed tfm sees one, and
+    the warning says whose it is. Where a model is served or scored, one that nobody has named would be a mistake that
+    nobody sees.
 
     Raises:
         MissingInputError, StorageError: as `find_run`; also where a training has begun, but has no checkpoint yet.

@@ -133,8 +133,7 @@ def translate_lines(
     output = None if output_file == STANDARD else output_file
     _check_options(options)
     _check_files(given, output, options)
-    is_typed = not isinstance(given, Path) if given is not None else sys.stdin.isatty()
-    loaded, translator = open_translator(options, or_demonstration=is_typed)
+    loaded, translator = open_translator(options)
     if translator.decoding.num_best > 1 and options.num_best is None and not options.as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -208,14 +207,8 @@ def drift_of(translator: Translator) -> Drift:
     return Drift(quality)
 
 
-def open_translator(
-    options: TranslateOptions, *, or_demonstration: bool = False
-) -> tuple[LoadedRun, Translator]:
-    """The run, and its translator as the options ask for it.
-
-    Args:
-        options: of the command line.
-        or_demonstration: whether the demonstration model answers if no run is named and there is none.
+def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
+    """The run, and its translator as the options ask for it; the demonstration model if no run is named and there is none.
 
     Raises:
         UsageError: an option does not fit the run.
@@ -224,7 +217,7 @@ def open_translator(
     if options.via is not None:
         return open_pivot_translator(options, options.via)
     glossary = None if options.glossary is None else read_glossary(options.glossary)
-    loaded = load_run(options.run, options.overrides, or_demonstration=or_demonstration)
+    loaded = load_run(options.run, options.overrides, or_demonstration=True)
     translator = replace(
         loaded.translator.towards(options.to, options.from_),
         protects_spans=options.protects_spans,

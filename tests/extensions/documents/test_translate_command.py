@@ -321,11 +321,9 @@ def test_lines_in_an_encoding_are_a_document() -> None:
     [
         "film.ass",
         "film.sbv",
-        "a.strings",
         "a.ftl",
         "guide.rst",
         "page.mdx",
-        "strings.xml",
         "a.xtb",
         "a.rtf",
     ],

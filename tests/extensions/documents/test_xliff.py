@@ -1,4 +1,4 @@
-"""XLIFF 1.2: which units get a translation, their states, and everything else byte for byte."""
+"""XLIFF 1.2 and 2: which units get a translation, their states, and everything else byte for byte."""
 
 import re
 
@@ -12,7 +12,7 @@ from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.extensions.documents.xliff import read_xliff
 from transformer_cli.process.errors import DataError
 
-from .fake_translators import REVERSED, Identity, WordByWord, translated
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
 
@@ -26,10 +26,10 @@ def unit(source: str, target: str = "", attributes: str = "") -> str:
     return f'<trans-unit id="1"{attributes}><source>{source}</source>{target}</trans-unit>'
 
 
-def test_another_version_is_to_be_saved_as_the_one_that_is_read() -> None:
-    with pytest.raises(DataError) as caught:
-        read_xliff(b'<xliff version="2.0"/>')
-    assert "save it as XLIFF 1.2" in (caught.value.hint or "")
+def test_another_version_is_to_be_saved_as_one_that_is_read() -> None:
+    with pytest.raises(DataError, match=r"this is XLIFF 3\.0; 1\.2 and 2 are read") as caught:
+        read_xliff(b'<xliff version="3.0"/>')
+    assert "save it as XLIFF 1.2 or 2" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,6 @@ def test_a_translation_in_doubt_needs_review() -> None:
     ("text", "message"),
     [
         ("<html/>", "root is <html>"),
-        ('<xliff version="2.0"/>', "this is XLIFF 2.0"),
         ("<xliff/>", "XLIFF of no version"),
     ],
 )
@@ -243,3 +242,146 @@ def test_a_tag_that_stands_for_one_of_the_page_is_no_value() -> None:
         xliff(unit('You have<x id="n" equiv-text="&lt;img&gt;"/> letters')).encode()
     )
     assert plain_text(document.segments[0].pieces) == "You have letters"
+
+
+def xliff_2(
+    *units: str, attributes: str = ' srcLang="en" trgLang="it"', version: str = "2.0"
+) -> str:
+    body = "\n    ".join(units)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="{version}" xmlns="urn:oasis:names:tc:xliff:document:2.0"{attributes}>\n  <file id="f">\n    {body}\n  </file>\n</xliff>\n'
+
+
+def segment(source: str, target: str = "", attributes: str = "") -> str:
+    return f"<segment{attributes}><source>{source}</source>{target}</segment>"
+
+
+def unit_2(*segments: str, attributes: str = "") -> str:
+    return f'<unit id="u"{attributes}><notes><note>A note</note></notes>{"".join(segments)}</unit>'
+
+
+def target_of(source: str, order: WordByWord = REVERSED, data: str = "") -> str:
+    kept = f"<originalData>{data}</originalData>" if data else ""
+    text = xliff_2(f'<unit id="u">{kept}{segment(source)}</unit>')
+    [found] = re.findall(r"<target>(.*?)</target>", translated(read_xliff(text.encode()), order))
+    return str(found)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize(
+    ("given_segment", "wanted"),
+    [
+        (segment("Good day."), segment("Good day.", "<target>GOOD DAY.</target>", ' state="translated"')),
+        (segment("Good day.", "<target/>"), segment("Good day.", "<target>GOOD DAY.</target>", ' state="translated"')),
+        (
+            segment("Good day.", '<target xml:lang="it" order="2" />', ' id="s" state="initial" subState="my:x"'),
+            segment("Good day.", '<target xml:lang="it" order="2">GOOD DAY.</target>', ' id="s" state="translated"'),
+        ),
+        (segment("Good day.", "<target>x</target>", " state='initial'"), segment("Good day.", "<target>GOOD DAY.</target>", ' state="translated"')),
+        (segment("Good day.", "<target>Ciao.</target>"), segment("Good day.", "<target>Ciao.</target>")),
+        (segment("Good day.", "<target>Ciao.</target>", ' state="final"'), segment("Good day.", "<target>Ciao.</target>", ' state="final"')),
+        (segment("Good day.", "<target/>", ' state="reviewed"'), segment("Good day.", "<target/>", ' state="reviewed"')),
+        (segment("12"), segment("12")),
+        ("<ignorable><source> and </source></ignorable>", "<ignorable><source> and </source></ignorable>"),
+    ],
+)  # fmt: skip
+def test_a_segment_of_xliff_2_gets_a_target_if_it_has_none(
+    given_segment: str, wanted: str, version: str
+) -> None:
+    other = segment("Yes.", "<target>S\u00ec.</target>")
+    text = xliff_2(unit_2(given_segment, other), version=version)
+    assert translated(read_xliff(text.encode())) == xliff_2(unit_2(wanted, other), version=version)
+
+
+def test_several_segments_of_a_unit_each_get_their_target() -> None:
+    gap = "<ignorable><source> </source></ignorable>"
+    text = xliff_2(unit_2(segment("One red car."), gap, segment("Two.", "<target>Due.</target>"), gap, segment("Three.")))  # fmt: skip
+    document = read_xliff(text.encode())
+    assert [each.place for each in document.segments] == ["unit u, segment 1", "unit u, segment 3"]
+    found = translated(document)
+    assert re.findall(r"<target>(.*?)</target>", found) == ["ONE RED CAR.", "Due.", "THREE."]
+
+
+def test_translate_no_counts_for_all_inside_unless_it_is_yes_there() -> None:
+    no, yes = ' translate="no"', ' translate="yes"'
+    text = xliff_2(
+        unit_2(segment("One."), attributes=no),
+        f'<group id="g"{no}>{unit_2(segment("Two."))}<group id="h">{unit_2(segment("Three."), attributes=yes)}</group></group>',
+        unit_2(segment("Four.")),
+    )
+    found = translated(read_xliff(text.encode()))
+    assert re.findall(r"<target>(.*?)</target>", found) == ["THREE.", "FOUR."]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ('The <pc id="1" dataRefStart="d1">red</pc> car', 'CAR <pc id="1" dataRefStart="d1">RED</pc> THE'),
+        ('The <sc id="1"/>red<ec startRef="1"/> car', 'CAR <sc id="1"/>RED<ec startRef="1"/> THE'),
+        ('The <mrk id="m" type="term">red</mrk> car', 'CAR <mrk id="m" type="term">RED</mrk> THE'),
+        ('The <mrk id="m" translate="no">red</mrk> car', 'CAR <mrk id="m" translate="no">red</mrk> THE'),
+        ('The <sm id="m" type="comment"/>red<em startRef="m"/> car', 'CAR <sm id="m" type="comment"/>RED<em startRef="m"/> THE'),
+        ('You have <ph id="1"/> cars', 'CARS <ph id="1"/> HAVE YOU'),
+        ('You have <ph id="1" dataRef="v"/> cars', 'CARS <ph id="1" dataRef="v"/> HAVE YOU'),
+        ('Red <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> car', 'CAR <ph id="0" equiv="INTERPOLATION" disp="{{name}}"/> RED'),
+        ("A &lt;b&gt; &amp; c", "C &amp; &lt;b&gt; A"),
+    ],
+)  # fmt: skip
+def test_codes_of_xliff_2_move_with_their_words(source: str, target: str) -> None:
+    assert (
+        target_of(source, data='<data id="v">%d</data>' if "dataRef=" in source else "") == target
+    )
+
+
+@pytest.mark.parametrize(
+    "code", ['<ph id="1" type="fmt" subType="xlf:lb"/>', '<ph id="1" dataRef="b"/>', '<ph id="1" equiv="LINE_BREAK"/>']
+)  # fmt: skip
+def test_a_break_of_xliff_2_divides_two_words(code: str) -> None:
+    data = '<data id="b">&lt;br/></data>'
+    assert f"RED{code} CAR" in target_of(f"Red{code}car", UPPER, data) or f"RED {code}CAR" in target_of(f"Red{code}car", UPPER, data)  # fmt: skip
+
+
+def test_a_translation_in_doubt_of_xliff_2_is_named_in_its_sub_state() -> None:
+    lost = WordByWord()
+    lost._translated = str.upper  # type: ignore[method-assign]
+    text = xliff_2(unit_2(segment("Dear {name}, hello")))
+    found = translated(read_xliff(text.encode()), lost)
+    assert '<segment state="translated" subState="tfm:needs-review-translation">' in found
+
+
+def test_the_languages_of_xliff_2_are_those_of_the_model() -> None:
+    text = xliff_2(unit_2(segment("Red")), attributes=' srcLang="en-GB"')
+    assert '<xliff trgLang="it" version' in translated(read_xliff(text.encode()))
+    text = xliff_2(unit_2(segment("Red")), attributes=' srcLang="en" trgLang="fr"')
+    with pytest.raises(DataError, match='trgLang="fr", but the model translates from en'):
+        translated(read_xliff(text.encode()))
+
+
+def test_white_space_of_xliff_2_stays_where_it_has_a_meaning() -> None:
+    source = "One line.\nA second one."
+    kept = xliff_2(unit_2(segment(source), attributes=' xml:space="preserve"'))
+    assert "<target>ONE LINE.\nA SECOND ONE.</target>" in translated(read_xliff(kept.encode()))
+    assert "<target>ONE LINE. A SECOND ONE.</target>" in translated(
+        read_xliff(xliff_2(unit_2(segment(source))).encode())
+    )
+
+
+def test_prefixes_and_the_layout_of_xliff_2_stay() -> None:
+    text = (
+        '<x:xliff version="2.1" srcLang="en" trgLang="it" xmlns:x="urn:oasis:names:tc:xliff:document:2.0"><x:file id="f">'
+        '<x:unit id="u">\n  <x:segment>\n    <x:source>Hello</x:source>\n  </x:segment></x:unit></x:file></x:xliff>'
+    )
+    wanted = text.replace("<x:segment>", '<x:segment state="translated">').replace(
+        "</x:source>", "</x:source>\n    <x:target>HELLO</x:target>"
+    )
+    assert translated(read_xliff(text.encode())) == wanted
+    assert done(read_xliff(text.encode()), WordByWord()).data == text.encode()
+
+
+def test_targets_of_xliff_2_that_are_equal_to_their_sources_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    read_xliff(xliff_2(unit_2(segment("Red", "<target>Red</target>"))).encode())
+    assert "targets that are equal to their sources: 1 (the first is u)" in caplog.text
+    caplog.clear()
+    read_xliff(xliff_2(unit_2(segment("Red", "<target>Red</target>", ' state="final"'))).encode())
+    assert not caplog.text

@@ -180,6 +180,8 @@ class ReadingOptions:
     language: str | None = None
     """The language of a page or book that does not name its own: parts in another language are not translated. That of
     subtitles: its words and capital letters tell which cues are a sentence."""
+    target_language: str | None = None
+    """Of the translation, for files with several languages: texts that have it already are not translated."""
     is_repeated: bool = False
     """Whether the same document was read before, so that its faults are named already."""
     limits: ReadingLimits = LIMITS
@@ -191,11 +193,11 @@ DEFAULTS = ReadingOptions()
 
 
 Read = Callable[[bytes, ReadingOptions], Document]
-XML = ("xliff", "tmx")
+XML = ("xliff", "tmx", "android", "resx", "qt", "stringsdict")
 """The formats whose files name their encoding in their first line."""
-WITH_LANGUAGES = ("html", "epub", "srt", "vtt")
-"""The formats that are read by the language of the text, which their files do not always name."""
-WITH_STATES = ("po", "xliff")
+WITH_LANGUAGES = ("html", "epub", "srt", "vtt", "xcstrings")
+"""The formats that are read by the languages of the model, which their files do not always name."""
+WITH_STATES = ("po", "xliff", "qt", "xcstrings")
 """The formats that say of each translation whether a person should look at it: fuzzy, needs-review-translation."""
 LINES = "txt"
 """The format of lines: `tfm translate` itself reads it line by line, however large it is."""
@@ -233,6 +235,13 @@ FORMATS = (
     Format("epub", (".epub",), "epub.read_epub", is_archive=True),
     Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff"),
     Format("tmx", (".tmx",), "tmx.read_tmx"),
+    Format("android", (".xml",), "android.read_android"),
+    Format("strings", (".strings",), "apple.read_strings"),
+    Format("stringsdict", (".stringsdict",), "apple.read_stringsdict"),
+    Format("xcstrings", (".xcstrings",), "apple.read_string_catalog"),
+    Format("properties", (".properties",), "properties.read_properties"),
+    Format("resx", (".resx", ".resw"), "resx.read_resx"),
+    Format("qt", (".ts",), "qt.read_qt"),
 )
 NAMES = tuple(each.name for each in FORMATS)
 

@@ -18,7 +18,7 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.strings import (
     string_of,
     tagged_segment,
-    with_specifications,
+    with_placeholders,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
@@ -149,7 +149,7 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
             if has_letter(source):
                 segment = tagged_segment(source, f"line {message.line}")
                 if message.has_specifications(content.text):
-                    segment = with_specifications(segment)
+                    segment = with_placeholders(segment)
                 slots.append(_Slot(message, found, options.watch.counted(segment)))
     place = (of_header.start, of_header.end) if of_header else (0, 0)
     return Catalogue(content, tuple(slots), place)

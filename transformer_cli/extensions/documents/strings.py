@@ -32,6 +32,7 @@ from transformer_cli.extensions.documents.segments import (
     rendered,
 )
 from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too_much_markup
+from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import TOUCHING_SPECIFICATION, find_spans, masked
 
@@ -94,6 +95,16 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     # A placeholder in a path is a part of it, as in %{folder}/en.yml, but {price}/month is text.
     name = _PLACEHOLDER_IN_PATH.sub("x", value) if "/" in value else value
     return not _IDENTIFIER.fullmatch(name) or value.endswith(".")
+
+
+def holds_text(segment: Segment, key: str) -> bool:
+    """Whether the segment of a string holds a text for people, as of `is_translated`; the branches of a message are texts.
+
+    Args:
+        key: of the string.
+    """
+    has_branches = any(isinstance(piece, Markup) and piece.inner for piece in segment.pieces)
+    return has_branches or is_translated(plain_text(segment.pieces), (key,), ())
 
 
 def is_metadata(path: Path) -> bool:
@@ -313,11 +324,13 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segme
     return Segment(tuple(merged([part.piece for part in runs[0]])), place, keeps_spaces)
 
 
-def with_specifications(segment: Segment) -> Segment:
-    """A segment in which each specification of printf that touches a word, such as that of %sdog, is a placeholder.
+def with_placeholders(
+    segment: Segment, pattern: re.Pattern[str] = TOUCHING_SPECIFICATION
+) -> Segment:
+    """A segment in which each part that fits a pattern is a placeholder; else each specification of printf that touches a word, such as that of %sdog.
 
-    All others are protected spans without that. Without the word of a programmer nobody can tell a specification from a
-    per cent sign here, as in 50 %discount.
+    All other specifications are protected spans without that. Without the word of a programmer nobody can tell a
+    specification from a per cent sign here, as in 50 %discount.
     """
     found: list[Piece] = []
     # The numbers of tags are places in the text.
@@ -327,11 +340,44 @@ def with_specifications(segment: Segment) -> Segment:
             found.append(piece)
             continue
         place = 0
-        for match in TOUCHING_SPECIFICATION.finditer(piece):
+        for match in pattern.finditer(piece):
             found += [piece[place : match.start()], Markup(Role.WORD, next(numbers), match[0])]
             place = match.end()
         found.append(piece[place:])
     return replace(segment, pieces=tuple(piece for piece in found if piece))
+
+
+def slot_of_element(
+    xml: XmlText,
+    element: Element,
+    place: str,
+    key: str,
+    read: Callable[[str, str], Segment] | None = None,
+) -> Slot | None:
+    """The text of an element of XML that holds a string; None if it holds none for people, or has elements in it.
+
+    Args:
+        place: of the segment.
+        key: of the string.
+        read: makes the segment of a text and its place; None: `tagged_segment`.
+    """
+    kinds = {None if isinstance(child, Element) else child.kind for child in element.children}
+    if len(kinds) != 1 or not kinds <= {XmlKind.TEXT, XmlKind.CDATA}:
+        return None
+    is_cdata = XmlKind.CDATA in kinds
+    if is_cdata and len(element.children) > 1:
+        return None
+    segment = (read or tagged_segment)(xml.whole_text(element), place)
+    if not holds_text(segment, key):
+        return None
+
+    def written(found: TranslatedSegment) -> str:
+        text = string_of(found)
+        if is_cdata:
+            return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
+        return escaped_xml(text)
+
+    return Slot(element.inner_start, element.inner_end, segment, written)
 
 
 def _parts(text: str) -> Iterator[InlinePart]:

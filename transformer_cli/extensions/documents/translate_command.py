@@ -45,6 +45,8 @@ _NOTHING = {
     "po": "every message has a translation, and those stay",
     "tmx": "no unit is in the source language alone, and units with several languages stay",
     "xliff": "no unit waits for a translation: one without a target, with an empty one, or in the state new",
+    "qt": "every message has a translation, and those stay",
+    "xcstrings": "every text has a translation, or is not to be translated",
     "json": "no string looks like text; choose some by their keys: --values",
     "yaml": "no string looks like text; choose some by their keys: --values",
 }
@@ -57,20 +59,12 @@ _STRUCTURED = {
     ".smi": "subtitles; save them as .srt",
     ".ttml": "subtitles; save them as .srt",
     ".dfxp": "subtitles; save them as .srt",
-    ".strings": "texts of an app; export them as .xliff",
-    ".stringsdict": "texts of an app; export them as .xliff",
-    ".xcstrings": "texts of an app; export them as .xliff",
     ".plist": "texts of an app; export them as .xliff",
-    ".properties": "texts of a program; convert them to .po or .json",
     ".ftl": "texts of a program; convert them to .po or .json",
     ".toml": "settings or texts of a program; convert them to .json or .yaml",
     ".ini": "settings or texts of a program; convert them to .json or .yaml",
-    ".resx": "texts of a program; convert them to .po or .xliff",
-    ".resw": "texts of a program; convert them to .po or .xliff",
     ".xmb": "texts of a program; write them as .xlf",
     ".xtb": "texts of a program; write them as .xlf",
-    ".ts": "texts or code of a program; convert texts of Qt to .po or .xliff (lconvert)",
-    ".xml": "XML; convert strings.xml of Android to .po or .xliff, a text to .html or .docx",
     ".svg": "a picture; put it into a page, as .html",
     ".mdx": "Markdown with code; rename a file without code to .md",
     ".rmd": "Markdown with code; rename a file without code to .md",
@@ -222,8 +216,11 @@ def translate_document_file(
     _, translator = open_translator(options)
     of_model = ModelTranslator.of(translator)
     if given.format.name in WITH_LANGUAGES:
-        # Only the model tells in which language a page is that does not say it.
-        of_language = replace(given.options, language=of_model.languages.source, is_repeated=True)
+        # Only the model tells in which language a page is that does not say it, and into which one it is translated.
+        source, target = of_model.languages
+        of_language = replace(
+            given.options, language=source, target_language=target, is_repeated=True
+        )
         document = read_document(data, given.format, of_language)
     not_green = NotGreen.WRITTEN
     if options.needs_quality:

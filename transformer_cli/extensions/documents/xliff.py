@@ -1,14 +1,14 @@
-"""XLIFF 1.2, the exchange format of translators: each unit without a translation gets one."""
+"""XLIFF 1.2 and 2, the exchange formats of translators: each unit, or segment of one, without a translation gets one."""
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Edit,
+    Role,
     Segment,
     Slot,
     SplicedDocument,
@@ -25,12 +25,12 @@ from transformer_cli.extensions.documents.xml import (
     XmlText,
     escaped_xml,
     inline_runs,
+    language_edits,
     paired_tag,
     read_xml,
     white_space_before,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.languages import primary_language
 
 logger = logging.getLogger(__name__)
 
@@ -47,22 +47,25 @@ _OPEN_STATES = frozenset(["new", "needs-translation"])
 
 
 def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
-    """An XLIFF 1.2 file: its units without a target, with an empty one, or with one whose state is new.
+    """An XLIFF file: its units, or segments, without a target, with an empty one, or with one whose state is new (in XLIFF 2: initial).
 
-    A unit with translate="no" stays, and so does every translation that is there. A translation that a person should look
-    at has the state needs-review-translation, every other one the state translated.
+    What has translate="no" stays, and so does every translation that is there. A translation that a person should look
+    at has the state needs-review-translation, every other one the state translated. XLIFF 2 has no such state: there it is
+    translated, too, with this name behind a prefix as its sub-state.
 
     Raises:
-        DataError: it is no XLIFF 1.2 file, or is damaged, too large, or made to harm.
+        DataError: it is no file of XLIFF 1.2 or 2, or is damaged, too large, or made to harm.
     """
     xml = read_xml(data, options)
     if xml.root.local != "xliff":
         raise DataError(f"this is no XLIFF file: its root is <{xml.root.name}>")
     version = xml.root.attributes.get("version", "")
+    if version.startswith("2."):
+        return _read_xliff_2(xml, options)
     if not version.startswith("1."):
         raise DataError(
-            f"this is XLIFF {version or 'of no version'}; only 1.2 is read",
-            hint="save it as XLIFF 1.2: most tools for translators offer both versions",
+            f"this is XLIFF {version or 'of no version'}; 1.2 and 2 are read",
+            hint="save it as XLIFF 1.2 or 2: most tools for translators offer one of them",
         )
     slots: list[Slot] = []
     edits: list[Edit] = []
@@ -76,43 +79,12 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
                 for unit in of_file
                 for slot in _slots_of(xml, unit, options.watch, keeps_spaces=unit.start in keeping)
             ]
-            edits += _language_edits(xml, file, has_open_units=bool(found))
+            names = ("source-language", "target-language")
+            edits += language_edits(xml, file, names, has_open_units=bool(found))
             units += of_file
             slots += found
     _warn_of_targets(xml, units)
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
-
-
-def _language_edits(xml: XmlText, file: Element, *, has_open_units: bool) -> list[Edit]:
-    """The target language of a file, if it names none; languages that the model does not translate are refused.
-
-    Where nothing is translated, nobody knows in which language its targets are.
-    """
-    edits = []
-    for name, of in (("source-language", "source"), ("target-language", "target")):
-        given = file.attributes.get(name)
-        if given is not None:
-            place = re.compile(rf"""\s{name}\s*=\s*(?:"([^"]*)"|'([^']*)')""").search(
-                xml.content.text, file.start, file.inner_start
-            )
-            assert place is not None
-            start, end = place.span(place.lastindex or 1)
-            edits.append(Edit(start, end, partial(_language, given, name, of)))
-    if has_open_units and "target-language" not in file.attributes:
-        end = file.start + 1 + len(file.name)
-        edits.append(Edit(end, end, lambda languages: f' target-language="{languages.target}"'))
-    return edits
-
-
-def _language(given: str, name: str, of: str, languages: Direction) -> str:
-    """The value of an attribute: as it is, or the language of the model if it is empty."""
-    wanted: str = getattr(languages, of)
-    if given and primary_language(given) != primary_language(wanted):
-        raise DataError(
-            f'the file has {name}="{given}", but the model translates from {languages.source} into {languages.target}',
-            hint="use a model of these languages (--run), or correct the attribute",
-        )
-    return escaped_xml(given) or wanted
 
 
 def _units(element: Element) -> list[Element]:
@@ -154,17 +126,19 @@ def _warn_of_targets(xml: XmlText, units: Sequence[Element]) -> None:
             copied.append(unit)
         elif any(mark.local == "mrk" and not xml.whole_text(mark).strip() for mark in target.elements):  # fmt: skip
             half_empty.append(unit)
-    for found, what in (
-        (copied, "targets that are equal to their sources"),
-        (half_empty, "targets in which some sentences are empty"),
-    ):
-        if found:
-            logger.warning(
-                'units with %s: %d (the first is %s); they stay, as every target does; a target with state="new" is translated',
-                what,
-                len(found),
-                found[0].attributes.get("id", "?"),
-            )
+    _warn(copied, "targets that are equal to their sources", 'state="new"')
+    _warn(half_empty, "targets in which some sentences are empty", 'state="new"')
+
+
+def _warn(units: Sequence[Element], what: str, state: str) -> None:
+    if units:
+        logger.warning(
+            "units with %s: %d (the first is %s); they stay, as every target does; a target with %s is translated",
+            what,
+            len(units),
+            units[0].attributes.get("id", "?"),
+            state,
+        )
 
 
 def _slots_of(
@@ -213,3 +187,128 @@ def _kind_of(element: Element) -> Inline:
     if element.local == "x" and (_VALUE.fullmatch(given.get("id", "")) or _CODE.match(given.get("equiv-text", ""))):  # fmt: skip
         return Inline.WORD
     return Inline.WORD if element.local in _WORDS else Inline.POINT
+
+
+# XLIFF 2: units have segments, and each segment has its state.
+
+# As a person has touched it: it stays even if it is empty.
+_DONE = frozenset(["reviewed", "final"])
+_NEEDS_REVIEW = "tfm:needs-review-translation"
+_STATE = re.compile(r"""\s+(?:state|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
+_BREAKS_2 = frozenset(["xlf:lb", "xlf:pb"])
+_BREAK_IN_CODE = re.compile(r"<(?:\w+:)?br\b|\\n\Z|\n\Z", re.IGNORECASE)
+
+
+def _read_xliff_2(xml: XmlText, options: ReadingOptions) -> SplicedDocument:
+    slots: list[Slot] = []
+    copied: list[Element] = []
+    for unit, keeps_spaces in _units_2(xml.root):
+        codes = _codes(xml, unit)
+        segments = [each for each in unit.elements if each.local == "segment"]
+        for number, segment in enumerate(options.watch.over(segments), 1):
+            source, target = segment.child("source"), segment.child("target")
+            if source is None:
+                continue
+            if target is not None and not _is_open_2(xml, segment, target):
+                text = xml.whole_text(source).strip()
+                is_same = has_letter(text) and xml.whole_text(target).strip() == text
+                if is_same and segment.attributes.get("state") not in _DONE:
+                    copied.append(unit)
+                continue
+            of_source = source.attributes.get("xml:space")
+            keeps = keeps_spaces if of_source is None else of_source == "preserve"
+            place = f"unit {unit.attributes.get('id', '?')}"
+            place += f", segment {number}" if len(segments) > 1 else ""
+            found = _segment_2(xml, source, codes, place, keeps_spaces=keeps)
+            if found is not None:
+                options.watch.counted(found)
+                slots.append(_slot_2(xml, segment, source, target, found))
+    _warn(copied, "targets that are equal to their sources", 'the segment state="initial"')
+    edits = language_edits(xml, xml.root, ("srcLang", "trgLang"), has_open_units=bool(slots))
+    return SplicedDocument(xml.content, tuple(slots), tuple(edits))
+
+
+def _units_2(root: Element) -> Iterator[tuple[Element, bool]]:
+    """The units that may be translated, and whether their white space has a meaning; an element decides for all in it."""
+    waiting = [(root, True, False)]
+    while waiting:
+        element, is_translated, keeps = waiting.pop()
+        given = element.attributes
+        is_translated = given.get("translate", "yes" if is_translated else "no") == "yes"
+        keeps = given.get("xml:space", "preserve" if keeps else "default") == "preserve"
+        if element.local == "unit":
+            if is_translated:
+                yield element, keeps
+        elif element.local in ("xliff", "file", "group"):
+            waiting += [(child, is_translated, keeps) for child in reversed(element.elements)]
+
+
+def _is_open_2(xml: XmlText, segment: Element, target: Element) -> bool:
+    state = segment.attributes.get("state")
+    is_empty = not (xml.whole_text(target).strip() or target.elements)
+    return state == "initial" or (is_empty and state not in _DONE)
+
+
+def _codes(xml: XmlText, unit: Element) -> dict[str, str]:
+    """The code of the original document that each <data> holds, by its id."""
+    kept = unit.child("originalData")
+    data = [] if kept is None else kept.elements
+    return {each.attributes.get("id", ""): xml.whole_text(each) for each in data}
+
+
+def _segment_2(
+    xml: XmlText, source: Element, codes: Mapping[str, str], place: str, *, keeps_spaces: bool
+) -> Segment | None:
+    runs = inline_runs(xml, source, partial(_kind_of_2, codes), _pair_2, has_places=False)
+    if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
+        return None
+    pieces = with_icu_branches([part.piece for part in runs[0]], place, escaped_xml)
+    return Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True)
+
+
+def _kind_of_2(codes: Mapping[str, str], element: Element) -> Inline:
+    given = element.attributes
+    if element.local in ("pc", "mrk"):
+        return Inline.WORD if given.get("translate") == "no" else Inline.RANGE
+    if element.local != "ph":
+        return Inline.POINT
+    code = codes.get(given.get("dataRef", ""), "") or given.get("disp", "") or given.get("equiv", "")  # fmt: skip
+    if given.get("subType") in _BREAKS_2 or given.get("equiv") == "LINE_BREAK" or _BREAK_IN_CODE.match(code):  # fmt: skip
+        return Inline.SPACES
+    is_value = given.get("subType") == "xlf:var" or not (given.get("type") == "image" or code.startswith("<"))  # fmt: skip
+    return Inline.WORD if is_value else Inline.POINT
+
+
+def _pair_2(element: Element) -> tuple[Role, str] | None:
+    """The codes and annotations that begin or end a range: sc and ec, sm and em."""
+    given = element.attributes
+    if element.local in ("sc", "sm"):
+        return Role.OPEN, f"{element.local[-1]} {given.get('id', '')}"
+    if element.local in ("ec", "em"):
+        return Role.CLOSE, f"{element.local[-1]} {given.get('startRef', '')}"
+    return None
+
+
+def _slot_2(
+    xml: XmlText, segment: Element, source: Element, target: Element | None, found: Segment
+) -> Slot:
+    """From the start tag of a segment, which has the state, to the end of its target."""
+    text = xml.content.text
+    if target is None:
+        start, end = source.end, source.end
+        gap = white_space_before(text, source.start)
+        tag = f"{gap}<{source.name.removesuffix('source')}target>"
+    else:
+        start, end = target.start, target.end
+        tag = text[target.start : target.inner_start]
+        tag = f"{tag.removesuffix('/>').rstrip()}>" if tag.endswith("/>") else tag
+    segment_tag = text[segment.start : segment.inner_start]
+    between = text[segment.inner_start : start]
+    return Slot(segment.start, end, found, partial(_written_2, segment_tag, between, tag))
+
+
+def _written_2(segment_tag: str, between: str, target_tag: str, found: TranslatedSegment) -> str:
+    state = ' state="translated"' + (f' subState="{_NEEDS_REVIEW}"' if found.doubts else "")
+    name = target_tag.strip().strip("<>").split()[0]
+    tag = _STATE.sub("", segment_tag).removesuffix(">").rstrip()
+    return f"{tag}{state}>{between}{target_tag}{rendered(found.pieces, escaped_xml)}</{name}>"

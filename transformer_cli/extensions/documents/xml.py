@@ -5,10 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import (
     DecodedText,
     declared_encoding,
@@ -19,6 +21,7 @@ from transformer_cli.extensions.documents.formats import (
     ReadingOptions,
 )
 from transformer_cli.extensions.documents.segments import (
+    Edit,
     InlinePart,
     LineNumbers,
     Markup,
@@ -27,6 +30,7 @@ from transformer_cli.extensions.documents.segments import (
     nested_runs,
 )
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +38,7 @@ _OTHER_FILE = "open it in the program that made it, and save it again"
 
 
 _CHUNK_BYTES = 1 << 16
+_LONGEST_ENTITY = 1000
 _NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -67,7 +72,11 @@ class XmlToken(NamedTuple):
 
 
 def xml_tokens(
-    data: bytes, content: DecodedText, options: ReadingOptions = DEFAULTS
+    data: bytes,
+    content: DecodedText,
+    options: ReadingOptions = DEFAULTS,
+    *,
+    has_entities: bool = False,
 ) -> Iterator[XmlToken]:
     """The tokens of an XML file, in order, without gaps.
 
@@ -76,12 +85,13 @@ def xml_tokens(
     Args:
         data: the bytes of the file.
         content: their text, in which the tokens have their places.
+        has_entities: whether it may declare entities that are short texts; references to them stay as they are.
 
     Raises:
         DataError: with the line of the problem: it is not well-formed, declares entities, or is too large or too deep.
     """
     options.limits.check_size(data)
-    tokenizer = _Tokenizer(data, content, options)
+    tokenizer = _Tokenizer(data, content, options, has_entities=has_entities)
     for place in range(0, len(data), _CHUNK_BYTES):
         _parse(tokenizer.parser, data[place : place + _CHUNK_BYTES], is_final=False)
         yield from tokenizer.complete()
@@ -103,7 +113,9 @@ def _parse(parser: Any, data: bytes, *, is_final: bool) -> None:
 class _Tokenizer:
     """Notes where each token begins, as expat reads it; the token before ends there."""
 
-    def __init__(self, data: bytes, content: DecodedText, options: ReadingOptions) -> None:
+    def __init__(
+        self, data: bytes, content: DecodedText, options: ReadingOptions, *, has_entities: bool
+    ) -> None:
         self.parser = parser = expat.ParserCreate()
         self._data, self._content, self._options = data, content, options
         # A place of expat counts bytes: the last one, and the number of characters before it.
@@ -116,7 +128,7 @@ class _Tokenizer:
         self._depth = 0
         self._is_in_cdata = self._is_in_doctype = False
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-        parser.EntityDeclHandler = self._refuse_entity
+        parser.EntityDeclHandler = self._check_entity if has_entities else self._refuse_entity
         parser.StartElementHandler = self._start_tag
         parser.EndElementHandler = self._end_tag
         parser.CharacterDataHandler = self._text
@@ -124,7 +136,10 @@ class _Tokenizer:
         parser.EndCdataSectionHandler = self._end_cdata
         parser.CommentHandler = parser.ProcessingInstructionHandler = self._other
         parser.EndDoctypeDeclHandler = self._end_doctype
-        parser.DefaultHandlerExpand = self._default
+        if has_entities:
+            parser.DefaultHandler = self._default  # which does not resolve references
+        else:
+            parser.DefaultHandlerExpand = self._default
 
     def complete(self) -> list[XmlToken]:
         """The tokens whose end has become known since the last call."""
@@ -204,6 +219,14 @@ class _Tokenizer:
 
     def _end_doctype(self) -> None:
         self._is_in_doctype = False
+
+    def _check_entity(
+        self, name: str, is_parameter: bool, value: str | None, *names_of_files: Any
+    ) -> None:
+        # Inside an attribute, expat resolves references, and those of entities in entities grow without limit.
+        is_text = value is not None and "&" not in _REFERENCE.sub("", value)
+        if is_parameter or value is None or not is_text or len(value) > _LONGEST_ENTITY:
+            self._refuse_entity(name)
 
     def _refuse_entity(self, name: str, *_: Any) -> None:
         raise DataError(
@@ -386,11 +409,14 @@ class XmlText:
         return "".join(texts)
 
 
-def read_xml(data: bytes, options: ReadingOptions = DEFAULTS, *, part: str = "") -> XmlText:
+def read_xml(
+    data: bytes, options: ReadingOptions = DEFAULTS, *, part: str = "", has_entities: bool = False
+) -> XmlText:
     """The elements of an XML file; characters that XML does not allow are left out, with a warning.
 
     Args:
         part: the name of the file inside a zip file, for the warning.
+        has_entities: as of `xml_tokens`.
 
     Raises:
         DataError: it is not well-formed, declares entities, or is too large or too deep.
@@ -406,7 +432,50 @@ def read_xml(data: bytes, options: ReadingOptions = DEFAULTS, *, part: str = "")
         _warn_of_forbidden(content.text, left_out, part)
         content = replace(content, text=without_characters(content.text, left_out))
         data = content.encoded(content.text)
-    return XmlText(content, _root(options.watch.over(xml_tokens(data, content, options))))
+    tokens = xml_tokens(data, content, options, has_entities=has_entities)
+    return XmlText(content, _root(options.watch.over(tokens)))
+
+
+def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, int] | None:
+    """Where the value of an attribute stands; None if the element has no such attribute."""
+    place = re.compile(rf"""\s{re.escape(name)}\s*=\s*(?:"([^"]*)"|'([^']*)')""").search(
+        xml.content.text, element.start, element.inner_start
+    )
+    return None if place is None else place.span(place.lastindex or 1)
+
+
+def language_edits(
+    xml: XmlText, element: Element, names: tuple[str, str], *, has_open_units: bool
+) -> list[Edit]:
+    """The target language of a file with both languages, if it names none; languages that the model does not translate are refused.
+
+    Where nothing is translated, nobody knows in which language its translations are.
+
+    Args:
+        element: which names the languages.
+        names: of the attributes for the source and the target language.
+        has_open_units: whether anything is translated.
+    """
+    edits = []
+    for name, of in zip(names, ("source", "target"), strict=True):
+        place = place_of_attribute(xml, element, name)
+        if place is not None:
+            edits.append(Edit(*place, partial(_language, element.attributes[name], name, of)))
+    if has_open_units and names[1] not in element.attributes:
+        end = element.start + 1 + len(element.name)
+        edits.append(Edit(end, end, lambda languages: f' {names[1]}="{languages.target}"'))
+    return edits
+
+
+def _language(given: str, name: str, of: str, languages: Direction) -> str:
+    """The value of an attribute: as it is, or the language of the model if it is empty."""
+    wanted: str = getattr(languages, of)
+    if given and primary_language(given) != primary_language(wanted):
+        raise DataError(
+            f'the file has {name}="{given}", but the model translates from {languages.source} into {languages.target}',
+            hint="use a model of these languages (--run), or correct the attribute",
+        )
+    return escaped_xml(given) or wanted
 
 
 def _root(tokens: Iterable[XmlToken]) -> Element:
@@ -545,6 +614,8 @@ def _parts(
             piece: Piece = xml.text_of(child)
             if piece:
                 yield InlinePart(piece, child.start, child.end)
+            elif child.kind is XmlKind.OTHER and has_places:
+                yield markup(Role.POINT, child.start, child.end)  # a comment, which would be lost
             continue
         kind = kind_of(child)
         if kind is Inline.BREAK:
