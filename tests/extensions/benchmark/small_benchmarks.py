@@ -1,7 +1,9 @@
 """A tiny config, its prepared data, and figures made up for tests."""
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from transformer_cli.config import Config, load_config
@@ -16,6 +18,17 @@ TINY = (
     "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1", "runtime.device=cpu",
     "runtime.precision=float32", "runtime.threads=1", "training.batch_sentences=8",
 )  # fmt: skip
+
+
+def script(name: str) -> ModuleType:
+    """One of the folder `benchmarks`, which is no package."""
+    path = Path(__file__).parents[3] / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def tiny_config(*overrides: str) -> Config:

@@ -1,8 +1,5 @@
 """benchmarks/quality_levers.py: every lever is a config that loads; nothing is trained."""
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import get_args
 
 import pytest
@@ -10,19 +7,9 @@ import pytest
 from transformer_cli.config import load_config
 from transformer_cli.config.schema import ScheduleName
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "quality_levers.py"
+from .small_benchmarks import script
 
-
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("quality_levers", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-quality_levers = script()
+quality_levers = script("quality_levers")
 
 
 @pytest.mark.long
