@@ -5,7 +5,7 @@ files in one folder (`synthetic_corpus.py`).
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -48,94 +48,87 @@ GUIDED_ALIGNMENT, ALIGNMENT_HEAD = 0.1, 0
 """What a student learns alignments with if its config does not say: the weight of Marian, and the first head."""
 
 
+StepsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[STEP]...",
+        help=f"Do only these steps: {', '.join(STEPS)}. Default: all, in this order.",
+        autocompletion=lambda: list(STEPS),
+    ),
+]
+TeacherOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--teacher",
+        help="Name or folder of a run, or a folder of CTranslate2; several runs are an ensemble.",
+        autocompletion=completion.runs,
+    ),
+]
+TranslationsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--translations",
+        help="Instead of --teacher: what another program has made of FOLDER/sources.txt, which the step corpus writes; "
+        "a line each, or an n-best list.",
+    ),
+]
+RealOption = Annotated[
+    bool, typer.Option("--with-real", help="Let the student also learn from the real pairs.")
+]
+AlignOption = Annotated[
+    bool,
+    typer.Option(
+        "--align/--no-align",
+        help="Guided alignment: a head of the student learns which words belong together.",
+    ),
+]
+AlignerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--aligner",
+        metavar="RUN",
+        help="The run that aligns words. Default: the teacher, if it is a run.",
+        autocompletion=completion.runs,
+    ),
+]
+LicenseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--teacher-license", metavar="NAME", help="The licence of the teacher, for the model card."
+    ),
+]
+
+
 def student_command(
     config: ConfigOption,
-    steps: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[STEP]...",
-            help=f"Do only these steps: {', '.join(STEPS)}. Default: all, in this order.",
-            autocompletion=lambda: list(STEPS),
-        ),
-    ] = None,
-    teacher: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--teacher",
-            help="Name or folder of a run, or a folder of CTranslate2; several runs are an ensemble.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
-    translations: Annotated[
-        Path | None,
-        typer.Option(
-            "--translations",
-            help="Instead of --teacher: what another program has made of FOLDER/sources.txt, which the step corpus writes; "
-            "a line each, or an n-best list.",
-        ),
-    ] = None,
+    steps: StepsArgument = None,
+    teacher: TeacherOption = None,
+    translations: TranslationsOption = None,
     text: Annotated[list[str] | None, text_option("More text of the source language")] = None,
     n_best: NBestOption = 4,
     judge: JudgeOption = None,
     drop: DropOption = 0.0,
-    with_real: Annotated[
-        bool, typer.Option("--with-real", help="Let the student also learn from the real pairs.")
-    ] = False,
-    align: Annotated[
-        bool,
-        typer.Option(
-            "--align/--no-align",
-            help="Guided alignment: a head of the student learns which words belong together.",
-        ),
-    ] = True,
-    aligner: Annotated[
-        str | None,
-        typer.Option(
-            "--aligner",
-            metavar="RUN",
-            help="The run that aligns words. Default: the teacher, if it is a run.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
+    with_real: RealOption = False,
+    align: AlignOption = True,
+    aligner: AlignerOption = None,
     folder: Annotated[Path | None, folder_option("NAME-distilled")] = None,
     overrides: Annotated[
         Overrides, set_option("training.max_steps=100", completion.settings)
     ] = None,
     teacher_overrides: TeacherOverrides = None,
-    teacher_license: Annotated[
-        str | None,
-        typer.Option(
-            "--teacher-license",
-            metavar="NAME",
-            help="The licence of the teacher, for the model card.",
-        ),
-    ] = None,
+    teacher_license: LicenseOption = None,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a small model on the translations of another one, and measure both. The same command continues after an interruption."""
-    from transformer_cli.checkpoint import find_run
-    from transformer_cli.checkpoint.run_folder import RUNS
-    from transformer_cli.commands.input_lines import check_input
     from transformer_cli.commands.output import show
     from transformer_cli.commands.recorded_steps import Steps
     from transformer_cli.commands.synthetic_corpus import Writer, given_text, one_direction
     from transformer_cli.config import load_config
 
-    for step in steps or ():
-        if step not in STEPS:
-            raise UsageError(
-                f"{step}: no step of a student", hint=f"the steps are {', '.join(STEPS)}"
-            )
+    wanted = _known_steps(steps)
     given = load_config(config, overrides or [])
-    if bool(teacher) == (translations is not None):
-        raise UsageError(
-            "a student needs one teacher: give --teacher, or --translations of another program",
-            hint="the teacher is a run of the same languages, such as --teacher en-it; tfm runs lists the runs",
-        )
-    if translations is not None and (wanted := {*(steps or STEPS)} - {"corpus"}):
-        check_input(translations, f"--translations, for {', '.join(sorted(wanted))}")
     writer = Writer(
         runs=tuple(teacher or ()),
         overrides=tuple(teacher_overrides or ()),
@@ -144,12 +137,7 @@ def student_command(
         file=translations,
         license=teacher_license,
     )
-    for run in () if writer.is_ctranslate2 else writer.runs:
-        if find_run(run).resolve() == (RUNS / given.name).resolve():
-            raise UsageError(
-                f"{config}: its name, {given.name}, is that of the teacher, so the student would train in the teacher's folder",
-                hint="give the student another name: --set name=student",
-            )
+    _check_teacher(writer, given.name, config, wanted)
     writer, choice, aligners, of_aligners = _directed(
         one_direction(given), writer, judge, drop, aligner, align=align
     )
@@ -173,12 +161,53 @@ def student_command(
     )
     facts: dict[str, Any] = {"corpus": str(place), "run": given.name}
     lines: list[str] = []
-    for step in STEPS:
-        if step in (steps or STEPS):
-            found, shown = way.do(step, anew=step == "measure" and steps == ["measure"])
-            facts |= found
-            lines += shown
+    for step in wanted:
+        found, shown = way.do(step, anew=wanted == ["measure"])
+        facts |= found
+        lines += shown
     show(facts, lines or [f"done; the files are in {place}"], as_json=as_json)
+
+
+def _known_steps(given: Sequence[str] | None) -> list[StudentStep]:
+    """The steps that are named, in their order; all of them if none is.
+
+    Raises:
+        UsageError: there is no such step.
+    """
+    for step in given or ():
+        if step not in STEPS:
+            raise UsageError(
+                f"{step}: no step of a student", hint=f"the steps are {', '.join(STEPS)}"
+            )
+    return [step for step in STEPS if step in (given or STEPS)]
+
+
+def _check_teacher(
+    writer: "Writer", student: str, config: str, steps: Collection[StudentStep]
+) -> None:
+    """Refuse no teacher or two, a file of translations that is not there, and a student that would train in its teacher's folder.
+
+    Raises:
+        MissingInputError: there is no such run or file.
+        UsageError: the options do not fit together.
+    """
+    from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.run_folder import RUNS
+    from transformer_cli.commands.input_lines import check_input
+
+    if bool(writer.runs) == (writer.file is not None):
+        raise UsageError(
+            "a student needs one teacher: give --teacher, or --translations of another program",
+            hint="the teacher is a run of the same languages, such as --teacher en-it; tfm runs lists the runs",
+        )
+    if writer.file is not None and (readers := sorted({*steps} - {"corpus"})):
+        check_input(writer.file, f"--translations, for {', '.join(readers)}")
+    for run in () if writer.is_ctranslate2 else writer.runs:
+        if find_run(run).resolve() == (RUNS / student).resolve():
+            raise UsageError(
+                f"{config}: its name, {student}, is that of the teacher, so the student would train in the teacher's folder",
+                hint="give the student another name: --set name=student",
+            )
 
 
 def _directed(

@@ -54,6 +54,7 @@ PARTS = {
 """Kind of a benchmark -> parts of its JSON -> their figures."""
 FORMAT = 1
 _HINT = "write such a file with: tfm benchmark --config X --json > before.json"
+_AGAIN = "measure again with tfm benchmark --json"
 
 
 def benchmark_json(config: Config, kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,49 +215,35 @@ def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
-    """The figures of a file that are compared; of one with a spread, the median."""
-    numbers = dict[str, float]()
-    for name, path in _paths(found, file).items():
-        value = _value(found, path, file)
-        if isinstance(value, Mapping):
-            value = _value(value, "median", file)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise DataError(f"{file}: {path} is {value!r} instead of a number")
-        numbers[name] = value
-    return numbers
-
-
-def _paths(found: Mapping[str, Any], file: Path) -> dict[str, str]:
-    """The name of each figure that is compared, and its place in the JSON."""
-    is_training = found["kind"] == "training"
-    paths = dict[str, str]()
+    """The figures of a file that are compared, by their names; of one with a spread, the median."""
+    flat, is_training = flat_settings(found), found["kind"] == "training"
+    paths = {name: f"figures.{path}" if is_training else path for name, path in OF_MACHINE.items()}
     for part, figures in PARTS[found["kind"]].items():
-        prefix = "" if is_training else f"{part}: "
-        for name, key in figures.items():
-            if key not in MAY_BE_ABSENT or key in found.get(part, {}):
-                paths[f"{prefix}{name.strip()}"] = f"{part}.{key}"
-        for phase in _value(found, f"{part}.phases", file):
-            paths[f"{prefix}{phase}, ms"] = f"{part}.phases.{phase}.milliseconds"
-    for name, path in OF_MACHINE.items():
-        paths[name] = f"figures.{path}" if is_training else path
+        prefix, of_part = "" if is_training else f"{part}: ", found.get(part, {})
+        paths |= {
+            f"{prefix}{name.strip()}": f"{part}.{key}"
+            for name, key in figures.items()
+            if key not in MAY_BE_ABSENT or key in of_part
+        } | {
+            f"{prefix}{phase}, ms": f"{part}.phases.{phase}.milliseconds"
+            for phase in of_part.get("phases", ())
+        }
     for name, engine in found["engines"].items():
         speed = f"engines.{name}.target_tokens_per_cpu_second.median"
         paths[f"{name}: target tokens per CPU-second"] = speed
         if engine.get("ratio") and engine.get("engine") != OTHER:
-            paths[f"{name}: times as fast as {OTHER}"] = f"engines.{name}.ratio.median"
-    return paths
-
-
-def _value(found: Mapping[str, Any], path: str, file: Path) -> Any:
-    value: Any = found
-    for key in path.split("."):
-        if not isinstance(value, Mapping) or key not in value:
-            hint = "measure again with tfm benchmark --json"
-            raise DataError(f"{file}: {path} is missing", hint=hint)
-        value = value[key]
-    return value
+            paths[f"{name}: times as fast as {OTHER}"] = f"engines.{name}.ratio"
+    numbers = dict[str, float]()
+    for name, path in paths.items():
+        places = [place for place in (f"{path}.median", path) if place in flat]
+        if not places:
+            raise DataError(f"{file}: {path} is missing", hint=_AGAIN)
+        value = flat[places[0]]
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            raise DataError(f"{file}: {path} is {value!r} instead of a number")
+        if value is not None:
+            numbers[name] = value
+    return numbers
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
@@ -294,8 +281,10 @@ def read_benchmark(path: Path) -> dict[str, Any]:
             f"{path}: format {found['tfm_benchmark']!r} of a benchmark; this tfm reads format {FORMAT}",
             hint="measure again with this version of tfm",
         )
-    figures = _value(found, "engines.figures", path) if "engines" in found else []
-    named = {}
+    engines, named = found.get("engines", {"figures": []}), {}
+    if not isinstance(engines, Mapping) or "figures" not in engines:
+        raise DataError(f"{path}: engines.figures is missing", hint=_AGAIN)
+    figures = engines["figures"]
     for one in figures if isinstance(figures, list) else [figures]:
         if not isinstance(one, Mapping):
             raise DataError(f"{path}: engines.figures holds {one!r} instead of an object")
