@@ -266,15 +266,14 @@ class TextPipeline:
             texts = in_form_of_clauses(self, chunk, texts)
         gaps = [part.gap for part in chunk.parts]
         # The n-th best of the line joins the n-th best of each part.
-        alternatives = distinct(
-            [
-                (
-                    _with_gaps([each.text for each in nth_best], gaps),
-                    sum(each.score for each in nth_best),
-                )
-                for nth_best in zip(*texts, strict=False)
-            ]
-        )
+        found = [
+            Alternative(
+                _with_gaps([each.text for each in nth_best], gaps),
+                sum(each.score for each in nth_best),
+            )
+            for nth_best in zip(*texts, strict=False)
+        ]
+        alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         applied = [
@@ -407,8 +406,8 @@ class TextPipeline:
                 decoded = with_ellipses(decoded, part.ellipses)
             if part.given.endswith(("...", "\u2026")):
                 decoded = with_final_mark_of(decoded, part.given)
-            texts.append((decoded.translate(LINE_BREAKS), hypothesis.score))
-        return list(distinct(texts))
+            texts.append(Alternative(decoded.translate(LINE_BREAKS), hypothesis.score))
+        return list(distinct(texts)) if len(texts) > 1 else texts
 
 
 def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:

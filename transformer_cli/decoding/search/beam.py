@@ -461,7 +461,9 @@ class SearchHook(Protocol):
 
 def next_scores(scorer: Scorer, hooks: Sequence[SearchHook], last_ids: Tensor) -> Tensor:
     """(R,) int64 to (R, V) in float32 at least, changed by the hooks."""
-    scores = at_least_float32(scorer.advance(last_ids))
+    scores = scorer.advance(last_ids)
+    if scores.dtype != torch.float32:
+        scores = at_least_float32(scores)
     for hook in hooks:
         scores = hook.adjust(scores, last_ids)
     return scores
