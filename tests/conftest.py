@@ -3,6 +3,7 @@
 import functools
 import gc
 import importlib
+import logging
 import os
 import pkgutil
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.logging import catching_logs
 from hypothesis import HealthCheck, settings
 
 import transformer_cli
@@ -131,6 +133,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.path not in not_fast)
 
 
+def _catch_at_the_root(catching: Any) -> logging.Handler:
+    """Catch what reaches the root of all loggers.
+
+    Pytest 9 also looks for loggers that pass nothing on, six times in each test. PyTorch has forty of them, and no test reads
+    what they say: the search took more time than the rest of a small test.
+    """
+    root = logging.getLogger()
+    if catching.level is not None:
+        catching.handler.setLevel(catching.level)
+        catching.orig_level = root.level
+        root.setLevel(min(root.level, catching.level))
+    root.addHandler(catching.handler)
+    catching.attached_loggers.append(root)
+    handler: logging.Handler = catching.handler
+    return handler
+
+
+if "attached_loggers" in getattr(catching_logs, "__slots__", ()):
+    catching_logs.__enter__ = _catch_at_the_root  # type: ignore[method-assign]
+
+
 class _Now:
     """What runs now."""
 
@@ -139,7 +162,12 @@ class _Now:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What an autouse fixture would do for each test, at a tenth of its price."""
     _Now.is_fast = item.get_closest_marker("fast") is not None
+    forget_settings_of_logger()
+    # Hypothesis also tries constants of all modules that are imported: each random test starts with the same ones.
+    if item.get_closest_marker("hypothesis"):
+        _import_whole_package()
 
 
 def pytest_runtest_teardown() -> None:
@@ -167,23 +195,11 @@ _start_of_python = BaseProcess.start
 BaseProcess.start = _start  # type: ignore[method-assign]
 
 
-@pytest.fixture(autouse=True)
-def _examples_do_not_depend_on_earlier_tests(request: pytest.FixtureRequest) -> None:
-    """Hypothesis also tries constants of all modules that are imported: each random test starts with the same ones."""
-    if request.node.get_closest_marker("hypothesis"):
-        _import_whole_package()
-
-
 @functools.cache
 def _import_whole_package() -> None:
     for module in pkgutil.walk_packages(transformer_cli.__path__, "transformer_cli."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-
-
-@pytest.fixture(autouse=True)
-def _the_logger_is_new() -> None:
-    forget_settings_of_logger()
 
 
 @pytest.fixture(scope="session")

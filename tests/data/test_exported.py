@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import tokenizers
 from pyarrow import parquet
@@ -38,6 +37,12 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
+def read_data_set(folder: Path) -> Any:
+    from datasets import load_from_disk  # takes half a second
+
+    return load_from_disk(str(folder))
+
+
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.chdir(tmp_path)
@@ -53,7 +58,7 @@ def test_the_training_split_has_the_ids_of_the_training_and_the_place_of_each_pa
 ) -> None:
     prepared = prepare_data(config, tmp_path / "data", has_begun=False)
     counts = export_prepared(prepared, tmp_path / "out")
-    opened = datasets.load_from_disk(str(tmp_path / "out"))
+    opened = read_data_set(tmp_path / "out")
     assert {name: len(rows) for name, rows in opened.items()} == counts
     train = opened["train"]
     assert len(train) == len(prepared.train)
@@ -84,7 +89,7 @@ def test_what_was_exported_is_a_corpus_again(config: Config, tmp_path: Path) -> 
         }
     }  # fmt: skip
     prepared = prepare_data(Config.model_validate(again), tmp_path / "again", has_begun=False)
-    saved = datasets.load_from_disk(str(tmp_path / "out"))
+    saved = read_data_set(tmp_path / "out")
     texts = [(one["source"], one["target"]) for one in saved["validation"]]
     assert [(one.source, one.target) for one in prepared.validation] == texts
     assert len(prepared.train) == len(saved["train"])
@@ -96,7 +101,7 @@ def test_each_dropped_pair_has_its_reason_and_no_pair_is_lost(
 ) -> None:
     prepared = prepare_data(config, tmp_path / "data", has_begun=False)
     export_prepared(prepared, tmp_path / "out")
-    opened = datasets.load_from_disk(str(tmp_path / "out"))
+    opened = read_data_set(tmp_path / "out")
     reasons = {one["row"]: one["reason"] for one in opened["dropped"] if one["corpus"] == "all.tsv"}
     assert reasons == {
         2: "drop_duplicates",
@@ -155,7 +160,7 @@ def test_the_built_in_corpus_opens_too_and_a_split_without_pairs_is_left_out(
     config = load_config("en-it.yaml", ["data.num_pairs=300", "tokenizer.vocab_size=300"])
     prepared = prepare_data(config, tmp_path / "data", has_begun=False)
     counts = export_prepared(prepared, tmp_path / "out")
-    opened = datasets.load_from_disk(str(tmp_path / "out"))
+    opened = read_data_set(tmp_path / "out")
     assert counts["dropped"] == 0
     assert opened.keys() == {"train", "validation", "test"}
     assert parquet.read_metadata(tmp_path / "out/parquet/dropped.parquet").num_rows == 0

@@ -1,5 +1,7 @@
 """Small random models over eight words, and translators of them."""
 
+import functools
+
 import torch
 
 from transformer_cli.config import (
@@ -22,6 +24,7 @@ WORDS = ["uno", "due", "tre", "quattro", "cinque", "sei", "sette", "otto"]
 CPU = Machine(torch.device("cpu"), torch.float32)
 
 
+@functools.cache
 def tokenizer_of_words() -> Tokenizer:
     return train_tokenizer([" ".join(WORDS), *WORDS], TokenizerConfig())
 

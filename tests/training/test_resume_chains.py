@@ -1,5 +1,6 @@
 """A run that is stopped and continued any number of times, at any step (C2, C4, C10)."""
 
+import functools
 import json
 from dataclasses import replace
 from typing import Any, cast
@@ -20,6 +21,8 @@ from transformer_cli.training.optimizers import restore_tensors, tensors_to_save
 
 from .tiny_world import MACHINE, World, assert_equal, experiment, train
 from .tiny_world import settings as training_settings
+
+pytestmark = pytest.mark.long
 
 TRAINING = training_settings(clip_norm=0.5, max_steps=12, log_every=5, patience=9)
 WSD = {"schedule": "warmup_stable_decay", "decay_steps": 5, "min_learning_rate": 1e-3}
@@ -103,7 +106,9 @@ def cloned(tensors: Tensors) -> Tensors:
     return {name: value.clone() for name, value in tensors.items()}
 
 
-WHOLE = trained_with_stops([])
+@functools.cache
+def whole_training() -> Found:
+    return trained_with_stops([])
 
 
 @pytest.mark.heavy
@@ -111,12 +116,11 @@ WHOLE = trained_with_stops([])
 @given(cuts=st.lists(st.integers(1, 11), unique=True, min_size=1, max_size=6))
 def test_a_run_stopped_anywhere_and_often_ends_bit_for_bit_alike(cuts: list[int]) -> None:
     tensors, reports, progress = trained_with_stops(cuts)
-    assert_equal(tensors, WHOLE[0])
-    assert reports == WHOLE[1]
-    assert progress == WHOLE[2]
+    assert_equal(tensors, whole_training()[0])
+    assert reports == whole_training()[1]
+    assert progress == whole_training()[2]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_optimizer_schedule_and_average_continues_bit_for_bit(variant: str) -> None:
     training = training_settings(**TRAINING.model_dump(exclude_unset=True) | VARIANTS[variant])
@@ -125,10 +129,9 @@ def test_every_optimizer_schedule_and_average_continues_bit_for_bit(variant: str
         tensors, reports, progress = trained_with_stops(cuts, training=training)
         assert_equal(tensors, whole[0])
         assert (reports, progress) == whole[1:]
-    assert any(not torch.equal(value, WHOLE[0][name]) for name, value in whole[0].items() if name in WHOLE[0])  # fmt: skip
+    assert any(not torch.equal(value, whole_training()[0][name]) for name, value in whole[0].items() if name in whole_training()[0])  # fmt: skip
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("variant", "forgets"),
     [("plateau", "the plateau"), ("moving average", "the raw weights"),
@@ -141,22 +144,20 @@ def test_the_comparison_notices_what_a_variant_forgets(variant: str, forgets: st
     assert any(not torch.equal(value, whole[name]) for name, value in tensors.items())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("forgets", ["the position", "the moments"])
 def test_the_comparison_notices_what_is_forgotten(forgets: str) -> None:
     tensors, _, _ = trained_with_stops([3, 7], forgets=forgets)
-    assert any(not torch.equal(value, WHOLE[0][name]) for name, value in tensors.items())
+    assert any(not torch.equal(value, whole_training()[0][name]) for name, value in tensors.items())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("num_ahead", [1, 2, 64])
 def test_how_far_batches_are_prepared_ahead_changes_nothing(
     num_ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C4: also after a stop, which discards batches that were prepared but not used."""
     monkeypatch.setattr(updates, "UPDATES_AHEAD", num_ahead)
-    assert_equal(trained_with_stops([])[0], WHOLE[0])
-    assert_equal(trained_with_stops([2, 5])[0], WHOLE[0])
+    assert_equal(trained_with_stops([])[0], whole_training()[0])
+    assert_equal(trained_with_stops([2, 5])[0], whole_training()[0])
 
 
 @pytest.mark.slow

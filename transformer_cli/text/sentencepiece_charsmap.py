@@ -33,8 +33,6 @@ def checked_charsmap(text: Any) -> str:
     return text
 
 
-# Both tokenizers of a model usually have the same table.
-@functools.lru_cache(maxsize=4)
 def _check_text(text: str) -> None:
     try:
         table = base64.b64decode(text, validate=True)
@@ -50,6 +48,8 @@ def charsmap_text(table: bytes) -> str:
     return base64.b64encode(table).decode()
 
 
+# Both tokenizers of a model usually have the same table, of which a check takes 20 ms.
+@functools.lru_cache(maxsize=4)
 def check_table(table: bytes) -> None:
     """Check every place that a search in the table can reach.
 

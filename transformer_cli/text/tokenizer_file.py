@@ -187,8 +187,8 @@ class Layout:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
         if piece in self.specials:
             return b""
-        if self.is_byte_level and all(character in _BYTES for character in piece):
-            return bytes(_BYTES[character] for character in piece)
+        if self.is_byte_level and _BYTES.keys() >= set(piece):
+            return bytes([_BYTES[character] for character in piece])
         if self.has_byte_fallback and piece in _BYTE_OF_TOKEN:
             return bytes([_BYTE_OF_TOKEN[piece]])
         return piece.encode()
@@ -596,10 +596,10 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
     if not isinstance(merges, list) or len(merges) > len(vocabulary):
         raise _refusal("model.merges is not a list of at most one merge per entry")
     for merge in merges:
-        is_pair = isinstance(merge, list) and len(merge) == 2
-        if not is_pair or not all(isinstance(part, str) for part in merge):
+        if not isinstance(merge, list) or [*map(type, merge)] != [str, str]:
             raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
-        if not {merge[0], merge[1], merge[0] + merge[1]} <= vocabulary.keys():
+        left, right = merge
+        if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
             raise _refusal(
                 f"model.merges joins {_short(merge)}, which the vocabulary does not hold"
             )

@@ -1,5 +1,6 @@
 """Runs with random weights, as they lie on disk: for exports, imports and everything around them."""
 
+import functools
 import io
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ STUDENT: dict[str, Any] = {
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2}
 
 
+@functools.cache  # a training takes a tenth of a second
 def sentencepiece_pair() -> tuple[Tokenizer, Tokenizer]:
     """Tokenizers as of an OPUS-MT model: a SentencePiece model for each side, and one vocabulary that lacks some pieces."""
     models = []
@@ -79,6 +81,17 @@ def sentencepiece_pair() -> tuple[Tokenizer, Tokenizer]:
     return found.source, found.target
 
 
+@functools.cache
+def learned(of_tokens: TokenizerConfig, tags: tuple[str, ...] = ()) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of the sentences; each test gets the same ones."""
+    if of_tokens.kind == "sentencepiece" and of_tokens.vocab_size is None:  # an imported one
+        return sentencepiece_pair()
+    if of_tokens.shared:
+        shared = train_tokenizer([*ENGLISH, *ITALIAN], of_tokens, tags=tags)
+        return shared, shared
+    return train_tokenizer(ENGLISH, of_tokens), train_tokenizer(ITALIAN, of_tokens)
+
+
 def random_run(
     folder: Path,
     *,
@@ -100,16 +113,7 @@ def random_run(
     if both_directions:
         of_tokens = of_tokens.model_copy(update={"shared": True})
     data = PhrasebookData(both_directions=both_directions)
-    tags = ["<2it>", "<2en>"] if both_directions else []
-    texts = (ENGLISH, ITALIAN)
-    if of_tokens.kind == "sentencepiece" and of_tokens.vocab_size is None:  # an imported one
-        tokenizers = sentencepiece_pair()
-    elif of_tokens.shared:
-        shared = train_tokenizer([*ENGLISH, *ITALIAN], of_tokens, tags=tags)
-        tokenizers = (shared, shared)
-    else:
-        source, target = (train_tokenizer(of_side, of_tokens) for of_side in texts)
-        tokenizers = (source, target)
+    tokenizers = learned(of_tokens, ("<2it>", "<2en>") if both_directions else ())
     settings = {**SIZES, "max_length": 64, **changes}
     config = Config(
         name=folder.name,

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from transformer_cli.extensions.exchange.onnx import OnnxFormat
 from .small_runs import ENGLISH, random_run
 from .test_import_folder import assert_same, back
 
-pytest.importorskip("onnxscript")
+pytestmark = pytest.mark.skipif(find_spec("onnxscript") is None, reason="needs onnxscript")
 
 RUNS: dict[str, dict[str, Any]] = {
     "two vocabularies": {"decoder_layers": 1},

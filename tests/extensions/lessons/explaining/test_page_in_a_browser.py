@@ -18,7 +18,7 @@ from transformer_cli.extensions.lessons.explaining.standalone_page import BEAM_S
 from ...serving.page.browser import Page, chromium, needs_chromium
 from .varied_translators import varied_translator
 
-pytestmark = needs_chromium
+pytestmark = [pytest.mark.browser, needs_chromium]
 LINE = "due due tre due"
 HEBREW, CHINESE = "שלום עולם", "红色的汽车"
 

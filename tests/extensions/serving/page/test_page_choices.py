@@ -1,12 +1,13 @@
 """Words and sentences of the page: what belongs together, how sure the model is, and what else it could have written."""
 
+import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from .browser import Page, needs_chromium
 from .pretend_server import PretendServer
 
-pytestmark = needs_chromium
+pytestmark = [pytest.mark.browser, needs_chromium]
 TEXT = "Good morning. The train is late."
 TRANSLATED = "it-Good it-morning. it-The it-train it-is it-late."
 

@@ -4,21 +4,11 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from transformer_cli.extensions.serving.page import page_file
-
 from .browser import Page, needs_chromium
 from .pretend_server import PretendServer
 
-pytestmark = needs_chromium
+pytestmark = [pytest.mark.browser, needs_chromium]
 LONG = "Donaudampfschifffahrtsgesellschaftskapitänswitwenrentenauszahlungsstelle. " * 3
-
-
-def test_the_page_is_small_and_names_no_other_address() -> None:
-    body = page_file().body
-    assert len(body) < 100_000
-    assert b"http:" not in body
-    assert b"https:" not in body
-    assert b'"//' not in body
 
 
 def test_nothing_is_wider_than_a_narrow_window(page: Page, server: PretendServer) -> None:

@@ -8,12 +8,20 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from transformer_cli.extensions.serving.page import content_security_policy, page_routes
+from transformer_cli.extensions.serving.page import content_security_policy, page_file, page_routes
 
 
 @pytest.fixture
 def client() -> TestClient:
     return TestClient(Starlette(routes=page_routes()))
+
+
+def test_the_page_is_small_and_names_no_other_address() -> None:
+    body = page_file().body
+    assert len(body) < 100_000
+    assert b"http:" not in body
+    assert b"https:" not in body
+    assert b'"//' not in body
 
 
 def test_all_inline_code_of_the_page_is_allowed_by_its_hash(client: TestClient) -> None:

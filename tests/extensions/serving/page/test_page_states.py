@@ -3,13 +3,14 @@
 import time
 from pathlib import Path
 
+import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from .browser import Page, needs_chromium
 from .pretend_server import PretendServer
 
-pytestmark = needs_chromium
+pytestmark = [pytest.mark.browser, needs_chromium]
 DROP = """
 const files = new DataTransfer();
 files.items.add(new File(['good morning'], arguments[1]));

@@ -2,12 +2,13 @@
 
 import random
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 from .browser import Page, needs_chromium
 from .pretend_server import PretendServer
 
-pytestmark = needs_chromium
+pytestmark = [pytest.mark.browser, needs_chromium]
 
 
 def translated(server: PretendServer, text: str) -> str:

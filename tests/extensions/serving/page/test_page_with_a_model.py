@@ -19,7 +19,7 @@ from ....launcher import Launcher, Tfm
 from ..served_translators import listening, small_runs, small_translator
 from .browser import Page, needs_chromium
 
-pytestmark = needs_chromium
+pytestmark = [pytest.mark.browser, needs_chromium]
 CONFIG = """\
 name: small
 seed: 5
