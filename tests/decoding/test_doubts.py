@@ -6,6 +6,7 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.doubts import (
     COPIES,
     DOUBTS,
+    ENCLOSED,
     MARKS,
     NEGATION,
     NUMBERS,
@@ -19,6 +20,8 @@ from transformer_cli.decoding.doubts import (
     WORDLESS,
     doubts_about,
     lacks_marks,
+    with_ampersands,
+    with_words_for_ampersands,
 )
 from transformer_cli.decoding.repair import COSTS
 
@@ -232,5 +235,38 @@ def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
 
 def test_each_doubt_about_a_hypothesis_has_a_cost() -> None:
     """Marks are looked for when the line is complete, because some of them are put back there."""
-    assert set(COSTS) == set(DOUBTS) - {MARKS}
+    assert set(COSTS) == set(DOUBTS) - {MARKS, ENCLOSED}
     assert UNSURE in DOUBTS
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("fish & chips", "fish and chips"),
+        ("& a & b & ", "and a and b and "),
+        ("R&D & AT&T", "R&D and AT&T"),
+        ("a&b `x & y` &amp; B & B", "a&b `x & y` &amp; B & B"),
+        ("no sign", "no sign"),
+    ],
+)
+def test_an_ampersand_between_words_is_read_as_a_word(given: str, read: str) -> None:
+    assert with_words_for_ampersands(given, "en-GB") == read
+    assert with_words_for_ampersands(given, "xx") == given
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "written"),
+    [
+        ("fish & chips", "pesce e patatine", "pesce & patatine"),
+        ("a dog & a cat and a bird", "un cane e un gatto ed un uccello", "un cane & un gatto ed un uccello"),
+        ("a dog and a cat & a bird", "un cane e un gatto ed un uccello", "un cane e un gatto & un uccello"),
+        ("fish & chips", "pesce con patatine", "pesce con patatine"),
+        ("fish & chips", "e pesce e patatine", "e pesce e patatine"),
+    ],
+)  # fmt: skip
+def test_the_sign_stands_in_place_of_its_word_again_where_it_is_clear_which_word_that_is(
+    source: str, translation: str, written: str
+) -> None:
+    read = with_words_for_ampersands(source, "en")
+    assert with_ampersands(translation, source, read, Direction("en", "it")) == written
+    assert with_ampersands(translation, source, read, Direction("en", "xx")) == translation

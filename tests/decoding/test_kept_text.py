@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
-from transformer_cli.decoding.doubts import MARKS
+from transformer_cli.decoding.doubts import ENCLOSED, MARKS
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.quality import can_be_green
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -369,3 +369,24 @@ def test_single_quotes_around_a_text_are_copied(quotes: str) -> None:
     for sentence in ("The dog is big.", "I don't see the dog."):
         [alone, found] = of.translate([sentence, sentence.join(quotes)])
         assert found.text == alone.text.join(quotes)
+
+
+@pytest.mark.long
+def test_a_sentence_inside_marks_is_translated_and_words_that_stay_are_named() -> None:
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    texts = ["{{The dog is big.}}", "<<The dog is big.>>", "[[The dog is big.]]", "[[station]]", "{first name}", "{name}"]  # fmt: skip
+    found = list(of.translate(texts))
+    inner = "Il cane è grande."
+    assert [each.text for each in found] == [f"{{{{{inner}}}}}", f"<<{inner}>>", f"[[{inner}]]", *texts[3:]]  # fmt: skip
+    assert [each.doubts for each in found] == [(), (), (), (ENCLOSED,), (ENCLOSED,), ()]
+
+
+@pytest.mark.long
+def test_an_ampersand_stays() -> None:
+    """The model of docs/run does not know it, and lost it, or made a word of it."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    found = list(of.translate(["The dog & the cat and the horse are here.", "AT&T is big."]))
+    assert [each.text.count("&") for each in found] == [1, 1]
+    assert found[0].source == "The dog & the cat and the horse are here."
+    assert "AT&T" in found[1].text
+    assert MARKS not in found[0].doubts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.text import spans as spans_module
 from transformer_cli.text.sentences import plain_quotes, with_written_quotes
-from transformer_cli.text.spans import SpanKind, find_spans, masked, span_texts
+from transformer_cli.text.spans import SpanKind, find_spans, is_enclosed, masked, span_texts
 
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
@@ -38,7 +38,8 @@ def found(text: str) -> list[str]:
         ("%s has %(n)d, %1$s, %.2f or %5d; 100%sure", ["%s", "%(n)d", "%1$s", "%.2f", "%5d", "100"]),
         ("<b>two</b> <br/> <a href='x y'>z</a> <0>w</0>", ["<b>", "</b>", "<br/>", "<a href='x y'>", "</a>", "<0>", "</0>"]),
         ("<!-- a > b --> if a < b and c <3", ["<!-- a > b -->", "3"]),
-        ("&amp; &#39; R&D `x y`", ["&amp;", "&#39;", "`x y`"]),
+        ("&amp; &#39; R&D `x y`", ["&amp;", "&#39;", "R&D", "`x y`"]),
+        ("AT&T, Q&A. B & B but fish & chips, a&b, Tom&Mary and &ABC;", ["AT&T", "Q&A", "B & B", "&ABC;"]),
         ("See :c:func:`x`, :class:`y` and :name: or a:b:`c`", [":c:func:`x`", ":class:`y`", ":name:", "`c`"]),
         ("The ``big dog'' and ``cat'', or `that' and `this', but `code` and ``x``", ["`code`", "`x`"]),
         ("/usr/bin/x, ~/y and ./z or C:\\Users\\me", ["/usr/bin/x", "~/y", "./z", "C:\\Users\\me"]),
@@ -159,3 +160,28 @@ def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> Non
     started_at = time.perf_counter()
     find_spans(piece * 50_000 + "@5")
     assert time.perf_counter() - started_at < 10.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{the dog is big}", "<the dog is big>", "- {The dog, it's big!}", '"<The dog is big.>"', "[[The dog is big.]]", "{{The dog sleeps.}}", "<<The dog is big?>>"],
+)  # fmt: skip
+def test_a_sentence_inside_marks_is_no_placeholder_and_no_tag(text: str) -> None:
+    assert find_spans(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{name}", "{first name}", "{{ the user name }}", "<b>", "<your name>", "<input required disabled>", "{% if user is here %}", "[[the big station]]", "<a b='c d e'>", "{n, plural, other}", "{when, date, short}", "I see {a big red dog}"],
+)  # fmt: skip
+def test_other_marks_are_protected_with_their_words(text: str) -> None:
+    assert find_spans(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("[[station]]", True), ("[[station]] [[big house]].", True), ("{first name}", True), ("<your name>", True),
+     ("{name}", False), ("<b>", False), ("<input required disabled>", False), ("the [[station]]", False), ("[x]", False), ("12", False)],
+)  # fmt: skip
+def test_words_that_stand_only_inside_marks_could_be_for_people(text: str, is_one: bool) -> None:
+    assert is_enclosed(text) is is_one

@@ -6,8 +6,9 @@ Each check is a plain function of the two texts and their languages. A check tha
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 
 from transformer_cli.config import Direction
 from transformer_cli.text.languages import frequent_words, primary_language, scripts_of_language
@@ -25,6 +26,7 @@ UNREADABLE = "has a source in a script that the model cannot read"
 UNSURE = "is less probable than 99 % of those of the calibration"
 NUMBERS = "has other numbers"
 MARKS = "lacks a mark of its source: an ellipsis inside it, a bracket, &, + or ="
+ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 NEGATION = "has a negation more or less than its source"
 DOUBTS = (
     WORDLESS,
@@ -39,6 +41,7 @@ DOUBTS = (
     NUMBERS,
     NEGATION,
     MARKS,
+    ENCLOSED,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
 
@@ -516,6 +519,51 @@ def lacks_marks(source: str, translation: str, target: str) -> bool:
         if num_read and num_read > translation.count(sign) + num_words:
             return True
     return False
+
+
+_AMPERSAND = re.compile(r"(?<!\S)&(?!\S)")
+
+
+def with_words_for_ampersands(text: str, language: str) -> str:
+    """A text with the word of its language in place of each & between white space; as it is, if this word is not known."""
+    if "&" not in text or (words := _WORDS_OF_SIGNS.get(primary_language(language))) is None:
+        return text
+    word = words[0].split()[0]
+    spans = find_spans(text)
+    found = (match.start() for match in _AMPERSAND.finditer(masked(text, spans, "0")))
+    places = [-1, *found, len(text)]
+    return word.join(text[first + 1 : last] for first, last in pairwise(places))
+
+
+def with_ampersands(translation: str, source: str, read: str, languages: Direction) -> str:
+    """The translation of a text of `with_words_for_ampersands`, with the sign in place of the words that stand for it.
+
+    Args:
+        source: the text with its signs.
+        read: the text with words.
+        languages: of both. Where a translation has more or fewer such words than the text, they stay.
+    """
+    here, there = (_WORDS_OF_SIGNS.get(primary_language(language)) for language in languages)
+    if here is None or there is None:
+        return translation
+    of_source = [match.start() for match in _words_in(read, here[0])]
+    of_target = [match.span() for match in _words_in(translation, there[0])]
+    if len(of_source) != len(of_target):
+        return translation
+    length = len(here[0].split()[0]) - 1
+    signs = [
+        match.start() for match in _AMPERSAND.finditer(masked(source, find_spans(source), "0"))
+    ]
+    moved = {place + number * length for number, place in enumerate(signs)}
+    result, end = "", 0
+    for place, (start, stop) in zip(of_source, of_target, strict=True):
+        result += translation[end:start] + ("&" if place in moved else translation[start:stop])
+        end = stop
+    return result + translation[end:]
+
+
+def _words_in(text: str, words: str) -> Iterator[re.Match[str]]:
+    return re.finditer(rf"(?<!\w)(?:{'|'.join(words.split())})(?!\w)", text, re.IGNORECASE)
 
 
 def _num_brackets(text: str) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
+from transformer_cli.decoding.doubts import ENCLOSED
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -78,7 +79,14 @@ from transformer_cli.text.sentences import (
     with_written_quotes,
     without_closing_mark,
 )
-from transformer_cli.text.spans import SPAN_SIGN, Span, find_spans, masked, written_breaks
+from transformer_cli.text.spans import (
+    SPAN_SIGN,
+    Span,
+    find_spans,
+    is_enclosed,
+    masked,
+    written_breaks,
+)
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
 
 if TYPE_CHECKING:  # it explains what this pipeline reads and writes
@@ -490,6 +498,7 @@ _SENTENCE_ENDS = ".!?\u2026"
 _NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
+_WRAPPERS = {"{": "}", "<": ">"}
 _SINGLE_QUOTES = (("'", "'"), ("\u2018", "\u2019"))
 # An apostrophe that stands between two letters is no quote.
 _QUOTE_AT_WORD = re.compile(r"(?<!\w)['\u2018\u2019]|['\u2018\u2019](?!\w)")
@@ -559,6 +568,8 @@ class LineForm:
         """The translation of a line from those of its chunks, with everything around them."""
         if not translations:
             found = copied(line.given, line.text)
+            if is_enclosed(line.text):
+                found = replace(found, doubts=(ENCLOSED,))
         elif line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
             found = replace(translations[0], source=line.given)
         else:
@@ -755,9 +766,9 @@ class LineForm:
 
 
 def _without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range without apostrophes that are quotes around it, and without a bracket at an edge that has no partner.
+    """The range without apostrophes, braces and angle brackets around it, and without a bracket at an edge that has no partner.
 
-    A model knows an apostrophe from other places, and a bracket from pairs, and loses them here.
+    A model knows an apostrophe from other places, and a bracket from pairs, and loses them here; braces it hardly knows.
     """
     partners = partners_of_brackets(text, start, end)
     while end - 1 > start and text[end - 1] in _CLOSING_BRACKETS and end - 1 not in partners:
@@ -766,6 +777,10 @@ def _without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
         end -= 1
     while start < end - 1 and text[start] in _OPENING_BRACKETS and start not in partners:
         start += 1
+    while end - start > 2 and _WRAPPERS.get(text[start]) == text[end - 1]:
+        start, end = start + 1, end - 1
+    if text.startswith("[[", start) and partners.get(start) == end - 1 and partners.get(start + 1) == end - 2:  # fmt: skip
+        start, end = start + 2, end - 2
     first, last = text[start], text[end - 1]
     is_quoted = (first, last) in _SINGLE_QUOTES and end - start > 2
     if is_quoted and _QUOTE_AT_WORD.search(text, start + 1, end - 1) is None:

@@ -20,7 +20,15 @@ from transformer_cli.decoding.details import (
     parts_of,
     with_explained_unknown,
 )
-from transformer_cli.decoding.doubts import LOST_MARK, MARKS, NUMBERS, doubts_about, lacks_marks
+from transformer_cli.decoding.doubts import (
+    LOST_MARK,
+    MARKS,
+    NUMBERS,
+    doubts_about,
+    lacks_marks,
+    with_ampersands,
+    with_words_for_ampersands,
+)
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -300,6 +308,7 @@ class Translator:
                 NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
             ):
                 translations = self._with_lost_spans(lines, translations)
+            translations = self._with_lost_ampersands(lines, translations)
             translations = [
                 self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
                 for each in translations
@@ -379,6 +388,40 @@ class Translator:
             )
         }
         return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+    def _with_lost_ampersands(
+        self, lines: Sequence[Line], translations: list[Translation]
+    ) -> list[Translation]:
+        """The translations; a line that loses an & between words is translated again: the model reads "and" there.
+
+        In the translation the sign stands in place of that word again, if it is clear which word that is.
+        """
+        source = self.languages.source
+        read = {
+            place: words
+            for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+            if "&" in line.given
+            and not line.prefix
+            and (words := with_words_for_ampersands(line.given, source)) != line.given
+            and (found.is_untranslated or found.text.count("&") < line.given.count("&"))
+        }
+        if not read:
+            return translations
+        plain = replace(self, estimates=False, reports_lines=False, only_green=False)
+        again = plain.translate_window(
+            [replace(lines[place], given=words) for place, words in read.items()]
+        )
+        mended = list(translations)
+        for (place, words), found in zip(read.items(), again, strict=True):
+            given = lines[place].given
+            if found.is_untranslated or lacks_marks(given, found.text, self.languages.target):
+                continue
+            texts = [
+                (with_ampersands(text, given, words, self.languages), score)
+                for text, score in found.alternatives
+            ]
+            mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
+        return mended
 
     def _with_lacking_marks(self, translation: Translation) -> Translation:
         """The translation of a line; with a doubt if it lacks a mark, which no further search gives it."""

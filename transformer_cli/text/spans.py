@@ -109,6 +109,7 @@ _PATTERNS = {
     r"|(?<!\w)[A-Za-z_]\w{0,98}\(\)"  # call()
     r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
+    r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
     # A4, XY-123/45, mp3
     r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
@@ -152,9 +153,46 @@ class Span(NamedTuple):
 def find_spans(text: str) -> list[Span]:
     """The protected spans of a text, in order, without overlaps; no span contains a line break or a control character.
 
-    The full stop, comma or bracket after a URL belongs to the sentence, and not to the span.
+    The full stop, comma or bracket after a URL belongs to the sentence, and not to the span. A text that is a sentence inside
+    braces or angle brackets, such as {the dog is big}, has none: that is no placeholder and no tag.
     """
-    return list(_spans(text)) if SPAN_SIGN.search(text) else []
+    if SPAN_SIGN.search(text) is None or _is_sentence_in_marks(text):
+        return []
+    return list(_spans(text))
+
+
+_WORD_OF_LETTERS = r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*"
+_MORE_WORDS = rf"(?:[,;:]?[ ]{_WORD_OF_LETTERS})"
+# Elements of HTML whose attributes can be words alone, as in <input required disabled>.
+_BARE_TAG = r"(?:audio|button|dialog|details|fieldset|form|iframe|img|input|ol|optgroup|option|script|select|textarea|track|video)[ ]"
+# Of a message of ICU, such as {when, date, short}.
+_TYPE_OF_ARGUMENT = (
+    "(?:plural|select|selectordinal|choice|number|date|time|list|spellout|ordinal|duration)"
+)
+_SENTENCE_IN_MARKS = re.compile(
+    r"[\s\"'\u00ab\u00bb\u201c-\u201e*>-]*"
+    # In double marks, as of a wiki or a template, only what ends as a sentence does is one.
+    rf"(?:\{{(?!\w+, ?{_TYPE_OF_ARGUMENT}\b){_WORD_OF_LETTERS}{_MORE_WORDS}{{2,60}}[.!?\u2026]{{0,3}}\}}"
+    rf"|<(?!{_BARE_TAG}){_WORD_OF_LETTERS}{_MORE_WORDS}{{2,60}}[.!?\u2026]{{0,3}}>"
+    rf"|(?:\[\[|\{{\{{|<<){_WORD_OF_LETTERS}{_MORE_WORDS}{{1,60}}[.!?\u2026]{{1,3}}(?:\]\]|\}}\}}|>>))"
+    r"[\s\"'\u00ab\u00bb\u201c-\u201e.!?\u2026:;,-]*"
+)
+_WORDS_IN_MARKS = re.compile(
+    rf"\[\[{_WORD_OF_LETTERS}(?:[ ]{_WORD_OF_LETTERS})*\]\]|\{{{{1,2}}{_WORD_OF_LETTERS}(?:[ ]{_WORD_OF_LETTERS})+\}}{{1,2}}"
+    rf"|<(?!{_BARE_TAG}){_WORD_OF_LETTERS}(?:[ ]{_WORD_OF_LETTERS})+>"
+)
+
+
+def _is_sentence_in_marks(text: str) -> bool:
+    return any(map(text.__contains__, "{<[")) and _SENTENCE_IN_MARKS.fullmatch(text) is not None
+
+
+def is_enclosed(text: str) -> bool:
+    """Whether all words of a text stand inside [[ ]], { } or < >, as a link or placeholder, and could be a text for people."""
+    if SPAN_SIGN.search(text) is None:
+        return False
+    rest, number = _WORDS_IN_MARKS.subn(" ", text)
+    return number > 0 and not any(map(str.isalpha, rest))
 
 
 def span_texts(text: str, spans: Sequence[Span]) -> list[str]:

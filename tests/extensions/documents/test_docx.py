@@ -398,3 +398,26 @@ def test_ruby_without_a_base_stays() -> None:
     ruby = RUBY.format(reading=run("reading"), base="")
     data = docx(run("The ") + f"<w:r>{ruby}</w:r>" + run("house"))
     assert ruby in unpacked(done(read_docx(data), UPPER).data)["word/document.xml"]
+
+
+RAISED, LOWERED = (
+    f'<w:rPr><w:vertAlign w:val="{name}script"/></w:rPr>' for name in ("super", "sub")
+)
+NOTE = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "wanted"),
+    [
+        (run("Five m") + run("2", RAISED), [("", "m"), ("vertAlign", "2"), ("", " FIVE")]),
+        (run("Red H") + run("2", LOWERED) + run("O"), [("", "H"), ("vertAlign", "2"), ("", "O RED")]),
+        (run("The car") + run("1", RAISED) + run(" is"), [("", "IS CAR"), ("vertAlign", "1"), ("", " THE")]),
+        (run("The car") + run("TM", RAISED) + run(" is"), [("", "IS CAR"), ("vertAlign", "TM"), ("", " THE")]),
+        (run("Red x") + run("i", LOWERED) + run(" is"), [("", "IS X"), ("vertAlign", "i"), ("", " RED")]),
+        (run("The car.") + NOTE + run(" We go"), [("", "CAR. THE"), ("", "<footnoteReference>"), ("", " GO WE")]),
+    ],
+)  # fmt: skip
+def test_what_is_raised_or_lowered_stays_with_its_word(
+    paragraph: str, wanted: list[tuple[str, str]]
+) -> None:
+    assert shown(result(paragraph, translator=REVERSED)) == [wanted]

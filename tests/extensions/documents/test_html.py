@@ -393,3 +393,39 @@ def test_the_name_of_an_icon_is_a_picture(icon: str) -> None:
     assert reverse(f"<p>{icon}</p><a>{icon} Your house</a>") == f"<p>{icon}</p><a>{icon} HOUSE YOUR</a>"  # fmt: skip
     assert upper(f"<p>Press {icon} twice</p>") == f"<p>PRESS {icon} TWICE</p>"
     assert upper('<i class="material">home</i>') == '<i class="material">HOME</i>'
+
+
+@pytest.mark.parametrize(
+    ("text", "upper", "backwards"),
+    [
+        ("The area is 5 m<sup>2</sup>", "THE AREA IS 5 m<sup>2</sup>", "m<sup>2</sup> 5 IS AREA THE"),
+        ("We have 10<sup>6</sup> cars", "WE HAVE 10<sup>6</sup> CARS", "CARS 10<sup>6</sup> HAVE WE"),
+        ("We drink H<sub>2</sub>O daily", "WE DRINK H<sub>2</sub>O DAILY", "DAILY H<sub>2</sub>O DRINK WE"),
+        ("The CO<sub>2</sub> here", "THE CO<sub>2</sub> HERE", "HERE CO<sub>2</sub> THE"),
+        ("The red car<sup>1</sup> is here", "THE RED CAR<sup>1</sup> IS HERE", "HERE IS CAR<sup>1</sup> RED THE"),
+        ("He sees it<sup>1</sup> here", "HE SEES IT<sup>1</sup> HERE", "HERE IT<sup>1</sup> SEES HE"),
+        ("The letter x<sub>i</sub> is big", "THE LETTER X<sub>i</sub> IS BIG", "BIG IS X<sub>i</sub> LETTER THE"),
+        ("The red<sup>TM</sup> car", "THE RED<sup>TM</sup> CAR", "CAR RED<sup>TM</sup> THE"),
+        ("The 1<sup>st</sup> car", "THE 1<sup>ST</sup> CAR", "CAR 1<sup>ST</sup> THE"),
+    ],
+)  # fmt: skip
+def test_what_is_raised_or_lowered_stays_with_its_word(
+    text: str, upper: str, backwards: str
+) -> None:
+    page = "<p>{}</p>"
+    assert translated(read_html(page.format(text).encode())) == page.format(upper)
+    assert translated(read_html(page.format(text).encode()), REVERSED) == page.format(backwards)
+
+
+@pytest.mark.parametrize(
+    ("text", "backwards"),
+    [
+        ('The red car. <img src="a.png"> We go home', 'CAR. RED THE <img src="a.png"> HOME GO WE'),
+        ("The red car.<sup>1</sup> We go home", "CAR. RED THE<sup>1</sup> HOME GO WE"),
+        ('The red car. <img src="a.png">We go home', 'CAR. RED THE <img src="a.png">HOME GO WE'),
+        ('The red car <img src="a.png">', 'CAR RED THE <img src="a.png">'),
+    ],
+)
+def test_a_mark_between_two_sentences_stays_between_them(text: str, backwards: str) -> None:
+    page = "<p>{}</p>"
+    assert translated(read_html(page.format(text).encode()), REVERSED) == page.format(backwards)

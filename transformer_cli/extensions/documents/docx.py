@@ -22,6 +22,7 @@ from transformer_cli.extensions.documents.segments import (
     has_letter,
     nested_runs,
     plain_text,
+    stands_beside_word,
 )
 from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, read_xml
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
@@ -158,7 +159,7 @@ class _Atom(NamedTuple):
 def slots_of_paragraph(xml: XmlText, paragraph: Element, place: str) -> Iterator[Slot]:
     """The texts of a paragraph between line breaks and tabs; those of text boxes in it are paragraphs of their own."""
     groups: list[list[_Atom]] = [[]]
-    for atom in _with_fields(list(_atoms(xml, paragraph))):
+    for atom in _with_raised_marks(_with_fields(list(_atoms(xml, paragraph)))):
         if atom.sort is _Sort.BREAK:
             groups.append([])
         else:
@@ -346,6 +347,21 @@ def _with_fields(atoms: Sequence[_Atom]) -> Iterator[_Atom]:
             index = of_field.end
             yield _joined(atom, atoms[index], Role.WORD)
         index += 1
+
+
+_RAISED = re.compile(r'vertAlign\s[^>]*="(super|sub)script"')
+
+
+def _with_raised_marks(atoms: Iterable[_Atom]) -> Iterator[_Atom]:
+    """Atoms in which a raised number, such as the mark of a footnote that somebody has typed, stands beside its word."""
+    before = ""
+    for atom in atoms:
+        raised = _RAISED.search(atom.run_format or "") if atom.sort is _Sort.TEXT else None
+        if raised and stands_beside_word(atom.text, before, is_lowered=raised[1] == "sub", language=None):  # fmt: skip
+            yield atom._replace(sort=_Sort.MARKUP, role=Role.POINT)
+            continue
+        before = before + atom.text if atom.sort is _Sort.TEXT else ""
+        yield atom
 
 
 def _is_link(atoms: Iterable[_Atom]) -> bool:

@@ -30,6 +30,7 @@ from transformer_cli.extensions.documents.segments import (
     nested_runs,
     plain_text,
     rendered,
+    stands_beside_word,
 )
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ends_sentence
@@ -268,6 +269,8 @@ _FEW_TAGS = 10
 _BETWEEN_LINKS = frozenset("|\u00b7\u2022\u203a\u00bb/")
 _BUTTONS = frozenset(["button", "reset", "submit"])
 _BEGINNING = 4096
+_LONGEST_SYMBOL = 40
+_NUM_TOKENS_OF_TEXT = 3  # a start tag, text, an end tag
 # The mark of a footnote, such as <sup><a href="#n1"><b>1</b></a></sup>, has fewer.
 _MOST_TOKENS_OF_MARK = 50
 _CHARSET = re.compile(rb"""<meta[^>]+charset\s*+=\s*+["']?+\s*+([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
@@ -466,20 +469,25 @@ class _Reader:
         return ""
 
     def _is_mark(self, index: int) -> bool:
-        """Whether an element is the mark of a footnote, or a link without words, such as an arrow back to the text."""
+        """Whether an element is the mark of a footnote, a link without words, such as an arrow back to the text, or an index."""
         start, end = self._tokens[index], self._end_of(index)
-        if start.name not in ("sup", "a") or end - index > _MOST_TOKENS_OF_MARK:
+        if start.name not in ("sup", "sub", "a") or end - index > _MOST_TOKENS_OF_MARK:
             return False
         texts = [
             each
             for each in self._tokens[index:end]
             if each.kind in (TokenKind.TEXT, TokenKind.CDATA)
         ]
-        text = unescaped_html("".join(self._text[each.start : each.end] for each in texts))
-        if not text.strip() or has_letter(text):
+        text = unescaped_html("".join(self._text[each.start : each.end] for each in texts)).strip()
+        is_behind_word = start.start > 0 and not self._text[start.start - 1].isspace()
+        is_alone = end - index == _NUM_TOKENS_OF_TEXT
+        if start.name in ("sup", "sub") and is_alone:
+            before = self._text[max(0, start.start - _LONGEST_SYMBOL) : start.start]
+            is_lowered = start.name == "sub"
+            return stands_beside_word(text, before, is_lowered=is_lowered, language=self._language)
+        if not text or has_letter(text) or start.name == "sub":
             return False
         # A number in a link is a mark directly behind a word; behind a space it is a number of the sentence.
-        is_behind_word = start.start > 0 and not self._text[start.start - 1].isspace()
         return start.name == "sup" or is_behind_word or not any(map(str.isalnum, text))
 
     def _untranslated_role(self, token: HtmlToken, of_tag: list[Attribute]) -> Role | None:

@@ -5,6 +5,7 @@ inside a segment, such as <b>, is not text: it is a `Markup` between the pieces 
 translates all segments and moves the markup with its words; then the document writes itself with the translations.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.text.languages import frequent_words
 
 
 class Role(Enum):
@@ -112,6 +114,33 @@ def plain_text(pieces: Sequence[Piece]) -> str:
 def has_letter(text: str) -> bool:
     """Whether there is anything to translate in a text."""
     return any(map(str.isalpha, text))
+
+
+_WORD_AT_END = re.compile(r"[^\W_]+\Z")
+_CHEMICAL = re.compile(r"(?:[A-Z][a-z]?){2,8}")
+_LONGEST_UNIT = 2
+_TRADE_MARKS = frozenset(["TM", "SM"])
+
+
+def stands_beside_word(text: str, before: str, *, is_lowered: bool, language: str | None) -> bool:
+    """Whether a raised or lowered text is no part of the word before it, as the mark of a footnote, (TM), and the index of a variable.
+
+    The exponents and numbers of m\u00b2, 10\u2076 and H\u2082O are parts: the model reads m2, 106 and H2O, and keeps them.
+
+    Args:
+        text: what is raised or lowered.
+        before: the text before it, of which the last characters count.
+        is_lowered: whether it is lowered.
+        language: of the text; None: it is not known.
+    """
+    text, found = text.strip(), _WORD_AT_END.search(before)
+    word = found[0] if found else ""
+    if has_letter(text):
+        return text.isalpha() and bool(word) and (text in _TRADE_MARKS or (is_lowered and len(word) == 1))  # fmt: skip
+    if is_lowered or not text:
+        return False
+    is_unit = 0 < len(word) <= _LONGEST_UNIT and word.casefold() not in frequent_words(language or "en")  # fmt: skip
+    return not (word.isdigit() or is_unit or _CHEMICAL.fullmatch(word))
 
 
 def merged(pieces: Sequence[Piece]) -> list[Piece]:

@@ -2,9 +2,10 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from transformer_cli.extensions.documents.segments import (
@@ -202,6 +203,9 @@ def _unused_labels(text: str) -> Iterator[str]:
     return (label for label in labels if label not in text)
 
 
+_NOTHING_KNOWN: Mapping[int, int] = MappingProxyType({})
+
+
 @dataclass(slots=True)
 class _Node:
     """A range with what stands directly in it; the whole text is the outermost."""
@@ -224,20 +228,33 @@ class PlacedMarkup:
     """How many ranges have words in the source and none in the translation."""
 
 
-def place_markup(source: InlineText, target: str, links: Sequence[LinkedWords]) -> PlacedMarkup:
+def place_markup(
+    source: InlineText,
+    target: str,
+    links: Sequence[LinkedWords],
+    known: Mapping[int, int] = _NOTHING_KNOWN,
+) -> PlacedMarkup:
     """The translation of a text with the markup of the text.
 
     Args:
         source: the text and its markup.
         target: its translation, with the same labels in place of each WORD.
         links: of words of both texts, with their places.
+        known: places of the text, such as those between two sentences, and the same places of the translation.
     """
-    return _Placement(source, target, links).placed()
+    return _Placement(source, target, links, known).placed()
 
 
 class _Placement:
-    def __init__(self, source: InlineText, target: str, links: Sequence[LinkedWords]) -> None:
+    def __init__(
+        self,
+        source: InlineText,
+        target: str,
+        links: Sequence[LinkedWords],
+        known: Mapping[int, int],
+    ) -> None:
         self._source = source
+        self._known = known
         self._target = target
         self._links = sorted(set(links), key=lambda link: link.source)
         self._words = sorted({link.target for link in self._links})
@@ -441,6 +458,8 @@ class _Placement:
         """The place of the translation that belongs to a place of the source: beside the nearest linked word."""
         if self._source.text[max(0, place - 1) : place + 1].count(DIVISION):
             return self._place_at_division(place)
+        if place in self._known:
+            return self._known[place]
         if sure := self._in_copied_text((place, place)):
             return sure[0]
         before = [link for link in self._links if link.source[1] <= place]

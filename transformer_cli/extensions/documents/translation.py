@@ -645,19 +645,24 @@ class _SegmentInWork:
             return TranslatedSegment(self.segment.pieces, doubts)
         text = ""
         links: list[LinkedWords] = []
+        known: dict[int, int] = {}
         for part, answer in zip(self.parts, found, strict=True):
             gap = _gap(part.gap, text, languages)
             # A gap can hold sentences without letters, such as numbers, which have markup as others do.
             links += _moved(links_by_position(part.gap, gap), part.start - len(part.gap), len(text))
             text += gap
             links += _moved(answer.links, part.start, len(text))
+            # What stands between two sentences stays there.
+            known[part.start] = len(text)
             text += answer.text
+            if not part.asked.text[-1:].isalnum():
+                known[part.start + len(part.asked.text)] = len(text)
         end_of_source = len(self.inline.text) - len(self.end)
         links += _moved(links_by_position(self.end, self.end), end_of_source, len(text))
         text += self.end
         inner: list[Piece] = self.inline.with_words(text)
         if self.inline.ranges or self.inline.points:
-            placed = place_markup(self.inline, text, links)
+            placed = place_markup(self.inline, text, links, known)
             inner = placed.pieces
             doubts += (EMPTY,) if placed.num_empty else ()
         pieces = merged([*self.inline.before, *inner, *self.inline.after])
