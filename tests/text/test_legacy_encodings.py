@@ -114,3 +114,11 @@ def test_the_words_that_are_shown_have_different_letters() -> None:
     assert text.encode("windows-1252").decode("windows-1252") == text
     readings = {one.encoding: one.words for one in likely_readings(text.encode("windows-1252"))}
     assert readings["windows-1252"] == ("perch\xe9", "cos\xec", "citt\xe0")
+
+
+def test_a_reading_with_signs_that_nobody_writes_is_none_beside_one_without() -> None:
+    # EUC-JP reads the sign of the euro as a control character and cannot read the others.
+    signs = "".join(f"<p>Sign: {sign}</p>\n" for sign in "\u20ac\u00a9\u00ae\u00b0\u00b1")
+    assert [one.encoding for one in likely_readings(signs.encode("windows-1252"))] == [
+        "windows-1252"
+    ]

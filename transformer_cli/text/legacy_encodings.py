@@ -155,6 +155,9 @@ def lines_not_utf_8(data: bytes) -> bytes:
     return b"\n".join(line for line in _lines(data) if not _is_utf_8(line))
 
 
+_UNREADABLE = re.compile(r"[\ufffd\x80-\x84\x86-\x9f]")  # without the line end of Unicode
+
+
 def likely_readings(data: bytes) -> list[Reading]:
     """How a text that is not UTF-8 may be read: the best reading first, then those that are close to it.
 
@@ -170,11 +173,14 @@ def likely_readings(data: bytes) -> list[Reading]:
         if text not in found:
             found[text] = Reading(candidate.name, (), _score(text, candidate, spoken))
     best = max(one.score for one in found.values())
-    near = [
-        reading._replace(words=_shown_words(text))
+    close = {
+        text: reading._replace(words=_shown_words(text))
         for text, reading in found.items()
         if reading.score > best - CLOSE and reading.score > _COST_OF_OTHER_LETTER * len(text)
-    ]
+    }
+    # What cannot read all bytes, or reads control characters, is no candidate beside what can.
+    whole = [reading for text, reading in close.items() if not _UNREADABLE.search(text)]
+    near = whole or list(close.values())
     return sorted(near, key=lambda reading: -reading.score)
 
 

@@ -421,3 +421,49 @@ def test_what_is_raised_or_lowered_stays_with_its_word(
     paragraph: str, wanted: list[tuple[str, str]]
 ) -> None:
     assert shown(result(paragraph, translator=REVERSED)) == [wanted]
+
+
+CAP = '<w:pPr><w:framePr w:dropCap="drop" w:lines="3"/></w:pPr>'
+
+
+def with_initial(letters: str, *behind: str, between: str = "") -> str:
+    first = f"<w:p>{CAP}{run(letters)}</w:p>"
+    return f"<w:p/>{first}{between}" + "".join(f"<w:p>{each}</w:p>" for each in behind)
+
+
+def of_initial(inner: str, translator: WordByWord) -> list[str]:
+    """The texts of the paragraphs in the body of a document with an initial."""
+    document = body("").replace("<w:sectPr/>", f"{inner}<w:sectPr/>")
+    data = packed({"[Content_Types].xml": "<Types/>", "word/document.xml": document})
+    assert done(read_docx(data), Identity()).data == data
+    written = unpacked(done(read_docx(data), translator).data)["word/document.xml"]
+    texts = ["".join(text for _, text in each) for each in shown(written)]
+    return [text for text in texts if text]
+
+
+@pytest.mark.parametrize(
+    ("letters", "behind", "expected"),
+    [
+        ("T", run("he red car"), ["C", "AR RED THE"]),
+        ("T", run("he ") + run("red", BOLD) + run(" car"), ["C", "AR RED THE"]),
+        ("I", run(" am red"), ["RED", " AM I"]),
+        ("Once", run(" upon a time"), ["TIME", " A UPON ONCE"]),
+        ("Th", run("e red car"), ["CA", "R RED THE"]),
+    ],
+)
+def test_a_drop_cap_and_the_text_behind_it_are_one_text(
+    letters: str, behind: str, expected: list[str]
+) -> None:
+    assert of_initial(with_initial(letters, behind), REVERSED) == expected
+
+
+def test_a_mark_before_the_first_letter_of_a_translation_stays_with_it() -> None:
+    quoting = WordByWord(lambda word: f"\u00ab{word}\u00bb")
+    assert of_initial(with_initial("T", run("he")), quoting) == ["\u00abT", "he\u00bb"]
+
+
+def test_a_drop_cap_without_a_text_directly_behind_it_is_a_text_of_its_own() -> None:
+    table = f"<w:tbl><w:tr><w:tc><w:p>{run('in a table')}</w:p></w:tc></w:tr></w:tbl>"
+    assert of_initial(with_initial("Once", between=table), UPPER) == ["ONCE", "IN A TABLE"]
+    assert of_initial(with_initial("Once"), UPPER) == ["ONCE"]
+    assert of_initial(with_initial("T", "", run("he car")), UPPER) == ["T", "HE CAR"]

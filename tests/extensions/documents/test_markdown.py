@@ -27,7 +27,7 @@ def reverse(text: str) -> str:
 BLOCKS = ["# Title\n", "Title\n===\n", "> quoted\n> text\n", "> ", "- ", "  - one\n", "1. ", "* * *\n", "\t", "    code\n", "```\ncode here\n```\n", "~~~", "<div>\nhtml text\n</div>\n", "[a]: http://x.org 'T'\n", "|a|b|\n|-|-|\n|c `x\\|y`|d|\n", "---\n", "# x #\n", "- [ ] task\n"]  # fmt: skip
 INLINES = ["**", "*", "_", "__", "~~", "`", "``", "[", "](u)", "][a]", "[a]", "![dog](d.png)", "<b>", "</b>", "<br>", "<http://x.org>", "\\*", "\\\\", "&amp;", "&#35;", "<!-- c -->", "[^1]", "[^1]: "]  # fmt: skip
 TEXTS = ["Hello world. ", "word", " ", "  \n", "\\\n", "\n", "\n\n", "\r\n", "\r", "{name}", "https://x.org/a_b_c", "a_b_c", "2 * 3", "\u00e8", "\0", "#", "|", "\udc80"]  # fmt: skip
-EXTENSIONS = ["[^1]: note\n", ": definition\n", "!!! note\n    inside\n", "::: tip\n", "$$\n", "$x_1$", "$$", ":smile:"]  # fmt: skip
+EXTENSIONS = ["[^1]: note\n", ": definition\n", "!!! note\n    inside\n", "::: tip\n", "$$\n", "$x_1$", "$$", ":smile:", '!!! note "Title"\n', "::: tip Title\n", "+--+--+\n|a|b|\n+--+--+\n", "--- ---\na   b\n", "-----\n", "\\begin{a}\n", "\\end{a}\n", "\\[\n", "\\]\n", "title: a\n"]  # fmt: skip
 PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS]), max_size=25)
 MORE_PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS, *EXTENSIONS]), max_size=25)
 
@@ -125,7 +125,7 @@ def test_each_footnote_is_a_text_of_its_own_with_all_of_its_paragraphs() -> None
 def test_definitions_boxes_and_directives_keep_their_lines() -> None:
     assert upper("Term\n: meaning\n  of it\n") == "TERM\n: MEANING OF IT\n"
     assert upper('!!! note "Title"\n    Read\n    this.\n\n    And.\nEnd\n') == (
-        '!!! note "Title"\n    READ THIS.\n\n    AND.\nEND\n'
+        '!!! note "TITLE"\n    READ THIS.\n\n    AND.\nEND\n'
     )
     assert upper("::: tip\nBe careful.\n:::\n{{< video x >}}\nSee\n{: .big }\n") == (
         "::: tip\nBE CAREFUL.\n:::\n{{< video x >}}\nSEE\n{: .big }\n"
@@ -187,3 +187,92 @@ def test_link_references_directly_behind_a_footnote_stay() -> None:
     assert translated(read_markdown(text.encode()), REVERSED) == (
         'HERE. [DOG SMALL][a] A[^1]\n\n[^1]: CAT. BIG THE\n[a]: http://a.b "The title"\n[b]: c.png\n'
     )
+
+
+GRID = "+-----+------+\n| Red | Blue |\n+=====+======+\n| car | dog  |\n+-----+------+\n"
+SIMPLE = "  Right     Left\n-------     ------\n     12     red car\n"
+SEVERAL_LINES = "----------------------\n Head      Other\n one       two\n------- --------------\nFirst      red row\n\nSecond     blue\n----------------------\n"
+WITHOUT_HEAD = "------- ------\n red     car\n blue    dog\n------- ------\n"
+
+
+@pytest.mark.parametrize("table", [GRID, SIMPLE, SEVERAL_LINES, WITHOUT_HEAD])
+def test_tables_of_pandoc_stay_as_they_are(table: str) -> None:
+    assert upper(f"before\n\n{table}\nbehind\n") == f"BEFORE\n\n{table}\nBEHIND\n"
+
+
+def test_dashes_are_no_table_of_pandoc() -> None:
+    assert upper("hello\n-----\n\nred - - car\n") == "HELLO\n-----\n\nRED - - CAR\n"
+    assert upper("one\n\n--- ---\n\ntwo\n") == "ONE\n\n--- ---\n\nTWO\n"
+    assert upper("+ one\n+ two\n") == "+ ONE\n+ TWO\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('!!! note "My title"', '!!! note "MY TITLE"'),
+        ('??? tip inline end "My `code` title"', '??? tip inline end "MY `code` TITLE"'),
+        ('=== "C++ here"', '=== "C++ HERE"'),
+        ('!!! note ""', '!!! note ""'),
+        ("::: tip My title", "::: tip MY TITLE"),
+        (":::note[My title]{.x}", ":::note[MY TITLE]{.x}"),
+        (":::{admonition} My title", ":::{admonition} MY TITLE"),
+        ("::: warning", "::: warning"),
+        ("::: {.note}", "::: {.note}"),
+        (":::{figure} my/picture.png", ":::{figure} my/picture.png"),
+    ],
+)
+def test_the_titles_of_boxes_are_translated(line: str, expected: str) -> None:
+    assert upper(f"{line}\n\n    body here\n") == f"{expected}\n\n    {'BODY HERE' if line[0] != ':' else 'body here'}\n"  # fmt: skip
+
+
+def test_a_title_and_the_text_behind_it_are_two_texts() -> None:
+    assert reverse('!!! note "one two"\n    three four\n') == (
+        '!!! note "TWO ONE"\n    FOUR THREE\n'
+    )
+    quoting = WordByWord(lambda word: f'"{word}"')
+    assert translated(read_markdown(b'=== "one"\n'), quoting) == "=== \"'one'\"\n"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["title: The car\n", "Title: The car\nAuthor: Me\n    and you\nDate:\n", "layout: page\ntags: red car\n", "% The car\n% Me; You\n% May\n"],
+)  # fmt: skip
+def test_settings_without_a_line_around_them_stay(settings: str) -> None:
+    assert upper(f"{settings}\n# hello\n") == f"{settings}\n# HELLO\n"
+
+
+def test_a_text_with_a_colon_is_no_setting() -> None:
+    assert upper("Warning: the dog bites.\n\nhello\n") == "WARNING: THE DOG BITES.\n\nHELLO\n"
+    assert upper("title: the car\nis red\n\nhello\n") == "TITLE: THE CAR IS RED\n\nHELLO\n"
+
+
+@pytest.mark.parametrize(
+    "name", [":smile:", ":material-arrow-right-circle:", ":octicons-file-code-16:", ":fontawesome-brands-font-awesome:"]
+)  # fmt: skip
+def test_names_of_pictures_stay_with_their_hyphens(name: str) -> None:
+    assert upper(f"a {name} red car") == f"A {name} RED CAR"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["\\begin{align*}\na &= \\text{words} \\\\\n\\end{align*}", "\\[\nx = \\text{words}\n\\]", "\\\\[\nx = \\text{words}\n\\\\]",
+     "\\begin{x} some words \\\\ more \\end{x}"],
+)  # fmt: skip
+def test_formulas_of_latex_stay(formula: str) -> None:
+    assert upper(f"before\n\n{formula}\n\nbehind\n") == f"BEFORE\n\n{formula}\n\nBEHIND\n"
+
+
+def test_formulas_of_latex_in_a_line_stay() -> None:
+    text = r"now \(x = \text{words}\) and \\(y_1 \text{words}\\) and \begin{x} a \\ b \end{x} end"
+    assert upper(text) == text.replace("now", "NOW").replace("and", "AND").replace(" end", " END").replace("\\ END", "\\ end")  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", ["> ", "- ", "    "])
+def test_markup_over_two_lines_becomes_one_line(mark: str) -> None:
+    """What stands before the second line, such as the sign of a quotation, is no part of the link."""
+    first, later = {"> ": ("> ", "> "), "- ": ("- ", "  "), "    ": ("!!! note\n\n    ", "    ")}[
+        mark
+    ]
+    text = f'{first}a [red\n{later}car] and `code\n{later}here` and [my\n{later}dog](x.md\n{later}"the dog") end\n\n[red car]: y.md\n'
+    expected = f'{first}A [RED CAR][red car] AND `code here` AND [MY DOG](x.md "the dog") END\n\n[red car]: y.md\n'
+    assert upper(text) == expected

@@ -403,3 +403,8 @@ def test_seconds_may_have_one_digit() -> None:
 def test_a_file_with_a_byte_order_mark_is_not_taken_for_another_encoding() -> None:
     with pytest.raises(DataError, match="no line with two times"):
         read_document("A dog è qui".encode("utf-16"), format_named("srt"))
+
+
+def test_a_hard_space_of_another_format_divides_words_in_srt() -> None:
+    text = "1\n00:00:01,000 --> 00:00:09,000\nThe\\hline\\hof\\hC:\\home here\n"
+    assert translated(read_srt(text.encode())).splitlines()[2] == "THE LINE OF C:\\home HERE"

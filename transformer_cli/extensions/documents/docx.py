@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     stands_beside_word,
 )
+from transformer_cli.extensions.documents.translator import Extent
 from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_xml, read_xml
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
@@ -76,6 +77,60 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     return ZipDocument(data, parts)
 
 
+@dataclass(frozen=True, slots=True)
+class _Initial:
+    """The first letter of a text in a paragraph of its own, because it is larger than the others (a drop cap)."""
+
+    xml: XmlText
+    paragraph: Element
+    text: str
+    place: Extent
+    """Of its text in the file."""
+
+    @classmethod
+    def of(cls, xml: XmlText, paragraph: Element, slots: Sequence[Slot]) -> "_Initial | None":
+        """The letters of a paragraph that is one; None if it is another paragraph.
+
+        Args:
+            slots: its texts.
+        """
+        properties = paragraph.child("pPr")
+        frame = None if properties is None else properties.child("framePr")
+        kinds = [] if frame is None else [value for name, value in frame.attributes.items() if name.endswith(":dropCap")]  # fmt: skip
+        if not {"drop", "margin"}.intersection(kinds) or len(slots) != 1:
+            return None
+        texts = [each for each in paragraph.walk() if is_text(each, "t") and xml.whole_text(each)]
+        if len(texts) != 1 or not xml.whole_text(texts[0]).isalpha():
+            return None
+        place = texts[0].inner_start, texts[0].inner_end
+        return cls(xml, paragraph, xml.whole_text(texts[0]), place)
+
+    def is_before(self, paragraph: Element) -> bool:
+        """Whether nothing stands between these letters and a paragraph."""
+        return not self.xml.content.text[self.paragraph.end : paragraph.start].strip()
+
+    def joined(self, slot: Slot) -> Slot:
+        """The first text of the next paragraph, with these letters before it."""
+        pieces = slot.segment.pieces
+        first = next(at for at, piece in enumerate(pieces) if isinstance(piece, str))
+        whole = (*pieces[:first], f"{self.text}{pieces[first]}", *pieces[first + 1 :])
+        is_word = not str(pieces[first])[:1].isalnum()
+        letters = re.compile(r"\W*\w*" if is_word else rf"\W*\w{{0,{len(self.text)}}}")
+        segment = replace(slot.segment, pieces=whole)
+        return Slot(self.place[0], slot.end, segment, partial(self._written, slot, letters))
+
+    def _written(self, slot: Slot, letters: re.Pattern[str], found: TranslatedSegment) -> str:
+        """The letters of the translation, and the rest of it behind them."""
+        pieces, initial = list(found.pieces), ""
+        for number, piece in enumerate(pieces):
+            if isinstance(piece, str) and (match := letters.match(piece)):
+                initial, pieces[number] = match[0], piece[match.end() :]
+                break
+        rest = replace(found, pieces=tuple(piece for piece in pieces if piece != ""))
+        between = self.xml.content.text[self.place[1] : slot.start]
+        return escaped_xml(initial) + between + slot.render(rest)
+
+
 def _targets(relationships: Element, kinds: frozenset[str], folder: str) -> Iterator[str]:
     for element in relationships.elements:
         given = element.attributes
@@ -88,11 +143,17 @@ def _targets(relationships: Element, kinds: frozenset[str], folder: str) -> Iter
 def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocument:
     xml = read_xml(data, options, part=name)
     paragraphs = (element for element in xml.root.walk() if is_text(element, "p"))
-    slots = []
+    slots: list[Slot] = []
+    initial: _Initial | None = None
     for number, paragraph in enumerate(options.watch.over(paragraphs), 1):
-        for slot in slots_of_paragraph(xml, paragraph, f"paragraph {number}"):
-            options.watch.counted(slot.segment)
-            slots.append(slot)
+        found = list(slots_of_paragraph(xml, paragraph, f"paragraph {number}"))
+        if initial is not None and found and initial.is_before(paragraph):
+            # The slot of the letters alone is the last one.
+            slots[-1:] = [initial.joined(found.pop(0))]
+        initial = _Initial.of(xml, paragraph, found)
+        slots += found
+    for slot in slots:
+        options.watch.counted(slot.segment)
     return SplicedDocument(xml.content, tuple(slots))
 
 

@@ -16,6 +16,11 @@ from typing import NamedTuple
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import declared_encoding, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.page_templates import (
+    PartKind,
+    masked_parts,
+    template_parts,
+)
 from transformer_cli.extensions.documents.segments import (
     Edit,
     InlinePart,
@@ -49,6 +54,10 @@ class TokenKind(Enum):
     """Text without references, between <![CDATA[ and ]]>; only in XHTML and inside pictures (SVG) and formulas."""
     OTHER = "other"
     """A comment, a declaration, the content of a script, or a tag that never ends."""
+    STATEMENT = "statement"
+    """A statement of a template, such as {% if x %}; it divides texts."""
+    VALUE = "value"
+    """A value of a template, or a formula, which takes the place of a word."""
 
 
 class HtmlToken(NamedTuple):
@@ -146,6 +155,32 @@ def _end_of_raw(text: str, place: int, name: str) -> int:
     end_tag = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
     match = end_tag.search(text, place)
     return match.start() if match and name != "plaintext" else len(text)
+
+
+_KINDS_OF_PARTS = {
+    PartKind.COMMENT: TokenKind.OTHER,
+    PartKind.STATEMENT: TokenKind.STATEMENT,
+    PartKind.VALUE: TokenKind.VALUE,
+}
+
+
+def _tokens_of_page(text: str, *, is_xhtml: bool) -> Iterator[HtmlToken]:
+    """The tokens of a page, which can be a template; a part of it inside a tag belongs to the tag."""
+    parts = template_parts(text)
+    number = 0
+    for token in html_tokens(masked_parts(text, parts), is_xhtml=is_xhtml):
+        place = token.start
+        while number < len(parts) and parts[number].start < token.end:
+            kind, start, end = parts[number]
+            number += 1
+            if token.kind is not TokenKind.TEXT:
+                continue
+            if start > place:
+                yield HtmlToken(TokenKind.TEXT, place, start)
+            yield HtmlToken(_KINDS_OF_PARTS[kind], start, end)
+            place = end
+        if place < token.end:
+            yield token._replace(start=place)
 
 
 class Attribute(NamedTuple):
@@ -298,7 +333,7 @@ def read_html(
     content = decoded(data, named, given=options.encoding, is_markup=True)
     if is_xhtml is None:
         is_xhtml = _XHTML.match(content.text[:_BEGINNING]) is not None
-    tokens = options.watch.over(html_tokens(content.text, is_xhtml=is_xhtml))
+    tokens = options.watch.over(_tokens_of_page(content.text, is_xhtml=is_xhtml))
     reader = _Reader(content.text, list(tokens), options.watch, options.language)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 
@@ -386,6 +421,10 @@ class _Reader:
             self._add_text(text, token.start, token.end)
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
+        elif token.kind is TokenKind.VALUE:
+            self._add(Role.WORD, token.start, token.end)
+        elif token.kind is TokenKind.STATEMENT:
+            self._flush()
         elif token.kind is TokenKind.END:
             if token.name in _INLINE:
                 self._add(Role.CLOSE, token.start, token.end, token.name)
@@ -464,7 +503,8 @@ class _Reader:
             text = unescaped_html(self._text[token.start : token.end]).strip()
             if token.kind is TokenKind.TEXT and text:
                 return text
-            if token.kind in (TokenKind.START, TokenKind.END) and token.name not in _INLINE:
+            is_tag = token.kind in (TokenKind.START, TokenKind.END)
+            if token.kind is TokenKind.STATEMENT or (is_tag and token.name not in _INLINE):
                 break
         return ""
 

@@ -20,6 +20,11 @@ from transformer_cli.extensions.documents.html import (
     html_tokens,
     is_inline_element,
 )
+from transformer_cli.extensions.documents.page_templates import (
+    ENVIRONMENT,
+    FORMULA,
+    FRONT_MATTER,
+)
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     LineNumbers,
@@ -59,8 +64,23 @@ _KEPT = re.compile(
     r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*)",
     re.IGNORECASE,
 )
-_FORMULA = re.compile(r" {0,3}\$\$")
-_ANY = re.compile(r" {0,3}(?:\[[\^\[T_]|:|!!!|\?\?\?|===|\{|\*\[|\$\$)", re.IGNORECASE)
+_FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
+# Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines.
+_GRID = re.compile(r" {0,3}\+[-=:]{2,}[-=:+]*\+[ \t]*")
+_GRID_ROW = re.compile(r" {0,3}[+|].*")
+_DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
+_LONG_DASHES = re.compile(r" {0,3}-{5,} *")
+_MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
+_ANY = re.compile(
+    r" {0,3}(?:\[[\^\[T_]|:|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|\\(?:begin\{|\\?\[))",
+    re.IGNORECASE,
+)
+# The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
+_TITLE = re.compile(
+    r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]+[^"]*"(?P<quoted>[^"]*)"[ \t]*"""
+    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]+(?P<open>[^\s:{}][^{}:]*?)[ \t]*(?:\{[^{}]*\}[ \t]*)?"""
+    r"""|:{3,}\{(?:admonition|attention|caution|danger|dropdown|error|hint|important|note|seealso|tab-item|tip|warning)\}[ \t]+(?P<named>\S.*))"""
+)
 _MAX_FORMULA = 200  # lines
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 
@@ -73,6 +93,8 @@ class DividedLines:
     """Without the extensions."""
     inner: tuple[Lines, ...] = ()
     """The texts inside footnotes, definitions and boxes, without their indentation."""
+    titles: tuple[tuple[int, str], ...] = ()
+    """The titles of boxes, each with its row."""
 
 
 @dataclass(slots=True)
@@ -102,9 +124,13 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
     """
     plain = list(lines)
     found: list[_Container] = []
+    titles: list[tuple[int, str]] = []
     for row in _starts(lines, code_rows):
         if row < _end(found):
             continue
+        title = _TITLE.fullmatch(lines[row])
+        if title is not None and title.lastgroup is not None:
+            titles.append((row, title[title.lastgroup]))
         container = _container_at(lines, row)
         if container is None:
             plain[row] = ""
@@ -120,7 +146,7 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
         document[container.row] = container.text
         for row, line in container.lines.items():
             document[row] = line
-    return DividedLines(plain, tuple(inner))
+    return DividedLines(plain, tuple(inner), tuple(titles))
 
 
 def _end(found: Sequence[_Container]) -> int:
@@ -131,27 +157,64 @@ def _end(found: Sequence[_Container]) -> int:
 
 def _starts(lines: Sequence[str], code_rows: Collection[int]) -> Iterator[int]:
     """The rows that are kept as they are, or in which a container begins."""
-    is_formula = False
+    end_of_formula = ""
+    end_of_table = 0
     for row, line in enumerate(lines):
-        if is_formula:
+        if end_of_formula:
             yield row
-            is_formula = not line.rstrip().endswith("$$")
+            end_of_formula = "" if line.rstrip().endswith(end_of_formula) else end_of_formula
+        elif row < end_of_table:
+            yield row
         elif row in code_rows:
             continue
-        elif _FORMULA.match(line):
+        elif match := _FORMULA.match(line):
+            end = _end_of_formula(match["sign"].strip())
+            inside = line[match.end() :]
+            if end not in inside and _has_end_of_formula(lines, row, end):
+                end_of_formula = end
+            elif match["sign"] != "$$" and not inside.rstrip().endswith(end):
+                continue
             yield row
-            inside = line.strip().removeprefix("$$")
-            is_formula = "$$" not in inside and _has_end_of_formula(lines, row)
+        elif (table := _table_at(lines, row)) is not None:
+            end_of_table = table[1]
+            yield from range(table[0], row + 1)
         elif _KEPT.fullmatch(line) or _container_at(lines, row) is not None:
             yield row
 
 
-def _has_end_of_formula(lines: Sequence[str], row: int) -> bool:
+def _end_of_formula(beginning: str) -> str:
+    return beginning.replace("begin", "end").replace("[", "]")
+
+
+def _table_at(lines: Sequence[str], row: int) -> tuple[int, int] | None:
+    """The rows of a table of Pandoc, of which this one is the first without letters; the second number is behind the last one."""
+    last = row + 1
+    if _GRID.fullmatch(lines[row]):
+        while last < len(lines) and _GRID_ROW.fullmatch(lines[last]):
+            last += 1
+        return (row, last) if last > row + 2 else None
+    if not _DASHES.fullmatch(lines[row]):
+        return None
+    first = row
+    while first > max(0, row - _MAX_ROWS_OF_HEAD) and lines[first - 1].strip():
+        first -= 1
+    # A table whose rows have several lines ends with dashes before a blank line, another one at a blank line.
+    if first == row or _LONG_DASHES.fullmatch(lines[first]):
+        for end in range(row + 1, min(len(lines), row + _MAX_TABLE)):
+            is_line = _DASHES.fullmatch(lines[end]) or _LONG_DASHES.fullmatch(lines[end])
+            if is_line and not "".join(lines[end + 1 : end + 2]).strip():
+                return first, end + 1
+    while last < len(lines) and lines[last].strip():
+        last += 1
+    return (first, last) if first < row or last > row + 1 else None
+
+
+def _has_end_of_formula(lines: Sequence[str], row: int, end: str) -> bool:
     """Whether a formula ends before the next blank line."""
     for line in lines[row + 1 : row + _MAX_FORMULA]:
         if not line.strip():
             return False
-        if line.rstrip().endswith("$$"):
+        if line.rstrip().endswith(end):
             return True
     return False
 
@@ -208,10 +271,12 @@ _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
 _EXTENSIONS = {
+    # \\( is a bracket as well, so only what has a sign of formulas is one.
     "math": re.compile(
-        r"\$\$[^$]+\$\$|\$(?=\S)(?:[^\s$]++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])[^$\n]++)(?<=\S)\$(?!\d)"
+        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,300}}?\\\)"
     ),
-    "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+):(?!\w)"),
+    # Also those of MkDocs: :material-plus-circle:, and with attributes :octicons-mail-16:{ .mail }.
+    "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+(?:-[a-z0-9_]+)*):(?!\w)"),
 }
 
 
@@ -404,7 +469,11 @@ def _with_whole_code(text: str, events: Sequence[InlineEvent]) -> list[InlineEve
 
 logger = logging.getLogger(__name__)
 
-_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
+# Settings without a line around them: of MultiMarkdown and MkDocs (title: The car), and the title block of Pandoc (% The car).
+_SETTINGS = re.compile(
+    r"\A(?:(?=(?:.*\n){0,20}?(?i:title|slug|layout|template):)(?:[A-Za-z][\w-]{0,40}:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"
+    r"|%[ \t].*\n(?:[ \t]+\S.*\n|%.*\n)*)(?=[ \t]*(?:\n|\Z))"
+)
 _CODE = frozenset(["fence", "code_block", "html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
@@ -437,7 +506,7 @@ class _Reader:
         parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace(
             "\0", "\ufffd"
         )
-        front = _FRONT_MATTER.match(parsed)
+        front = FRONT_MATTER.match(parsed) or _SETTINGS.match(parsed)
         if front is not None:
             parsed = re.sub(r"[^\n]", "", front[0]) + parsed[front.end() :]
         self._cells: dict[int, Iterator[list[Extent]]] = {}
@@ -452,6 +521,11 @@ class _Reader:
         for index, token in enumerate(tokens):
             if token.type == "inline" and token.content and token.map:
                 self._read(token, is_cell=tokens[index - 1].type in ("td_open", "th_open"))
+        for row, title in divided.titles:
+            start = self._text.find(title, *self._lines[row])
+            if start >= 0:
+                places = [(place, place + 1) for place in range(start, start + len(title))]
+                self._read_inline(title, places, is_title=True)
         for inner in divided.inner if depth < _MAX_DEPTH else ():
             self._read_lines(inner, depth=depth + 1)
 
@@ -469,13 +543,21 @@ class _Reader:
                 "line %d: this text stays as it is, because its place was not found", row + 1
             )
             return
-        writer = _Writer(self._inline, self._env, is_cell)
-        for number, parts in enumerate(self._runs(token.content, places)):
+        self._read_inline(token.content, places, is_cell=is_cell)
+
+    def _read_inline(
+        self, content: str, places: list[Extent], *, is_cell: bool = False, is_title: bool = False
+    ) -> None:
+        """Read a text of one block, whose characters stand at these places of the file."""
+        writer = _Writer(self._inline, self._env, is_cell, is_title)
+        for number, parts in enumerate(self._runs(content, places)):
             for run in nested_runs(parts):
                 pieces = tuple(merged([part.piece for part in run]))
                 if not has_letter(plain_text(pieces)):
                     continue
-                is_first = number == 0 and run[0].start == places[0][0] and not is_cell
+                is_first = (
+                    number == 0 and run[0].start == places[0][0] and not (is_cell or is_title)
+                )
                 render = writer.at_start if is_first else writer.written
                 self._add(run[0].start, run[-1].end, Segment(pieces, ""), render)
 
@@ -495,12 +577,15 @@ class _Reader:
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
                 raw = self._text[start:end]
+                if "\n" in raw or "\r" in raw:
+                    # The next line may begin with the mark of a quotation or box, and the translation is one line.
+                    raw = _one_line(content[event.start : event.end])
                 if event.name == "link" and event.role is Role.OPEN:
                     opened.append(event.end)
                 elif event.name == "link":
                     # The text of a link can be its reference, too, which is not translated.
                     label = content[opened.pop() : event.start]
-                    raw = f"][{label}]" if raw in ("]", "][]") else raw
+                    raw = f"][{_one_line(label)}]" if raw in ("]", "][]") else raw
                 if event.role is Role.OPEN and _is_between_links(content, event, runs[-1]):
                     runs.append([])
                 piece: Piece = Markup(event.role, event.start, raw, start)
@@ -568,12 +653,15 @@ class _Writer:
     inline: MarkdownInline
     env: dict[str, Any]
     is_cell: bool
+    is_title: bool = False
 
     def written(self, found: TranslatedSegment) -> str:
         """The translation; special signs are escaped only if they would be read as markup."""
         text = rendered(found.pieces, str)
         if text.endswith("\\") or not self._is_read_as(text, found.pieces):
             text = rendered(found.pieces, _escaped)
+        if self.is_title:
+            return re.sub(r'"', "'", text)
         return text.replace("|", "\\|") if self.is_cell else text
 
     def at_start(self, found: TranslatedSegment) -> str:
@@ -607,6 +695,10 @@ def _gapless(text: str, events: Sequence[InlineEvent]) -> Iterator[InlineEvent]:
         place = event.end
     if place < len(text):
         yield InlineEvent(place, len(text), None, shown=text[place:])
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[ \t]*\n[ \t]*", " ", text)
 
 
 def _escaped(text: str) -> str:

@@ -346,7 +346,8 @@ _TAGGED_LINE = re.compile(
 )
 _NOTES = ("\u266a", "\u266b")
 _TIME_OF_WORD = re.compile(r"<[\d:.]+>")
-_BREAK = re.compile(r"\\[Nn]")
+# A line break or a hard space of another format; C:\home has none.
+_BREAK = re.compile(r"\\[Nn]|(?<![:\\])\\h")
 _VOICE = re.compile(r"<v[. ][^<>]*>")
 # What begins the words of another speaker; >> does so in captions of television.
 _DASH = re.compile(rf"[-\u2013\u2014][ \t]*|(?:>|&gt;){{2,3}}[ \t]*|{_VOICE.pattern}")
@@ -671,7 +672,7 @@ def _parts(text: str, start: int, end: int, is_srt: bool) -> Iterator[InlinePart
         stop = match.start() if match else end
         if stop > place:
             shown = text[place:stop]
-            # A line break of another format, which players of SubRip know too.
+            # Players of SubRip know these, too.
             shown = _BREAK.sub(" ", shown) if is_srt else unescaped_html(shown)
             yield InlinePart(shown, place, stop)
         if match:

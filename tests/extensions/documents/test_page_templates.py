@@ -1,0 +1,87 @@
+import pytest
+
+from tests.extensions.documents.fake_translators import REVERSED, Identity, done, translated
+from transformer_cli.extensions.documents.html import read_html
+from transformer_cli.extensions.documents.page_templates import template_parts
+
+
+def upper(page: str) -> str:
+    return translated(read_html(page.encode()))
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("{% if a < b %}Hello{% else %}Bye{% endif %}", "{% if a < b %}HELLO{% else %}BYE{% endif %}"),
+        ("@if (items.length > 0 && f(x, g(y))) {\n <p>Many</p>\n} @else {\n None\n}\n",
+         "@if (items.length > 0 && f(x, g(y))) {\n <p>MANY</p>\n} @else {\n NONE\n}\n"),
+        ("@for (item of items; track item.id) {\n Red\n} @empty {\n Nothing\n}", "@for (item of items; track item.id) {\n RED\n} @empty {\n NOTHING\n}"),
+        ("@extends('main')\n@section('title', 'Home')\n@foreach ($users as $user)\n Hello\n@endforeach\n",
+         "@extends('main')\n@section('title', 'Home')\n@foreach ($users as $user)\n HELLO\n@endforeach\n"),
+        ("<?php if ($a->b > 2): ?>Text<?php endif; ?>", "<?php if ($a->b > 2): ?>TEXT<?php endif; ?>"),
+        ("<% if a > b %>Hello<% else %>Bye<% end %>", "<% if a > b %>HELLO<% else %>BYE<% end %>"),
+        ("{{#if x}}Hello{{else}}Bye{{/if}}", "{{#if x}}HELLO{{else}}BYE{{/if}}"),
+        ("{{- range .Pages -}}Page{{- end -}}", "{{- range .Pages -}}PAGE{{- end -}}"),
+        ("$if(title)$Hello$else$Bye$endif$", "$if(title)$HELLO$else$BYE$endif$"),
+    ],
+)  # fmt: skip
+def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str) -> None:
+    assert upper(page) == expected
+    assert translated(read_html(page.encode()), REVERSED) == expected  # each text has one word
+    assert done(read_html(page.encode()), Identity()).data.decode() == page
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["{# a <b>red</b>\n car #}", "{{!-- a {{red}} car --}}", "{{! a red car }}", "{{/* a car */}}", "{{-- a car --}}",
+     "@* a car *@", "<%# a car %>", "<%-- a > car --%>", "{% comment %} a car {% endcomment %}"],
+)  # fmt: skip
+def test_comments_of_templates_stay(comment: str) -> None:
+    assert upper(f"<p>One {comment} two</p>") == f"<p>ONE {comment} TWO</p>"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["<?= $user->name ?>", "<?php echo $user->name; ?>", "<%= user.name > 3 %>", "{{ $user->name }}", "{!! $user->name !!}",
+     "{% link a>b.md %}", "$author.name$", "$title-prefix$", r"$\alpha + \text{some words}$", r"\(x < \text{some words}\)",
+     r"\[ \frac{a}{b} \text{words} \]", r"\begin{align} a &= b \text{ words} \\ \begin{cases} c \end{cases} \end{align}"],
+)  # fmt: skip
+def test_values_of_templates_and_formulas_take_the_place_of_a_word(value: str) -> None:
+    page = f"<p>Hello {value} today</p>"
+    assert upper(page) == f"<p>HELLO {value} TODAY</p>"
+    assert translated(read_html(page.encode()), REVERSED) == f"<p>TODAY {value} HELLO</p>"
+
+
+def test_the_settings_before_a_page_stay() -> None:
+    assert upper("---\nlayout: news\ntitle: The car\n---\n<p>Hello</p>") == (
+        "---\nlayout: news\ntitle: The car\n---\n<p>HELLO</p>"
+    )
+
+
+def test_a_template_inside_a_tag_belongs_to_the_tag() -> None:
+    page = '<a {% if a > b %}class="x"{% endif %} title="My car" href="{{ url }}">Hello</a>'
+    assert upper(page) == page.replace("My car", "MY CAR").replace("Hello", "HELLO")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It costs $5 and not $6.",
+        "It costs $5 <b>more</b> than 3 CA$ here.",
+        "You pay 5$ or 6$ here.", "Write {me} a letter.", "It is 100% {sure}.", "Ask a } or b.", "a @ b"],
+)  # fmt: skip
+def test_signs_of_prose_are_no_template(text: str) -> None:
+    assert template_parts(text) == []
+
+
+def test_scripts_code_and_comments_hold_no_template() -> None:
+    page = "<script>a = {# b</script><style>p{#x}</style><!-- {% if --><p>Hello #} %} world</p>"
+    assert upper(page) == page.replace("Hello", "HELLO").replace("world", "WORLD")
+
+
+@pytest.mark.parametrize(
+    "sign",
+    ["{#", "{%", "{{", "<%", "<?php ", "@if (", r"\begin{a}", r"\(", "{{!--", "@*"],
+)
+def test_signs_without_an_end_are_no_template(sign: str) -> None:
+    # A reader that reads to the end of the page from each of them would take hours.
+    assert template_parts(sign * 100_000) == []

@@ -1,0 +1,109 @@
+"""Finds what is no text in a page that is a template, or has formulas: statements, values, comments and settings.
+
+The languages of templates: Jinja, Twig, Django, Liquid, Handlebars, Go, ERB, EJS, PHP, Blade, Razor, Angular and Pandoc.
+"""
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+
+class PartKind(Enum):
+    """What a part of a template is for the text around it."""
+
+    COMMENT = "comment"
+    """Nothing: it stays beside its word."""
+    STATEMENT = "statement"
+    """It divides texts, such as {% if x %}; so do the settings before a page."""
+    VALUE = "value"
+    """It takes the place of a word, such as <?= $name ?>; so does a formula."""
+
+
+class TemplatePart(NamedTuple):
+    """A part of a page: text[start:end]."""
+
+    kind: PartKind
+    start: int
+    end: int
+
+
+FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?\1[ \t]*(?:\r?\n|\Z)")
+"""The settings before a page of Jekyll, Hugo and others."""
+ENVIRONMENT = r"\\begin\{(?P<environment>[A-Za-z]{1,30}\*?)\}(?:(?!\\begin\{(?P=environment)\}|\\end\{(?P=environment)\})(?s:.))*+\\end\{(?P=environment)\}"
+"""The pattern of an environment of LaTeX, such as align; others may stand in it."""
+FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:[^\s$]++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])[^$\n]++)(?<=\S)\$(?!\d)"
+"""The pattern of a formula between dollar signs; those of prices have none of the signs of formulas."""
+
+# Each pattern ends where its kind begins anew, so that no text is read more than a few times.
+_PARENTHESES = r"\((?:[^()]{1,500}+|\((?:[^()]{1,500}+|\([^()]{1,500}+\))*+\))*+\)"
+_PARTS = {
+    PartKind.COMMENT: (
+        r"\{#(?:(?!\{#|#\}).)*+#\}",  # Jinja, Twig
+        r"\{\{!--(?:(?!\{\{!--|--\}\}).)*+--\}\}|\{\{![^{}]*+\}\}",  # Handlebars
+        r"\{\{--(?:(?!\{\{--|--\}\}).)*+--\}\}|@\*(?:(?!@\*|\*@).)*+\*@",  # Blade, Razor
+        r"\{\{-? ?/\*(?:(?!\{\{|\*/).)*+\*/ ?-?\}\}",  # Go
+        r"\{%-?\s*comment\b[^%]{0,99}%\}(?:(?!\{%-?\s*(?:end)?comment).)*+\{%-?\s*endcomment\s*-?%\}",  # Liquid, Django
+        r"<%--(?:(?!<%|--%>).)*+--%>|<%\#(?:(?!<%|%>).)*+%>",  # JSP, ERB
+    ),
+    PartKind.STATEMENT: (
+        r"\{%[-+~]?\s*+(?:end\w*|if\w*|el(?:if|sif|seif|se)|for|foreach|while|unless|case|when|block|blocktrans\w*"
+        r"|trans(?=\s*-?%\})|translate(?=\s*-?%\})|plural|pluralize|with|filter|macro|call|autoescape|spaceless|raw"
+        r"|verbatim|capture|tablerow|switch|set|extends|import|from|layout|load|assign|do|break|continue)\b"
+        r"(?:(?!\{%|%\}).)*+%\}",
+        r"\{\{[-~]? ?(?:[#/^][^{}]*+|(?:else|end|if|range|with|define|block|return|break|continue)\b(?:(?!\{\{|\}\}).)*+)\}\}",
+        r"<%(?![=@#-])(?:(?!<%|%>).)*+%>|<%-?\s*+(?:end|else|if|unless|\})(?!\w)(?:(?!<%|%>).)*+%>",
+        r"<\?(?!xml|=|php\s+echo\b)(?:(?!<\?|\?>).)*+\?>",
+        rf"(?:\}}\s*+)?@(?:if|else(?: if)?|for|foreach|while|empty|switch|case|default|defer|placeholder|loading|error)\b\s*+(?:{_PARENTHESES})?\s*+\{{",
+        r"@let\s[^;<>]{1,500}+;",
+        r"\$(?:(?:if|elseif|for)\([\w.-]{1,99}\)|else|endif|endfor|sep)\$",
+    ),
+    PartKind.VALUE: (
+        r"\{%(?:(?!\{%|%\}).)*+%\}|<%[=@-](?:(?!<%|%>).)*+%>|<\?(?:=|php\s+echo\b)(?:(?!<\?|\?>).)*+\?>",
+        r"\{\{(?:(?!\{\{|\}\}).)*+\}\}|\{!!(?:(?!\{!!|!!\}).)*+!!\}",
+        r"\$[A-Za-z][\w.-]{0,99}(?:\(\)|/[\w/]{1,40})?\$",  # Pandoc
+        FORMULA,
+        ENVIRONMENT,
+        r"\\\((?:(?!\\\(|\\\)).)*+\\\)|\\\[(?:(?!\\\[|\\\]).)*+\\\]",
+    ),
+}
+_PATTERN = re.compile(
+    "|".join(f"(?P<{kind.value}>{'|'.join(patterns)})" for kind, patterns in _PARTS.items()),
+    re.DOTALL,
+)
+# A line of nothing but a statement of Blade, Razor or Angular, such as @section('title', 'Home') or }.
+_LINE = re.compile(
+    rf"^[ \t]*(?:\}}[ \t]*)?(?:@[A-Za-z]\w{{0,40}}[ \t]*(?:{_PARENTHESES})?[ \t]*\{{?|\}}|@\{{[^{{}}]*\}})[ \t]*\r?$",
+    re.MULTILINE,
+)
+_MAY_BE_PART = re.compile(r"\{[%#{]|<[%?]|@\w|@[{*]|\$|\\[(\[b]|\A(?:---|\+\+\+)")
+_UNTOUCHED = re.compile(
+    r"<(script|style|pre|code|xmp|textarea)\b(?:(?!<\1\b).)*?</\1\s*>|<!--.*?-->", re.I | re.S
+)
+
+
+def template_parts(text: str) -> list[TemplatePart]:
+    """What is no text in a page, in order and without overlaps; nothing inside scripts, code and comments."""
+    if not _MAY_BE_PART.search(text):
+        return []
+    settings = FRONT_MATTER.match(text)
+    found = [] if settings is None else [TemplatePart(PartKind.STATEMENT, *settings.span())]
+    found += [TemplatePart(PartKind(str(each.lastgroup if each.lastgroup != "environment" else "value")), *each.span()) for each in _PATTERN.finditer(text)]  # fmt: skip
+    found += [TemplatePart(PartKind.STATEMENT, *each.span()) for each in _LINE.finditer(text)]
+    untouched = [each.span() for each in _UNTOUCHED.finditer(text)][::-1]
+    kept: list[TemplatePart] = []
+    for part in sorted(found, key=lambda part: (part.start, -part.end)):
+        while untouched and untouched[-1][1] <= part.start:
+            untouched.pop()
+        is_untouched = bool(untouched) and untouched[-1][0] <= part.start
+        if not is_untouched and (not kept or part.start >= kept[-1].end):
+            kept.append(part)
+    return kept
+
+
+def masked_parts(text: str, parts: list[TemplatePart]) -> str:
+    """The text with letters in the place of its parts, of the same length: no sign in them is one of HTML."""
+    pieces, place = [], 0
+    for part in parts:
+        pieces += [text[place : part.start], "x" * (part.end - part.start)]
+        place = part.end
+    return "".join([*pieces, text[place:]])
