@@ -23,7 +23,7 @@ from transformer_cli.checkpoint import (
     open_checkpoint,
     portable_files,
 )
-from transformer_cli.checkpoint.run_folder import AVERAGE, list_averages
+from transformer_cli.checkpoint.run_folder import AVERAGE
 from transformer_cli.checkpoint.trained_files import (
     averaged_steps,
     mean_of_checkpoints,
@@ -191,7 +191,7 @@ def test_a_later_save_keeps_the_link_to_a_better_average(tmp_path: Path) -> None
 def test_an_unvalidated_average_of_another_name_never_takes_part(tmp_path: Path) -> None:
     saved = save(tmp_path, parts(), [5.0, 3.0])
     average_of(saved, 9.0, name=f"{AVERAGE}00000020-last-2")
-    assert list_averages(tmp_path / "checkpoints").whole == []
+    assert list_checkpoints(tmp_path / "checkpoints", AVERAGE).whole == []
     assert load_trained(tmp_path).folder.name == "step-00000010"
 
 
@@ -215,7 +215,7 @@ def test_an_average_is_replaced_as_a_whole(tmp_path: Path) -> None:
     newer = average_of(saved[1:], 7.0)
     assert averaged_steps(newer) == [20, 30]
     newer.folder.rename(newer.folder.with_name(f".replaced-{newer.folder.name}"))
-    (left,) = list_averages(tmp_path / "checkpoints").whole
+    (left,) = list_checkpoints(tmp_path / "checkpoints", AVERAGE).whole
     assert left.manifest.score == 7.0
     Checkpoints(tmp_path).sweep()
     assert open_checkpoint(newer.folder).manifest.score == 7.0

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from transformer_cli import storage
 from transformer_cli.checkpoint.run_folder import (
+    AVERAGE,
     REPLACED,
     Checkpoint,
     Listing,
     Retention,
     RunFolder,
     Snapshot,
-    list_averages,
     list_checkpoints,
     list_run,
     open_checkpoint,
@@ -91,7 +91,7 @@ class Checkpoints:
     def best(self) -> Checkpoint | None:
         """The valid checkpoint with the best score; None if no checkpoint has a score."""
         listing = list_checkpoints(self.folder)
-        averages = list_averages(self.folder).whole
+        averages = list_checkpoints(self.folder, AVERAGE).whole
         return self._first_verified(ranked(listing.whole, averages), listing)
 
     def save(self, snapshot: Snapshot, score: float | None = None) -> Path:
@@ -251,7 +251,7 @@ class Checkpoints:
         kept, superfluous = self._kept_and_superfluous()
         storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
         storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
-        for best in ranked(kept, list_averages(self.folder).whole)[:1]:
+        for best in ranked(kept, list_checkpoints(self.folder, AVERAGE).whole)[:1]:
             storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
 
     def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:

@@ -351,7 +351,12 @@ class Listing:
 
 
 def list_checkpoints(folder: Path, prefix: str = "step-") -> Listing:
-    """The checkpoints of a folder, which need not exist."""
+    """The checkpoints of a folder, which need not exist.
+
+    Args:
+        prefix: of their names; `AVERAGE`: the averages that runs made at their end, which `tfm translate` can use, but from
+            which no training continues.
+    """
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -384,11 +389,6 @@ def list_checkpoints(folder: Path, prefix: str = "step-") -> Listing:
         else:
             listing.whole.append(checkpoint)
     return listing
-
-
-def list_averages(folder: Path) -> Listing:
-    """The averages that runs made at their end: `tfm translate` can use them, but no training continues from them."""
-    return list_checkpoints(folder, AVERAGE)
 
 
 def ranked(

@@ -24,7 +24,6 @@ from transformer_cli.checkpoint.run_folder import (
     Retention,
     RunFolder,
     StateValues,
-    list_averages,
     list_checkpoints,
     list_run,
     ranked,
@@ -284,7 +283,7 @@ def _usable(folder: Path) -> Listing:
     if listing.whole or listing.skipped:
         return listing
     try:
-        return list_averages(RunFolder(folder).checkpoints_folder)
+        return list_checkpoints(RunFolder(folder).checkpoints_folder, AVERAGE)
     except StorageError:
         return Listing()
 

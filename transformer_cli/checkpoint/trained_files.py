@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from transformer_cli.checkpoint.checkpoints import place_aside
 from transformer_cli.checkpoint.run_folder import (
+    AVERAGE,
     CHECKPOINTS,
     CONFIG_FILE,
     CONVERTED,
@@ -22,7 +23,6 @@ from transformer_cli.checkpoint.run_folder import (
     Checkpoint,
     RunFolder,
     StateValues,
-    list_averages,
     list_checkpoints,
     open_checkpoint,
     ranked,
@@ -136,7 +136,7 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
             )
         return load(folder)
     listing = list_checkpoints(checkpoints_folder)
-    averages = list_averages(checkpoints_folder)
+    averages = list_checkpoints(checkpoints_folder, AVERAGE)
     listing.skipped |= averages.skipped if which == "best" else {}
     order = ranked(listing.whole, averages.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:

@@ -449,10 +449,6 @@ class TrainingConfig(Section):
             )
         if self.schedule == "warmup_stable_decay":
             self._require_room_for_the_decay()
-        return self
-
-    @model_validator(mode="after")
-    def _the_learning_rate_can_fall(self) -> Self:
         lowest, patience = self.min_learning_rate, self.patience_of_plateau
         if lowest is not None and lowest >= self.peak_learning_rate:
             raise ValueError(

@@ -311,7 +311,8 @@ class TextPipeline:
 
     def normalize_source(self, text: str) -> str:
         """Normalise source text as before training."""
-        return normalize(text, self.data.cleaning, removes_invisible=self.removes_invisible)
+        removes_invisible = not text.isascii() and self.removes_invisible
+        return normalize(text, self.data.cleaning, removes_invisible=removes_invisible)
 
     def normalize_target(self, text: str) -> str:
         """Normalise target text as before training: it keeps its no-break spaces."""

@@ -13,7 +13,6 @@ from torch import Tensor
 from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
     Checkpoint,
-    list_averages,
     list_checkpoints,
     open_checkpoint,
     ranked,
@@ -48,7 +47,7 @@ def average_at_end(session: "TrainingSession") -> bool:
             text = "training.average_last is %d, but there are only %d checkpoints"
             logger.info(text, wanted, found)
         _make(final, chosen, session)
-    averages = list_averages(folder).whole
+    averages = list_checkpoints(folder, AVERAGE).whole
     for best in ranked(list_checkpoints(folder).whole, averages)[:1]:
         _tell_and_link(best, is_average=best.folder == final)
         old = [one.folder for one in averages if one.folder not in (final, best.folder)]
