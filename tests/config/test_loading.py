@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.config import Config, load_config, load_stored_config, shipped_configs, to_yaml
+from transformer_cli.config import (
+    Config,
+    load_config,
+    load_stored_config,
+    loading,
+    shipped_configs,
+    to_yaml,
+)
 from transformer_cli.config.loading import check_settings, parse_yaml, stored_config
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.section import meanings
@@ -350,3 +357,31 @@ def test_an_imported_tokenizer_normalises_its_text_itself(tmp_path: Path) -> Non
     assert load_config(file).cleaning.normalize_invisible is True
     imported = load_config(file, ["tokenizer.kind=sentencepiece", "training.init_from=b"])
     assert imported.cleaning.normalize_invisible is False
+
+
+def values_and_lines(value: object) -> object:
+    if isinstance(value, loading.Mapping):
+        return {key: (value.lines[key], values_and_lines(one)) for key, one in value.items()}
+    return [values_and_lines(one) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", ["copy.yaml", "en-it.yaml", "multi30k-en-de.yaml"])
+def test_the_parser_in_c_reads_what_that_in_python_reads(name: str) -> None:
+    shipped = loading.find_config(name).read_text(encoding="utf-8")
+    for text in (shipped, to_yaml(load_config(name))):
+        found = loading._FastLoader(text).get_single_data()
+        assert values_and_lines(found) == values_and_lines(loading._Loader(text).get_single_data())
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [1, 2\nb: 3\n", "a: 'b\n", "a: b: c\n", "- 1\nb: 2\n", "a: \tb\t:c\n"]
+)
+def test_an_error_has_the_words_of_the_parser_in_python(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError) as fast:
+        parse_yaml(text, "a.yaml")
+    monkeypatch.setattr(loading.yaml, "__with_libyaml__", False)
+    with pytest.raises(ConfigError) as slow:
+        parse_yaml(text, "a.yaml")
+    assert str(fast.value) == str(slow.value)
