@@ -390,3 +390,13 @@ def test_an_ampersand_stays() -> None:
     assert found[0].source == "The dog & the cat and the horse are here."
     assert "AT&T" in found[1].text
     assert MARKS not in found[0].doubts
+
+
+@pytest.mark.long
+def test_a_clause_behind_a_comma_whose_end_is_lost_is_translated_by_itself() -> None:
+    """The model of docs/run made "c'era un prezzo" of the second clause: short, but not too short for a translation."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    text = "This evening she is talking about the farmer, there was a problem with my printer."
+    [found] = of.translate([text])
+    assert found.text.endswith("contadino, c'era un problema con la mia stampante.")
+    assert found.is_divided

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text.sentences import (
+    begins_clause,
     cut_after_sentence,
     cut_in_two,
     num_inner_ellipses,
@@ -112,3 +113,23 @@ def test_an_inner_ellipsis_is_read_as_a_comma_and_stands_in_its_place_again(
 def test_an_ellipsis_at_an_end_is_no_inner_one(text: str) -> None:
     assert num_inner_ellipses(text) == 0
     assert with_commas(text, ", ") == (text, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "is_clause"),
+    [
+        ("and the dog sleeps", "en", True),
+        ("I don't know", "en-GB", True),
+        ("the dog sleeps", "en", False),
+        ("which is big", "en", True),
+        ("er schläft", "de", True),
+        ("der Hund schläft", "de", False),
+        ("ma non dorme", "it", True),
+        ("and", "xx", False),
+        ("12, 13", "en", False),
+    ],
+)
+def test_the_first_word_shows_that_a_clause_begins(
+    text: str, language: str, is_clause: bool
+) -> None:
+    assert begins_clause(text, language) is is_clause

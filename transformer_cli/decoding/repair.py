@@ -46,6 +46,7 @@ from transformer_cli.text.sentences import (
     Cut,
     Sentence,
     as_inner_part,
+    begins_clause,
     closing_mark,
     cut_after_sentence,
     cut_in_two,
@@ -79,6 +80,8 @@ _FEWEST_WORD_TOKENS = 4
 CLAUSE_MARK = re.compile(r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s")
 _FEWEST_WORDS_OF_CLAUSE = 3
 _RATHER_SHORT = 1.4
+# Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
+_RATHER_SHORT_FOR_CLAUSES = 2.2
 _CLEARLY_MORE = 1.1
 
 
@@ -257,7 +260,9 @@ def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis)
     if min(len(cut.left.split()), len(cut.right.split())) < _FEWEST_WORDS_OF_CLAUSE:
         return False
     ratio = pipeline.seen.smallest_ratio or 0.0
-    if len(best.ids) < _RATHER_SHORT * ratio * len(part.request.ids):
+    is_clause = begins_clause(cut.right, pipeline.languages.source)
+    ratio *= _RATHER_SHORT_FOR_CLAUSES if is_clause else _RATHER_SHORT
+    if len(best.ids) < ratio * len(part.request.ids):
         return True
     text = pipeline.target_tokenizer.decode(best.ids)
     return len(CLAUSE_MARK.findall(text)) < len(CLAUSE_MARK.findall(part.given))

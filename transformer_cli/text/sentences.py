@@ -358,6 +358,16 @@ _CONJUNCTIONS = {
     "nl": "en maar of omdat want terwijl die",
     "pt": "e mas ou porque quando enquanto que",
 }
+# Words with which a clause can begin, beside the conjunctions: subjects.
+_SUBJECTS = {
+    "de": "ich du er sie es wir ihr man",
+    "en": "i you he she it we they there this that",
+    "es": "yo tú él ella nosotros vosotros ellos ellas usted ustedes",
+    "fr": "je tu il elle on nous vous ils elles",
+    "it": "io tu lui lei noi voi loro",
+    "nl": "ik jij je hij zij ze het wij we jullie u",
+    "pt": "eu tu ele ela nós eles elas você vocês",
+}
 # The share of a text that each of its parts has at least.
 _SMALLEST_SHARE = {"marks": 0.1, "words": 0.25}
 # Between two words without a mark, only a text of so many words is divided.
@@ -371,6 +381,17 @@ class Cut(NamedTuple):
     marks: str
     """Marks and white space between the two; the marks that end a sentence stay with the left part."""
     right: str
+
+
+def begins_clause(text: str, language: str) -> bool:
+    """Whether the first word of a part of a sentence shows that it is a clause: a conjunction, or a pronoun that is its subject.
+
+    False for a language whose words are not known.
+    """
+    code = primary_language(language)
+    words = f"{_CONJUNCTIONS.get(code, '')} {_SUBJECTS.get(code, '')}".split()
+    first = _FIRST_WORD.search(text)
+    return first is not None and first[0].lower() in words
 
 
 def cut_after_sentence(text: str) -> Cut | None:

@@ -29,6 +29,13 @@ FORMATS = {
     "epub",
     "xliff",
     "tmx",
+    "android",
+    "strings",
+    "stringsdict",
+    "xcstrings",
+    "properties",
+    "resx",
+    "qt",
 }
 
 
@@ -43,7 +50,7 @@ def test_every_format_has_an_example() -> None:
     assert {format_of(path).name for path in EXAMPLES if format_of(path)} >= FORMATS  # type: ignore[union-attr]
 
 
-WITHOUT_TARGETS = [path for path in EXAMPLES if path.suffix != ".xlf"]
+WITHOUT_TARGETS = [path for path in EXAMPLES if path.suffix not in (".xlf", ".ts")]
 
 
 @pytest.mark.parametrize("path", WITHOUT_TARGETS, ids=lambda path: path.name)
@@ -51,10 +58,18 @@ def test_an_identity_translation_gives_identical_bytes(path: Path) -> None:
     assert translate_document(read(path), Identity()).data == path.read_bytes()
 
 
-def test_only_targets_of_xliff_change() -> None:
-    path = FOLDER / "app.xlf"
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("app.xlf", r"\s*<target.*?</target>"),
+        ("app-2.xlf", r'\s*<target.*?</target>| state="[^"]*"'),
+        ("program.ts", r"<translation.*?</translation>"),
+    ],
+)
+def test_only_targets_and_their_states_change(name: str, changes: str) -> None:
+    path = FOLDER / name
     texts = path.read_text(encoding="utf-8"), done(read(path), UPPER).data.decode()
-    before, after = (re.sub(r"\s*<target.*?</target>", "", text) for text in texts)
+    before, after = (re.sub(changes, "", text, flags=re.DOTALL) for text in texts)
     assert before == after
 
 
@@ -99,6 +114,14 @@ def test_what_is_no_text_stays_in_archives(name: str, part: str, kept: list[str]
     [
         ("app.xlf", ['<target state="final">Buona notte!</target>', "<note>Keep it short &amp; polite.</note>", '<x id="3" ctype="image"/>', '<trans-unit id="4" translate="no"><source>tfm --help</source></trans-unit>', "{name}"]),
         ("memory.tmx", ["<seg>Buona notte.</seg>", "Ein anderes Land.", '<prop type="x-file">letters.txt</prop>', '<ph x="1"/>', "%d LETTERS", "{name}"]),
+        ("app-2.xlf", ['<target>Buona notte!</target>', '<segment state="final">', "<note>Keep it short &amp; polite.</note>", "<source>tfm --help</source>\n        </segment>", '<data id="d3">%d</data>', 'YOU HAVE <ph id="2" dataRef="d3"/> LETTERS', "{name}</mrk>"]),
+        ("strings.xml", ['translatable="false">Tom\\\'s House<', "Don't translate this comment", "WHERE\\'S THE STATION?\\nIT", 'example="Anna">%1$s</xliff:g>', '"  THE RED CAR  "', '<a href="https://example.org/dogs">TWO DOGS</a> &amp; A CAT', "@string/welcome", "HH:mm", 'tools:locale="it"']),
+        ("app.strings", ['"station.question" = "WHERE IS THE STATION?\\nIT IS \\"VERY\\" BIG."', "%1$@", "%2$lld", '"caf\\U00E9" = "WE', "yyyy-MM-dd", '// A "question" = "with a name";']),
+        ("books.stringsdict", ["%#@books@", "<key>one</key>", "<string>d</string>", "NSStringPluralRuleType", "BOOKS &amp; MORE"]),
+        ("Localizable.xcstrings", ['"value" : "%lld B\u00fccher"', '"value" : "I have %lld book."', '"value" : "I HAVE %lld BOOK."', '"shouldTranslate" : false', '"value" : "Buona notte!"']),
+        ("app.properties", ["# The texts of a small program: this comment stays.", "{1,number}", "IT''S {0} O''CLOCK.", "C:\\\\temp\\\\a_b.txt", "CAF\\u00C9", "= en_US", "&FILE"]),
+        ("Program.resx", ["text/microsoft-resx", "stays short", "<value>Red Car</value>", "75, 23", "<value>button</value>", "&amp;FILE", "{0}"]),
+        ("program.ts", ["<translation>Buona notte!</translation>", "this comment stays", "&amp;OPEN", "<numerusform>YOU HAVE %n", "&lt;b&gt;%1&lt;/b&gt;"]),
         ("letter.md", ['title: "A letter: from the sea"', "(https://example.org/map?a=1&b=2 \"The map\")", "`tom --hungry`", '# This comment stays: "Hello world"', "    neither this block", "<p>And this HTML block stays, too.</p>", "anna@example.org", "`C:\\temp\\a_b.txt`", "[^1].  \n", '[book]: https://example.org/book "A book"', "|:---------|:"]),
         ("page.html", ['var text = "<p>Do not translate me</p>";', "<!-- <p>This comment stays.</p> -->", 'lang="it">\n<head>', '<span lang="it">buongiorno</span>', "{name}", "<code>open_door()</code>", "Via Roma 12, 00100 Roma", "  keep   this as   it is\n", "&amp;b=2", "<wrong></wrong>", '<sup><a href="#n1">1</a></sup>']),
         ("messages.po", ['msgstr "apri"', 'msgstr "Dove sei tu?"', '#~ msgstr "Buona notte."', '"Language: it\\n"']),
