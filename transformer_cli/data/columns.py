@@ -231,8 +231,8 @@ def _doubt_of_name(what: str, named: str, sentences: Sequence[str]) -> str | Non
     if is_known_language(named) or found in (UNKNOWN_LANGUAGE, primary_language(named)):
         return None
     return (
-        f"{what} looks like {name_of(found)} ({found}), and its name says {name_of(named)} ({named}), which is not told "
-        "apart from it by its letters: its name decides; else give --source-language and --target-language"
+        f"{what} looks like {name_of(found)} ({found}), and its name says {name_of(named)} ({named}), of which no words are "
+        "known here: its name decides; cells that are not translated may be the reason, else give --source-language and --target-language"
     )
 
 

@@ -467,3 +467,8 @@ def test_a_drop_cap_without_a_text_directly_behind_it_is_a_text_of_its_own() -> 
     assert of_initial(with_initial("Once", between=table), UPPER) == ["ONCE", "IN A TABLE"]
     assert of_initial(with_initial("Once"), UPPER) == ["ONCE"]
     assert of_initial(with_initial("T", "", run("he car")), UPPER) == ["T", "HE CAR"]
+
+
+def test_the_format_of_the_first_letter_of_a_text_stays_with_the_first_letter() -> None:
+    written = result(run("T", BOLD) + run("he red car"), translator=REVERSED)
+    assert shown(written) == [[("b", "C"), ("", "AR RED THE")]]

@@ -429,3 +429,21 @@ def test_what_is_raised_or_lowered_stays_with_its_word(
 def test_a_mark_between_two_sentences_stays_between_them(text: str, backwards: str) -> None:
     page = "<p>{}</p>"
     assert translated(read_html(page.format(text).encode()), REVERSED) == page.format(backwards)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('<span class="dropcap">T</span>he red car', '<span class="dropcap">C</span>AR RED THE'),
+        ("<big><i>T</i></big>he <u>red</u> car", "<big><i>C</i></big>AR <u>RED</u> THE"),
+        ("<big>\u201cT</big>he red car", "<big>C</big>AR RED \u201cTHE"),
+        ("<big>T</big> he red", "RED HE <big>T</big>"),
+        ("<big>The</big>re is", "IS <big>THERE</big>"),
+        ("<big>h</big>ttp://x.org is", "IS <big>h</big>ttp://x.org"),
+    ],
+)
+def test_tags_around_the_first_letter_of_a_text_stay_around_the_first_letter(
+    source: str, expected: str
+) -> None:
+    assert translated(read_html(f"<p>{source}</p>".encode()), REVERSED) == f"<p>{expected}</p>"
+    assert done(read_html(source.encode()), Identity()).data.decode() == source

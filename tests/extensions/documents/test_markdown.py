@@ -276,3 +276,27 @@ def test_markup_over_two_lines_becomes_one_line(mark: str) -> None:
     text = f'{first}a [red\n{later}car] and `code\n{later}here` and [my\n{later}dog](x.md\n{later}"the dog") end\n\n[red car]: y.md\n'
     expected = f'{first}A [RED CAR][red car] AND `code here` AND [MY DOG](x.md "the dog") END\n\n[red car]: y.md\n'
     assert upper(text) == expected
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["import Tabs from '@theme/Tabs';", 'import {one, two} from "./parts"', "import './style.css';", "export const toc = [1, 2];", "export default Page"],
+)  # fmt: skip
+def test_imports_of_mdx_stay(row: str) -> None:
+    assert upper(f"{row}\n\nhello\n") == f"{row}\n\nHELLO\n"
+    assert upper("import duties rise from 3 to 5.\n") == "IMPORT DUTIES RISE FROM 3 TO 5.\n"
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["++ctrl+alt+del++", "++enter++", "{# a comment\nof two lines #}", "{{ page.title | default: 'My page' }}",
+     "{% include note.html content='My text is long' %}", "<% if a > b %>", "{% comment %}a car{% endcomment %}", "{{/* a car */}}"],
+)  # fmt: skip
+def test_parts_of_templates_and_keys_stay_in_a_sentence(part: str) -> None:
+    expected = part.replace("\n", " ")
+    assert upper(f"one {part} two") == f"ONE {expected} TWO"
+    assert reverse(f"one {part} two") == f"TWO {expected} ONE"
+
+
+def test_words_between_plus_signs_are_translated() -> None:
+    assert upper("so ++much more++ and c++ code++") == "SO ++MUCH MORE++ AND C++ CODE++"

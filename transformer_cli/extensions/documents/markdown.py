@@ -24,6 +24,7 @@ from transformer_cli.extensions.documents.page_templates import (
     ENVIRONMENT,
     FORMULA,
     FRONT_MATTER,
+    TEMPLATE,
 )
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
@@ -61,7 +62,9 @@ _DEFINITION = re.compile(r" {0,3}:[ \t]+(?=\S)")
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
 _KEPT = re.compile(
-    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*)",
+    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*"
+    # Of MDX, which Docusaurus reads in .md, too.
+    r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
     re.IGNORECASE,
 )
 _FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
@@ -72,7 +75,7 @@ _DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
 _LONG_DASHES = re.compile(r" {0,3}-{5,} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
@@ -271,6 +274,12 @@ _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
 _EXTENSIONS = {
+    "template": re.compile(TEMPLATE, re.DOTALL),
+    # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
+    "keys": re.compile(
+        r"\+\+(?:[a-z0-9-]+(?:\+[a-z0-9-]+)+|alt|arrow-\w+|backspace|caps-lock|cmd|command|control|ctrl|delete|end|enter|esc|escape|f\d+|home"
+        r"|insert|meta|option|page-(?:up|down)|shift|space|tab|win|windows)\+\+"
+    ),
     # \\( is a bracket as well, so only what has a sign of formulas is one.
     "math": re.compile(
         rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,300}}?\\\)"

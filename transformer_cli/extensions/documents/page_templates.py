@@ -66,6 +66,13 @@ _PARTS = {
         r"\\\((?:(?!\\\(|\\\)).)*+\\\)|\\\[(?:(?!\\\[|\\\]).)*+\\\]",
     ),
 }
+TEMPLATE = "|".join(
+    (
+        *_PARTS[PartKind.COMMENT],
+        r"\{%(?:(?!\{%|%\}).)*+%\}|<%(?:(?!<%|%>).)*+%>|\{\{(?:(?!\{\{|\}\}).)*+\}\}",
+    )
+)
+"""The pattern of what stays inside a sentence of a template; the dot is any character."""
 _PATTERN = re.compile(
     "|".join(f"(?P<{kind.value}>{'|'.join(patterns)})" for kind, patterns in _PARTS.items()),
     re.DOTALL,

@@ -22,6 +22,7 @@ from transformer_cli.extensions.documents.segments import (
     Document,
     Markup,
     Piece,
+    Role,
     Segment,
     TranslatedSegment,
     has_letter,
@@ -499,6 +500,50 @@ def _inside_brackets(text: str, start: int, end: int) -> tuple[int, int]:
     return inner
 
 
+class _Initial(NamedTuple):
+    """The tags around the first letter of a text alone, which is larger than the others or has another colour."""
+
+    opening: tuple[Piece, ...]
+    closing: tuple[Piece, ...]
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece]) -> "tuple[_Initial, tuple[Piece, ...]] | None":
+        """The tags, and the pieces without them; None if the first letter is as the others of its word."""
+        letter = next((at for at, piece in enumerate(pieces) if isinstance(piece, str)), 0)
+        opening, closing = pieces[:letter], pieces[letter + 1 : 2 * letter + 1]
+        behind = pieces[2 * letter + 1 : 2 * letter + 2]
+        tags_of_letter = [piece for piece in (*opening, *closing) if isinstance(piece, Markup)]
+        if not letter or len(tags_of_letter) != 2 * letter:
+            return None
+        if not any(_LOOK_OF_LETTER.match(piece.raw) for piece in tags_of_letter[:letter]):
+            return None
+        numbers = [[piece.number for piece in tags if isinstance(piece, Markup) and piece.role is role]
+                   for tags, role in ((opening, Role.OPEN), (closing[::-1], Role.CLOSE))]  # fmt: skip
+        text, rest = str(pieces[letter]), behind[0] if behind else ""
+        is_one = isinstance(rest, str) and _ONE_LETTER.fullmatch(text) and rest[:1].isalpha()
+        is_one = is_one and not any(span.start <= 1 for span in find_spans(f"{text}{rest}"))
+        if not is_one or len(numbers[0]) < letter or numbers[0] != numbers[1]:
+            return None
+        return cls(tuple(opening), tuple(closing)), (f"{text}{rest}", *pieces[2 * letter + 2 :])
+
+    def around(self, pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+        """The pieces of a translation, with the tags around its first letter."""
+        for at, piece in enumerate(pieces):
+            if isinstance(piece, str) and (match := _FIRST_LETTER.match(piece)):
+                rest = piece[match.end() :]
+                of_word = (*self.opening, match[0], *self.closing, *((rest,) if rest else ()))
+                return (*pieces[:at], *of_word, *pieces[at + 1 :])
+        return (*self.opening, *self.closing, *pieces)
+
+
+# Of an office document (empty), with a class or style, or of another size; <b>O</b>nce is a word of which a part is bold.
+_LOOK_OF_LETTER = re.compile(
+    r"\Z|<(?:big|font)\b|<[^<>]*\b(?:class|style|style-name)=", re.IGNORECASE
+)
+_ONE_LETTER = re.compile(r"\W?[^\W\d_]")
+_FIRST_LETTER = re.compile(r"[^\w\s]*\w")
+
+
 class _Part(NamedTuple):
     """A sentence or line of a segment, or a part of one."""
 
@@ -519,6 +564,8 @@ class _SegmentInWork:
     doubts: tuple[str, ...] = ()
     mnemonic: Mnemonic | None = None
     """The mark of a key, which is in no part."""
+    initial: _Initial | None = None
+    """Tags that are in no part."""
     inner: "dict[int, tuple[_SegmentInWork, ...]]" = field(default_factory=dict)
     """The texts inside each markup that has some, by its number."""
 
@@ -537,6 +584,11 @@ class _SegmentInWork:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
                 return replace(plain, segment=segment, mnemonic=mnemonic)
+        of_letter = _Initial.of(segment.pieces)
+        if of_letter is not None:
+            initial, pieces = of_letter
+            plain = cls._of(replace(segment, pieces=pieces), translator)
+            return replace(plain, segment=segment, initial=initial)
         return cls._of(segment, translator)
 
     @classmethod
@@ -612,6 +664,8 @@ class _SegmentInWork:
         """The segment with the translations of its parts, and the mark of its key."""
         if not self.inner:
             found = self._own_translation(answers, languages)
+            if self.initial is not None and found.pieces != self.segment.pieces:
+                return replace(found, pieces=self.initial.around(found.pieces))
             if self.mnemonic is None:
                 return found
             if found.pieces == self.segment.pieces:
