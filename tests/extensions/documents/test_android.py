@@ -151,3 +151,6 @@ def test_other_xml_is_refused_with_what_to_do() -> None:
     with pytest.raises(DataError, match="its root is <svg>") as caught:
         read_android(b"<svg><text>Hello</text></svg>")
     assert ".html" in str(caught.value.hint)
+    with pytest.raises(DataError, match="its root is <xliff>") as caught:
+        read_android(b'<xliff version="1.2"/>')
+    assert str(caught.value.hint).endswith("--format xliff")

@@ -201,6 +201,12 @@ def test_a_document_is_not_written_into_a_file_of_another_format(tmp_path: Path)
     assert not (tmp_path / "page.md").exists()
 
 
+def test_any_format_of_xml_is_written_into_a_file_with_the_ending_xml(tmp_path: Path) -> None:
+    (tmp_path / "a.tmx").write_text("<tmx><header/></tmx>")
+    with pytest.raises(MissingInputError, match="none: no such run"):  # not the ending
+        translate_document_file(chosen(str(tmp_path / "a.tmx")), tmp_path / "b.xml", TranslateOptions(run="none"))  # fmt: skip
+
+
 @pytest.mark.parametrize("ending", ["docx", "odt", "EPUB"])
 def test_plain_text_is_not_written_into_a_file_with_the_ending_of_an_archive(
     tmp_path: Path, ending: str

@@ -45,6 +45,15 @@ from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
 
 _OF_XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
+# Formats whose files may have the ending .xml, too, by their roots.
+_OTHER_ROOTS = {
+    "xliff": "xliff",
+    "tmx": "tmx",
+    "TS": "qt",
+    "root": "resx",
+    "plist": "stringsdict",
+    "html": "html",
+}
 _LISTS = frozenset(["plurals", "string-array", "array"])
 # The whole of a value that names another resource, such as @string/app_name and ?android:attr/title.
 _REFERENCE = re.compile(
@@ -69,9 +78,12 @@ def read_android(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
     """
     xml = read_xml(data, options, has_entities=True)
     if xml.root.name != "resources":
+        other = _OTHER_ROOTS.get(xml.root.local)
         raise DataError(
             f"this XML is no strings.xml of Android, which has the root <resources>: its root is <{xml.root.name}>",
-            hint="other XML is not read: convert a text to .html or .docx, a picture is translated inside a page (.html), "
+            hint=f"read it as what it is: --format {other}"
+            if other
+            else "other XML is not read: convert a text to .html or .docx, a picture is translated inside a page (.html), "
             "and texts of a program are read as .xlf, .po or .json; --format txt translates each line nevertheless",
         )
     lines = LineNumbers(xml.content.text)

@@ -269,6 +269,8 @@ def _report(found: TranslatedDocument, given: ChosenDocument, options: Translate
 def _check_ending(given: ChosenDocument, output: Path | None) -> None:
     """Refuse to write a document of one format into a file whose name says another."""
     named = None if output is None else format_of(output)
+    if output is not None and output.suffix.lower() == ".xml":
+        return  # a name that says nothing more
     if named is not None and named != given.format:
         raise UsageError(
             f"{given.name} is a document of the format {given.format.name}, and {output} has the ending of {named.name}",
