@@ -42,7 +42,7 @@ def test_comments_of_templates_stay(comment: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["<?= $user->name ?>", "<?php echo $user->name; ?>", "<%= user.name > 3 %>", "{{ $user->name }}", "{!! $user->name !!}",
+    ["<?= $user->name ?>", "<?php echo $user->name; ?>", "<%= user.name > 3 %>", "{{ $user->name }}", "{!! $user->name !!}", "{{{ name }}}", "@Model.User.Name", '@Html.ActionLink("Edit", "Go")', "@(Model.Name)",
      "{% link a>b.md %}", "$author.name$", "$title-prefix$", r"$\alpha + \text{some words}$", r"\(x < \text{some words}\)",
      r"\[ \frac{a}{b} \text{words} \]", r"\begin{align} a &= b \text{ words} \\ \begin{cases} c \end{cases} \end{align}"],
 )  # fmt: skip
@@ -85,3 +85,10 @@ def test_scripts_code_and_comments_hold_no_template() -> None:
 def test_signs_without_an_end_are_no_template(sign: str) -> None:
     # A reader that reads to the end of the page from each of them would take hours.
     assert template_parts(sign * 100_000) == []
+
+
+def test_the_branches_of_icu_in_a_page_are_texts() -> None:
+    page = "<p>Now {n, plural, =0 {<b>no</b> car} =1 {one car} other {{{n}} red cars}}</p>"
+    expected = "<p>NOW {n, plural, =0 {<b>NO</b> CAR} =1 {ONE CAR} other {{{n}} RED CARS}}</p>"
+    assert upper(page) == expected
+    assert done(read_html(page.encode()), Identity()).data.decode() == page
