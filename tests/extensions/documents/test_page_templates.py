@@ -102,7 +102,6 @@ def test_scripts_code_and_comments_hold_no_template() -> None:
         "<#if ",
         "#if(",
         "[% IF",
-        "{$",
         "@x(",
     ],
 )
