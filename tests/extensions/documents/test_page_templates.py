@@ -22,6 +22,13 @@ def upper(page: str) -> str:
         ("<% if a > b %>Hello<% else %>Bye<% end %>", "<% if a > b %>HELLO<% else %>BYE<% end %>"),
         ("{{#if x}}Hello{{else}}Bye{{/if}}", "{{#if x}}HELLO{{else}}BYE{{/if}}"),
         ("{{- range .Pages -}}Page{{- end -}}", "{{- range .Pages -}}PAGE{{- end -}}"),
+        ("@model My.Page\n@using My.Parts\n<p>Hello</p>", "@model My.Page\n@using My.Parts\n<p>HELLO</p>"),
+        ("@if(a()->b()) Hello @else Bye @endif", "@if(a()->b()) HELLO @else BYE @endif"),
+        ("{#if user}Hello{:else}Bye{/if}", "{#if user}HELLO{:else}BYE{/if}"),
+        ("{if $a}Hello{else}Bye{/if}", "{if $a}HELLO{else}BYE{/if}"),
+        ("<#if user??>Hello<#else>Bye</#if>", "<#if user??>HELLO<#else>BYE</#if>"),
+        ("#if($a) Hello #else Bye #end", "#if($a) HELLO #else BYE #end"),
+        ("[% IF x %]Hello[% ELSE %]Bye[% END %]", "[% IF x %]HELLO[% ELSE %]BYE[% END %]"),
         ("$if(title)$Hello$else$Bye$endif$", "$if(title)$HELLO$else$BYE$endif$"),
     ],
 )  # fmt: skip
@@ -34,7 +41,7 @@ def test_statements_of_templates_stay_and_divide_texts(page: str, expected: str)
 @pytest.mark.parametrize(
     "comment",
     ["{# a <b>red</b>\n car #}", "{{!-- a {{red}} car --}}", "{{! a red car }}", "{{/* a car */}}", "{{-- a car --}}",
-     "@* a car *@", "<%# a car %>", "<%-- a > car --%>", "{% comment %} a car {% endcomment %}"],
+     "@* a car *@", "{* a car *}", "<#-- a car -->", "<%# a car %>", "<%-- a > car --%>", "{% comment %} a car {% endcomment %}"],
 )  # fmt: skip
 def test_comments_of_templates_stay(comment: str) -> None:
     assert upper(f"<p>One {comment} two</p>") == f"<p>ONE {comment} TWO</p>"
@@ -42,7 +49,7 @@ def test_comments_of_templates_stay(comment: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["<?= $user->name ?>", "<?php echo $user->name; ?>", "<%= user.name > 3 %>", "{{ $user->name }}", "{!! $user->name !!}",
+    ["<?= $user->name ?>", "<?php echo $user->name; ?>", "<%= user.name > 3 %>", "{{ $user->name }}", "{!! $user->name !!}", "{{{ name }}}", "@Model.User.Name", '@Html.ActionLink("Edit", "Go")', "@(Model.Name)", "@p.Name", "@lang('my.text')", "{$name}", "[% name | html %]",
      "{% link a>b.md %}", "$author.name$", "$title-prefix$", r"$\alpha + \text{some words}$", r"\(x < \text{some words}\)",
      r"\[ \frac{a}{b} \text{words} \]", r"\begin{align} a &= b \text{ words} \\ \begin{cases} c \end{cases} \end{align}"],
 )  # fmt: skip
@@ -67,7 +74,7 @@ def test_a_template_inside_a_tag_belongs_to_the_tag() -> None:
     "text",
     ["It costs $5 and not $6.",
         "It costs $5 <b>more</b> than 3 CA$ here.",
-        "You pay 5$ or 6$ here.", "Write {me} a letter.", "It is 100% {sure}.", "Ask a } or b.", "a @ b"],
+        "You pay 5$ or 6$ here.", "Write {me} a letter.", "It is 100% {sure}.", "Ask a } or b.", "a @ b", "We are #1 of the end.", "Write to a@b.com or @me.", "One [1%] of {x}"],
 )  # fmt: skip
 def test_signs_of_prose_are_no_template(text: str) -> None:
     assert template_parts(text) == []
@@ -80,8 +87,31 @@ def test_scripts_code_and_comments_hold_no_template() -> None:
 
 @pytest.mark.parametrize(
     "sign",
-    ["{#", "{%", "{{", "<%", "<?php ", "@if (", r"\begin{a}", r"\(", "{{!--", "@*"],
+    [
+        "{#",
+        "{%",
+        "{{",
+        "<%",
+        "<?php ",
+        "@if (",
+        r"\begin{a}",
+        r"\(",
+        "{{!--",
+        "@*",
+        "{if ",
+        "<#if ",
+        "#if(",
+        "[% IF",
+        "@x(",
+    ],
 )
 def test_signs_without_an_end_are_no_template(sign: str) -> None:
     # A reader that reads to the end of the page from each of them would take hours.
     assert template_parts(sign * 100_000) == []
+
+
+def test_the_branches_of_icu_in_a_page_are_texts() -> None:
+    page = "<p>Now {n, plural, =0 {<b>no</b> car} =1 {one car} other {{{n}} red cars}}</p>"
+    expected = "<p>NOW {n, plural, =0 {<b>NO</b> CAR} =1 {ONE CAR} other {{{n}} RED CARS}}</p>"
+    assert upper(page) == expected
+    assert done(read_html(page.encode()), Identity()).data.decode() == page

@@ -26,6 +26,7 @@ from transformer_cli.extensions.documents.segments import (
     InlinePart,
     LineNumbers,
     Markup,
+    Piece,
     Role,
     Segment,
     Slot,
@@ -574,7 +575,10 @@ class _Reader:
         for parts in nested_runs(run):
             pieces = tuple(part.piece for part in parts)
             if has_letter(plain_text(pieces)):
-                self._add_slot(parts[0].start, parts[-1].end, Segment(pieces, ""), _as_html)
+                start, end = parts[0].start, parts[-1].end
+                place = f"line {self._lines.number_at(start)}"
+                whole = _with_icu_branches(pieces, place)
+                self._add_slot(start, end, Segment(whole, ""), _as_html)
 
     def _add_slot(
         self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
@@ -592,6 +596,16 @@ class _Reader:
             elif _is_text(token.name, each.name, values) and has_letter(values[each.name]):
                 segment = Segment.plain(values[each.name], "", keeps_spaces=False)
                 self._add_slot(start, end, segment, partial(_as_attribute, each))
+
+
+def _with_icu_branches(pieces: tuple[Piece, ...], place: str) -> tuple[Piece, ...]:
+    """The pieces of a text, with the branches of a message of ICU as texts of their own, as templates of Angular hold them."""
+    if not any(isinstance(piece, str) and "{" in piece for piece in pieces):
+        return pieces
+    # Strings of programs hold HTML, so their module imports this one.
+    from transformer_cli.extensions.documents.strings import with_icu_branches
+
+    return with_icu_branches(pieces, place, _escaped)
 
 
 def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:

@@ -1,6 +1,7 @@
 """Finds what is no text in a page that is a template, or has formulas: statements, values, comments and settings.
 
-The languages of templates: Jinja, Twig, Django, Liquid, Handlebars, Go, ERB, EJS, PHP, Blade, Razor, Angular and Pandoc.
+The languages of templates: Jinja, Twig, Django, Liquid, Handlebars, Go, ERB, EJS, PHP, Blade, Razor, Angular, Svelte, Smarty, FreeMarker,
+Velocity, Template Toolkit and Pandoc.
 """
 
 import re
@@ -43,6 +44,7 @@ _PARTS = {
         r"\{\{--(?:(?!\{\{--|--\}\}).)*+--\}\}|@\*(?:(?!@\*|\*@).)*+\*@",  # Blade, Razor
         r"\{\{-? ?/\*(?:(?!\{\{|\*/).)*+\*/ ?-?\}\}",  # Go
         r"\{%-?\s*comment\b[^%]{0,99}%\}(?:(?!\{%-?\s*(?:end)?comment).)*+\{%-?\s*endcomment\s*-?%\}",  # Liquid, Django
+        r"\{\*(?:(?!\{\*|\*\}).)*+\*\}|<#--(?:(?!<#--|-->).)*+-->",  # Smarty, FreeMarker
         r"<%--(?:(?!<%|--%>).)*+--%>|<%\#(?:(?!<%|%>).)*+%>",  # JSP, ERB
     ),
     PartKind.STATEMENT: (
@@ -55,11 +57,20 @@ _PARTS = {
         r"<\?(?!xml|=|php\s+echo\b)(?:(?!<\?|\?>).)*+\?>",
         rf"(?:\}}\s*+)?@(?:if|else(?: if)?|for|foreach|while|empty|switch|case|default|defer|placeholder|loading|error)\b\s*+(?:{_PARENTHESES})?\s*+\{{",
         r"@let\s[^;<>]{1,500}+;",
+        rf"(?<![\w@.])@(?:(?:if|elseif|unless|isset|empty|foreach|for|forelse|while|switch|case|can|section|auth|guest)\s?{_PARENTHESES}|(?:else|end[a-z]{{2,20}})\b)",
+        r"\{[#:/](?:if|else|each|await|then|catch|key|snippet)\b[^{}]*+\}",  # Svelte
+        r"\{/?(?:if|elseif|else|foreach|foreachelse|section|block|while|capture|literal|strip)(?:\s[^{}]*+)?\}",  # Smarty
+        r"</?#[a-z]\w{0,30}(?:(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+)>|</?@[\w.]{1,60}[^<>]*+>",  # FreeMarker
+        rf"(?<![\w&])#(?:if|elseif|foreach|set|parse|include|macro)\s?{_PARENTHESES}|(?<![\w&])#(?:end|else)\b",  # Velocity
+        r"\[%[-+]?\s*+(?:IF|ELSE|ELSIF|UNLESS|END|FOREACH|FOR|WHILE|BLOCK|WRAPPER|FILTER|SET|USE|SWITCH|CASE)\b(?:(?!\[%|%\]).)*+%\]",
         r"\$(?:(?:if|elseif|for)\([\w.-]{1,99}\)|else|endif|endfor|sep)\$",
     ),
     PartKind.VALUE: (
         r"\{%(?:(?!\{%|%\}).)*+%\}|<%[=@-](?:(?!<%|%>).)*+%>|<\?(?:=|php\s+echo\b)(?:(?!<\?|\?>).)*+\?>",
-        r"\{\{(?:(?!\{\{|\}\}).)*+\}\}|\{!!(?:(?!\{!!|!!\}).)*+!!\}",
+        r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)(?:(?!\{\{|\}\}).)*+\}\}|\{!!(?:(?!\{!!|!!\}).)*+!!\}",
+        r"\{\$[^{}]*+\}|\[%(?:(?!\[%|%\]).)*+%\]",  # Smarty, Template Toolkit
+        rf"(?<![\w@.])@[a-z]\w{{0,40}}{_PARENTHESES}",  # Blade
+        rf"(?<![\w@])@(?:[A-Za-z]\w{{0,99}}(?:\.\w{{1,99}}(?:{_PARENTHESES})?)+|{_PARENTHESES})",  # Razor
         r"\$[A-Za-z][\w.-]{0,99}(?:\(\)|/[\w/]{1,40})?\$",  # Pandoc
         FORMULA,
         ENVIRONMENT,
@@ -79,10 +90,11 @@ _PATTERN = re.compile(
 )
 # A line of nothing but a statement of Blade, Razor or Angular, such as @section('title', 'Home') or }.
 _LINE = re.compile(
-    rf"^[ \t]*(?:\}}[ \t]*)?(?:@[A-Za-z]\w{{0,40}}[ \t]*(?:{_PARENTHESES})?[ \t]*\{{?|\}}|@\{{[^{{}}]*\}})[ \t]*\r?$",
+    rf"^[ \t]*(?:\}}[ \t]*)?(?:@[A-Za-z]\w{{0,40}}[ \t]*(?:{_PARENTHESES})?[ \t]*\{{?|[{{}}]|@\{{[^{{}}]*\}}"
+    r"|@(?:model|using|inject|page|namespace|inherits|layout|addTagHelper|implements|attribute)[ \t][^\r\n<]*)[ \t]*\r?$",
     re.MULTILINE,
 )
-_MAY_BE_PART = re.compile(r"\{[%#{]|<[%?]|@\w|@[{*]|\$|\\[(\[b]|\A(?:---|\+\+\+)")
+_MAY_BE_PART = re.compile(r"[{$\\@]|<[%?#]|</#|\[%|#\w|\A(?:---|\+\+\+)")
 _UNTOUCHED = re.compile(
     r"<(script|style|pre|code|xmp|textarea)\b(?:(?!<\1\b).)*?</\1\s*>|<!--.*?-->", re.I | re.S
 )
