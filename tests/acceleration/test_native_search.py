@@ -88,6 +88,7 @@ def assert_as_step_by_step(
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", NATIVE.values(), ids=NATIVE)
 def test_tokens_and_scores_are_those_of_the_search_step_by_step(changes: dict[str, Any]) -> None:
     engine = engine_of(changes)
@@ -103,6 +104,7 @@ def test_tokens_and_scores_are_those_of_the_search_step_by_step(changes: dict[st
     assert alone == found[:4]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
 def test_what_the_kernel_does_not_know_is_searched_step_by_step(changes: dict[str, Any]) -> None:
     engine = engine_of(changes)
@@ -110,6 +112,7 @@ def test_what_the_kernel_does_not_know_is_searched_step_by_step(changes: dict[st
     assert engine.translate(REQUESTS[:2], GREEDY)
 
 
+@pytest.mark.long
 def test_without_kernels_python_goes_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "0")
     engine = engine_of({})
@@ -131,6 +134,7 @@ def test_float32_and_a_beam_are_searched_step_by_step() -> None:
     assert not engine._is_native([Request(())], GREEDY)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [{"max_length": 7}, {"max_length_ratio": 0.1}, {"min_length": 15}, {"allow_unknown": True}, {"length_normalization": "average", "length_penalty": 0.3}],
@@ -144,6 +148,7 @@ def test_settings_of_decoding_hold(settings: dict[str, Any]) -> None:
     assert max(lengths) <= settings.get("max_length", 100)
 
 
+@pytest.mark.long
 def test_more_sentences_than_a_call_takes_and_a_long_source() -> None:
     requests = [*requests_of(2 * native_search._MOST_SENTENCES + 3), Request((*[5] * 600, 3))]
     options = DecodingConfig(beam_size=1, max_length=20)

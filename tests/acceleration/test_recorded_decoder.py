@@ -86,6 +86,7 @@ def scores_of(state: DecoderState, num_sentences: int, num_steps: int) -> list[T
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 @pytest.mark.parametrize("lengths", [(5, 3, 4, 5), (4, 4)], ids=str)
 def test_a_recorded_step_has_the_scores_of_a_step_that_runs_alone(
@@ -103,6 +104,7 @@ def test_a_recorded_step_has_the_scores_of_a_step_that_runs_alone(
                 torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.long
 def test_buffers_grow_with_the_number_of_tokens_rows_and_source_tokens() -> None:
     model, recorded = gpu_model(), RecordedSteps(gpu_model(), record)
     for lengths, num_steps in (
@@ -251,6 +253,7 @@ def test_cuda_graphs_of_steps_find_what_steps_that_run_alone_find(settings: dict
                 assert some[0].score == pytest.approx(others[0].score, rel=0.05, abs=0.05)
 
 
+@pytest.mark.long
 def test_a_step_reads_no_value_and_copies_nothing_from_the_cpu() -> None:
     """A recording of CUDA could do neither. Tensors of the device meta have no values at all."""
     num_recorded = 0

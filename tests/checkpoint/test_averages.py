@@ -100,10 +100,10 @@ def test_the_average_translates_with_the_mean_of_the_weights(tmp_path: Path) -> 
     saved = save(tmp_path, parts(), [1.0, 2.0, 3.0])
     average = average_of(saved, name="here")
     trained = load_trained(average.folder)
+    states = [load_trained(one.folder).model.state_dict() for one in saved]
     expected: dict[str, Tensor] = {
-        name: torch.stack([load_trained(one.folder).model.state_dict()[name].double() for one in saved]).mean(0)
-        for name in trained.model.state_dict()
-    }  # fmt: skip
+        name: torch.stack([state[name].double() for state in states]).mean(0) for name in states[0]
+    }
     for name, tensor in trained.model.state_dict().items():
         assert torch.equal(tensor, expected[name].float()), name
     assert torch.isfinite(logits(trained.model)).all()

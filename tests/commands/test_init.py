@@ -104,6 +104,7 @@ def test_a_compressed_table_and_a_parquet_file_are_read(folder: Path) -> None:
     assert columns(init("a.parquet")) == ("en", "it", None, "en", "it")
 
 
+@pytest.mark.long
 def test_the_user_decides_the_columns_and_the_direction(folder: Path) -> None:
     (folder / "a.csv").write_text(csv(MANY_COLUMNS), encoding="utf-8")
     assert columns(init("a.csv", source_language="it", target_language="en")) == (

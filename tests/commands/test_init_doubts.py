@@ -87,6 +87,7 @@ def test_the_files_of_a_folder_that_are_left_out_are_named(
     assert "left out, 50 files of the folder: n00.txt, n01.txt, n02.txt, n03.txt, n04.txt and 45 more" in out  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "names",
     [("Frase in inglese", "Traduzione"), ("英語", "日本語"), ("Frase in inglese", "Frase in italiano"),

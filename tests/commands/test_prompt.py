@@ -61,6 +61,7 @@ def test_a_command_is_no_text_and_its_answer_no_translation(
         assert command in err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [":quit", ": quit", ":quit now"])
 def test_quit_ends_the_input(command: str, typed: Typed, of_words: Translator) -> None:
     out, _ = typed("uno", command, "due", of=of_words)
@@ -129,6 +130,7 @@ def test_a_beam_below_the_number_of_translations_is_refused(typed: Typed) -> Non
     assert "num_best (2) is above beam_size (1)" in err
 
 
+@pytest.mark.long
 def test_why_tells_each_token_and_the_best_translations(typed: Typed, of_words: Translator) -> None:
     out, err = typed("uno due tre", ":why", "quattro", of=of_words)
     assert out == texts_of(of_words, "uno due tre", "quattro")
@@ -148,6 +150,7 @@ def test_why_tells_each_token_and_the_best_translations(typed: Typed, of_words: 
         assert f"{alternative.score:.3f}  {alternative.text}" in err
 
 
+@pytest.mark.long
 def test_why_says_that_it_explains_another_text_than_the_one_that_was_printed(
     typed: Typed, of_words: Translator
 ) -> None:

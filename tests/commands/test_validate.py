@@ -248,6 +248,7 @@ def lines_in(folder: str, name: str) -> list[str]:
         return [line.rstrip() for line in file]
 
 
+@pytest.mark.long
 def test_another_program_finds_the_scores_of_validate_in_the_files_that_it_writes(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

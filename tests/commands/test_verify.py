@@ -152,6 +152,7 @@ def test_files_of_a_run_without_checksums_must_be_readable_and_foreign_ones_are_
     assert facts["without_checksums"] == ["learning.jsonl"], "what is broken is not readable, too"
 
 
+@pytest.mark.long
 def test_a_shortlist_is_checked_as_a_translation_does(
     run: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,6 +61,7 @@ def between_splits(
     monkeypatch.setattr(preparation, "all_held_out_pairs", read)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize("how", CHANGES)
 def test_a_corpus_that_changes_between_two_splits_is_noticed(

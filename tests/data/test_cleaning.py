@@ -182,9 +182,9 @@ def test_cleaning_clean_pairs_changes_nothing(pairs: list[SentencePair]) -> None
     "text", ["x" * 1_000_000, "a " * 500_000, "e\u0301\u0316" * 300_000, " " * 1_000_000]
 )
 def test_a_line_of_a_megabyte_is_dropped_without_delay(text: str) -> None:
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     _, report = _clean([SentencePair(text, text + "b")], CleaningConfig())
-    assert time.perf_counter() - started_at < 5
+    assert time.process_time() - started_at < 5
     assert report.num_dropped == 1
 
 

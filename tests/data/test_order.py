@@ -224,6 +224,7 @@ def test_over_many_epochs_each_pair_is_seen_as_often_as_its_weight_says() -> Non
     assert all(250 < total[pair] < 350 for pair in range(50, 60))  # 300 expected
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(
     st.lists(

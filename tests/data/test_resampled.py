@@ -160,6 +160,7 @@ def test_a_stream_resumes_anywhere(
             assert [content(next(resumed)) for _ in range(2)] == expected[step : step + 2]
 
 
+@pytest.mark.long
 def test_the_number_of_updates_is_known_without_sampling_the_corpus(
     prepared: PreparedData, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ PAIRS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(PAIRS, st.integers(1, 4))
 def test_text_comes_back_whatever_is_in_it(

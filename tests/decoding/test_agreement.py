@@ -45,6 +45,7 @@ def test_the_agreement_is_the_mean_score_of_sacrebleu_against_the_samples() -> N
         assert agreements_in(translation.details) == [pytest.approx(expected)]
 
 
+@pytest.mark.long
 def test_it_does_not_depend_on_the_other_lines_and_is_the_same_again() -> None:
     of = small(num_samples=4)
     together = [each.details for each in of.translate(LINES)]
@@ -54,6 +55,7 @@ def test_it_does_not_depend_on_the_other_lines_and_is_the_same_again() -> None:
     ]
 
 
+@pytest.mark.long
 def test_details_have_it_too_and_without_samples_there_is_none() -> None:
     with_details = small(num_samples=3)
     [one] = with_details.translate(LINES[:1], with_details=True)

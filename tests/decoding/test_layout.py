@@ -194,6 +194,7 @@ def copying(text: str) -> list[str]:
     return [text]
 
 
+@pytest.mark.long
 @given(line=lines, protects=st.booleans())
 def test_a_model_that_copies_gives_back_the_line(line: str, protects: bool) -> None:
     assert translated(line, copying, protects=protects) == line

@@ -296,6 +296,7 @@ def test_what_is_no_file_is_no_memory_and_the_hint_says_what_is(name: str, tmp_p
     assert "--memory takes a file: a table (CSV, TSV), a spreadsheet" in str(refused.value.hint)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_path", [True, False])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 def test_an_input_that_shows_its_encoding_keeps_it_beside_a_memory_in_another_one(

@@ -97,8 +97,8 @@ def test_the_terms_are_those_that_a_regular_expression_finds(terms: list[str], t
 def test_the_time_does_not_depend_on_the_number_of_terms() -> None:
     many = finder(*(f"word{number} of a term" for number in range(20_000)), "dog")
     sentence = "A dog and word19999 of a term."
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     for _ in range(100):
         assert len(found(many, sentence)) == 2
     # A loop over all entries would take minutes.
-    assert time.perf_counter() - started_at < 5.0
+    assert time.process_time() - started_at < 5.0

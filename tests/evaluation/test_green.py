@@ -243,6 +243,7 @@ def differences(quality: Quality, lines: list[Translation]) -> set[str]:
     return set(drift.differences())
 
 
+@pytest.mark.long
 def test_a_text_of_the_same_kind_is_seldom_called_another_one() -> None:
     quality = quality_of(lines_of(300, 1))
     found = [differences(quality, lines_of(100, seed)) for seed in range(2, 102)]

@@ -204,6 +204,7 @@ def chart_color(style: str | None) -> str:
     return found[1] if found else ""
 
 
+@pytest.mark.long
 def test_equal_charts_give_equal_pictures_and_an_element_of_a_page_has_its_colours() -> None:
     chart = Chart("t", "x", [ChartLine("a", [(1, 2.5)])], (0.0, 100.0))
     assert svg_of(chart) == svg_of(chart)

@@ -76,7 +76,7 @@ def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -
         assert p_value == pytest.approx(expected[place], abs=5e-5)
 
 
-@pytest.mark.process
+@pytest.mark.heavy
 def test_p_values_are_those_of_the_approximate_randomization_of_sacrebleu(tmp_path: Path) -> None:
     """So many sentences are exchanged in several parts."""
     references = REFERENCES * 8

@@ -113,10 +113,10 @@ def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
 )
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
     line = piece * 50_000 + "a"
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     ranges = text_ranges(line)
     with_texts(line, ranges, ["b"] * len(ranges))
-    assert time.perf_counter() - started_at < 10.0
+    assert time.process_time() - started_at < 10.0
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,6 @@ def test_the_parts_of_a_heading_stand_beside_a_dash(line: str, expected: list[st
 @pytest.mark.long
 def test_the_time_for_headings_does_not_grow_with_the_square_of_their_length() -> None:
     line = "A b - " * 50_000 + "A b"
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     assert len(titles(line, TextRange(0, len(line)))) == 50_001
-    assert time.perf_counter() - started_at < 10.0
+    assert time.process_time() - started_at < 10.0

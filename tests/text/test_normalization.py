@@ -48,9 +48,9 @@ def test_long_text_is_composed_as_short_text_is(characters: list[str]) -> None:
 
 def test_a_megabyte_of_combining_marks_takes_seconds_at_most() -> None:
     text = "a" + "\u0301\u0316" * 250_000
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     composed = compose(text)
-    assert time.perf_counter() - started_at < 5
+    assert time.process_time() - started_at < 5
     # Marks below the letter come first, and one of those above becomes part of the letter.
     assert composed == "\u00e1" + "\u0316" * 250_000 + "\u0301" * 249_999
 

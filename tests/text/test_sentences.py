@@ -100,6 +100,7 @@ def test_the_sentences_and_their_gaps_are_the_line_whatever_it_holds(
         assert all(any(map(str.isalnum, text)) for text, _ in sentences)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_units", [1, 500, 5000])
 def test_a_long_line_has_the_sentences_of_its_parts(num_units: int) -> None:
     unit = "Dr. Smith is here. 你好。I am thirsty! "

@@ -157,9 +157,9 @@ def test_every_digit_is_in_a_span(text: str) -> None:
     "piece", ["a", "<a", "<!--", "{", "a.", "a@", "`", "%", "1", "/a", "http://a", "1 ", " ", "a-1", "&a", "[[", "\\", "a\\", "\\n", "*", "*a", "&#39;", "n", ":a:", "`a", "~~"]
 )  # fmt: skip
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     find_spans(piece * 50_000 + "@5")
-    assert time.perf_counter() - started_at < 10.0
+    assert time.process_time() - started_at < 10.0
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ def test_to_memorise_every_split_is_the_training_split() -> None:
     assert len(_pairs(data)) == 64
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(TASKS), st.integers(2, 4), st.integers(2, 3), st.integers(0, 100))
 def test_few_possible_sequences_are_no_endless_loop(

@@ -81,7 +81,7 @@ def test_watching_changes_no_translation(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("is_forced", [True, False])
+@pytest.mark.parametrize("is_forced", [True, pytest.param(False, marks=pytest.mark.heavy)])
 def test_a_report_has_greedy_search_and_the_beam(
     is_forced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,7 @@ def counted_by_pytorch(model: Transformer, padded: Batch) -> tuple[int, int]:
     return forward.get_total_flops(), backward.get_total_flops()
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
 def test_the_flop_of_a_batch_are_those_that_pytorch_counts(changes: dict[str, Any]) -> None:
     config = ModelConfig.model_validate(SIZES | changes)

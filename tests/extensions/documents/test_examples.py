@@ -53,6 +53,7 @@ def test_every_format_has_an_example() -> None:
 WITHOUT_TARGETS = [path for path in EXAMPLES if path.suffix not in (".xlf", ".ts")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", WITHOUT_TARGETS, ids=lambda path: path.name)
 def test_an_identity_translation_gives_identical_bytes(path: Path) -> None:
     assert translate_document(read(path), Identity()).data == path.read_bytes()

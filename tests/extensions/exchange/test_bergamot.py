@@ -174,6 +174,7 @@ def with_shortlist(trained: TrainedModel) -> TrainedModel:
     return replace(trained, config=trained.config.model_copy(update={"decoding": decoding}))
 
 
+@pytest.mark.long
 def test_a_shortlist_that_the_run_uses_comes_along_with_the_same_candidates(tmp_path: Path) -> None:
     trained = with_shortlist(small_student(tmp_path / "run"))
     folder = written(trained, tmp_path / "out")

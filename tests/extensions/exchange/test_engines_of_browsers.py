@@ -194,6 +194,7 @@ def test_a_binary_shortlist_comes_along_with_the_candidates_of_its_programs(tmp_
         assert len(candidates(shortlist, trained, text) - names) == 4  # the special tokens
 
 
+@pytest.mark.long
 def test_the_int8_engine_uses_an_imported_shortlist_only_if_it_is_asked(tmp_path: Path) -> None:
     lines = known_sentences()[:20]
     few = binary_shortlist_content(8, 1, [[0]] * NUM_ENTRIES)
@@ -234,6 +235,7 @@ DAMAGED_SHORTLISTS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGED_SHORTLISTS)
 def test_a_damaged_shortlist_is_refused(damage: str, tmp_path: Path) -> None:
     content, message = DAMAGED_SHORTLISTS[damage]

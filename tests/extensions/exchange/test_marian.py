@@ -415,6 +415,7 @@ def test_an_imported_run_is_fine_tuned_and_goes_back(
     assert again.tokenizers[0].to_file() == tuned.source_tokenizer.to_file()
 
 
+@pytest.mark.long
 def test_a_vocabulary_in_yaml_is_taken_with_its_sentencepiece_models(tmp_path: Path) -> None:
     folder = foreign_folder(tmp_path / "en-it")
     library = SentencePieceProcessor(model_file=str(folder / "v.spm"))
@@ -462,6 +463,7 @@ def test_a_vocabulary_of_another_cutting_is_refused_by_its_name(
     assert hint in str(caught.value.hint)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -131,6 +131,7 @@ def test_the_cache_of_words_changes_no_id() -> None:
         assert found.source.encode(line) == whole, line
 
 
+@pytest.mark.long
 def test_spans_cover_the_text() -> None:
     found, *_ = tokenizers()
     text = "The train leaves first, at  7:45."

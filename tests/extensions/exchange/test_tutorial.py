@@ -1,6 +1,7 @@
 """The checkpoints of the tutorial by hkproj become runs that compute what its model computes."""
 
 import math
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ from .marian_folders import sentences
 pytestmark = pytest.mark.process  # weights that are pickled are read in a process
 WIDTH, NUM_HEADS, LENGTH, D_FF = 16, 8, 24, 20
 SPECIALS = ["[UNK]", "[PAD]", "[SOS]", "[EOS]"]
+
+
+@pytest.fixture(autouse=True)
+def _the_reading_process_is_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of this process need not import PyTorch; test_hugging_face_import.py reads weights in a new one."""
+    copies = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: copies)
 
 
 def tutorial_tokenizer(texts: list[str], file: Path) -> HuggingFaceTokenizer:

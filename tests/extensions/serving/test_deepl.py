@@ -64,6 +64,7 @@ def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> No
     assert texts_of(client, text=[text], split_sentences="0") != texts_of(client, text=[text])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "same"),
     [

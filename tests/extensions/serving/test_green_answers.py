@@ -123,6 +123,7 @@ def test_a_file_is_counted_and_marked_if_it_is_wished() -> None:
             assert ("#, fuzzy" in client.get(f"/{path}").text) == (mark == "true")
 
 
+@pytest.mark.long
 def test_a_run_without_calibration_answers_as_before() -> None:
     with served(small_runs(small_translator())) as (client, _):
         assert list(client.post("/translate", json={"q": "uno", **LANGUAGES}).json()) == [

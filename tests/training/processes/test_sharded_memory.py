@@ -89,6 +89,7 @@ def test_a_gpu_needs_room_for_its_part_and_for_the_weights_of_a_validation(
     assert "start more processes with torchrun" in str(refused.value.hint)
 
 
+@pytest.mark.long
 def test_cuda_graphs_need_room_for_further_gradients(
     large: Callable[..., Config], monkeypatch: pytest.MonkeyPatch
 ) -> None:

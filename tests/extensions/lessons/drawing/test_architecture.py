@@ -72,6 +72,7 @@ def test_tied_tables_are_joined(tied: str, num_tables: int, num_links: int) -> N
     assert len(dashed) == num_links
 
 
+@pytest.mark.long
 def test_a_shared_vocabulary_is_one_box_and_two_vocabularies_are_two() -> None:
     assert {"one tokenizer for both", "bpe, 37,000 tokens"} <= {*texts_of()}
     apart = texts_of("tokenizer.shared=false", "model.tie_embeddings=none")
@@ -176,6 +177,7 @@ def test_the_boxes_of_a_panel_stand_in_the_order_of_the_wiring(number: int) -> N
     assert [name for _, name in sorted(column)] == [*branch, "+", *after_sum]
 
 
+@pytest.mark.long
 def test_the_wiring_of_the_config_is_marked() -> None:
     for placement in WIRINGS:
         figure = draw_picture("residuals", overrides=[f"model.norm_placement={placement}"])

@@ -67,6 +67,7 @@ def test_each_visible_change_changes_the_description(change: Callable[[Figure, A
     assert digest_of(small_figure(change)) != digest_of(small_figure())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [

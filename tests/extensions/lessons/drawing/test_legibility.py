@@ -49,7 +49,7 @@ def shown_texts(figure: Any) -> list[tuple[str, Any, float]]:
         ]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "overrides"), SUBJECTS)
 def test_texts_are_large_enough_inside_the_picture_and_apart(
     name: str, overrides: tuple[str, ...]
@@ -88,7 +88,7 @@ BOXED = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize(("config", "overrides"), BOXED)
 def test_no_text_crosses_the_border_of_a_box(
     config: str | None, overrides: tuple[str, ...]

@@ -25,7 +25,7 @@ def test_the_same_picture_has_the_same_description_and_a_picture_on_dark_another
     assert digest_of(first) == digest_of(again) != digest_of(dark)
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", QUICK)
 def test_saving_a_picture_does_not_change_its_description_and_gives_a_small_file(name: str) -> None:
     figure = draw_picture(name)

@@ -31,6 +31,7 @@ def test_the_curve_of_a_config_ends_at_its_last_step() -> None:
     assert value_at(figure, 1500) == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 def test_the_numbers_at_the_axis_are_not_rounded() -> None:
     figure = draw_picture("schedule", config="en-it.yaml")
     figure.draw_without_rendering()

@@ -49,5 +49,6 @@ def test_the_loss_is_the_cross_entropy_with_the_drawn_labels(smoothed_over: Smoo
     assert sums.objective.item() == pytest.approx(F.cross_entropy(logits[0], labels[None]).item())
 
 
+@pytest.mark.long
 def test_the_share_is_that_of_the_config() -> None:
     assert bars(1, "training.label_smoothing=0.0") == [float(each == TRUE) for each in range(10)]

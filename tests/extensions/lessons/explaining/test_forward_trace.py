@@ -120,6 +120,7 @@ def test_the_attention_is_what_the_model_computed(variant: dict[str, object]) ->
         assert torch.equal(trace.attention[name].weights, computed), name
 
 
+@pytest.mark.long
 @each_variant
 def test_rows_of_attention_sum_to_one_and_masked_cells_are_exactly_zero(
     variant: dict[str, object],
