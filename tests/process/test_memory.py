@@ -133,3 +133,10 @@ def test_products_that_are_remembered_are_limited_unless_the_user_says_otherwise
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "9")
     keep_freed_memory()
     assert os.environ["LRU_CACHE_CAPACITY"] == "9"
+
+
+def test_for_a_small_model_nobody_asks_how_much_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 0)
+    require_memory(64 << 20, CPU, "model", hint="lower it")
+    with pytest.raises(TryAgainError, match="model"):
+        require_memory((64 << 20) + 1, CPU, "model", hint="lower it")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text.sentences import (
+    PLAIN_END,
     Sentence,
     cut_in_two,
     ends_sentence,
@@ -177,3 +178,11 @@ def test_a_line_that_is_too_long_is_cut_behind_the_full_stop_of_its_script() -> 
         "मैं भूखा हूँ आज।",
         "तुम कौन हो अभी।",
     ]
+
+
+@given(st.text(".?!\u2026, aB"), st.text(".?!\u2026, aB"))
+def test_a_source_with_a_plain_end_changes_no_end_of_its_translation(
+    translation: str, source: str
+) -> None:
+    if PLAIN_END.search(source):
+        assert with_final_mark_of(translation, source) == translation

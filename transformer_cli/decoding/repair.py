@@ -248,7 +248,8 @@ def divided_if_doubtful(
         part = chunk.parts[number]
         best = hypotheses[part.request][:1]
         is_free = not (part.is_kept or part.terms or part.request.prefix)
-        if is_free and best and _may_lack_a_clause(pipeline, part, best[0]):
+        may_divide = is_free and CLAUSE_MARK.search(part.given) is not None
+        if may_divide and best and _may_lack_a_clause(pipeline, part, best[0]):
             chunk = divided(pipeline, chunk, [number], anywhere=False)
     return chunk
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from transformer_cli.config import Direction
+from transformer_cli.decoding.doubts import doubts_about
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.messages import on_one_line
@@ -139,6 +141,11 @@ class Translation:
     for what no model has translated, and only with `Translator.estimates`."""
     is_from_memory: bool = False
     """Whether a translation memory had it, so that no model has translated it; its score is 0."""
+
+    @property
+    def is_not_green(self) -> bool:
+        """Whether `only_green` leaves it out; what needs no translation, such as a number, stays."""
+        return self.estimate is not None and not self.estimate.is_green
 
     @property
     def least_confidence(self) -> float | None:
@@ -316,6 +323,31 @@ def with_alternatives(translation: Translation, found: Iterable[tuple[str, float
     alternatives = distinct(found)
     best = alternatives[0] if alternatives else Alternative("", 0.0)
     return replace(translation, text=best.text, score=best.score, alternatives=alternatives)
+
+
+def through_pivot(first: Translation, second: Translation, languages: Direction) -> Translation:
+    """The translation of a text by two models.
+
+    Args:
+        first: into the pivot language.
+        second: of the text of `first`. If `first` has left the whole text as it is, nothing of `second` is used.
+        languages: of the source of `first` and the text of `second`.
+    """
+    if first.is_untranslated and first.text == first.source:
+        second = with_alternatives(second, [(first.text, 0.0)])
+        doubts: tuple[str, ...] = ()
+    else:
+        doubts = doubts_about(first.source, second.text, languages)
+    of_either = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"  # fmt: skip
+    return replace(
+        second,
+        source=first.source,
+        unknown_words=first.unknown_words,
+        num_words=first.num_words,
+        **{name: getattr(first, name) or getattr(second, name) for name in of_either},
+        doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
+        pivot=first,
+    )
 
 
 @dataclass(slots=True)

@@ -24,7 +24,6 @@ from transformer_cli.decoding.doubts import (
     LOST_MARK,
     MARKS,
     NUMBERS,
-    doubts_about,
     lacks_marks,
     with_ampersands,
     with_words_for_ampersands,
@@ -64,6 +63,7 @@ from transformer_cli.decoding.translation import (
     copied,
     joined,
     seeded,
+    through_pivot,
     with_alternatives,
 )
 from transformer_cli.process.errors import DataError, UsageError
@@ -319,7 +319,7 @@ class Translator:
             self._report(translations, lines[0].number + 1)
         if self.only_green:
             translations = [
-                replace(each, text="", alternatives=()) if _is_left_out(each) else each
+                replace(each, text="", alternatives=()) if each.is_not_green else each
                 for each in translations
             ]
         return translations
@@ -465,7 +465,10 @@ class Translator:
                 for piece in of_chunk
             ]
             whole = form.finished(chunks[place], joined(chunks[place].text, parts, "".join))
-            if _num_applied(whole) >= _num_applied(translations[place]):
+            num_terms, num_before = (
+                sum(term.is_applied for term in each.terms) for each in (whole, translations[place])
+            )
+            if num_terms >= num_before:
                 mended[place] = replace(whole, is_in_pieces=True, is_repaired=True)
         return mended
 
@@ -699,11 +702,6 @@ class Translator:
 
         The samples of a part are always the same.
 
-        Args:
-            parts: what is translated.
-            texts: one translation of each part.
-            num_samples: how many samples are drawn for each part.
-
         Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.2, where dropout
             makes the samples differ.
         """
@@ -751,7 +749,11 @@ class Translator:
                 limit,
             )
         if self.only_green:
-            numbered = _without_left_out(numbered)
+            if left_out := [number for number, each in numbered if each.is_not_green]:
+                logger.warning(
+                    "%s: the translation is not green, so it was left out", _lines(left_out)
+                )
+            numbered = [each for each in numbered if not each[1].is_not_green]
         if longer := [number for number, each in numbered if each.is_divided]:
             logger.warning(
                 "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
@@ -763,11 +765,8 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses text of it or cannot read it",
                 _lines(lost),
             )
-        of_doubts: dict[tuple[str, ...], list[int]] = {}
-        for number, each in numbered:
-            if each.doubts:
-                of_doubts.setdefault(each.doubts, []).append(number)
-        for doubts, doubtful in of_doubts.items():
+        for doubts in dict.fromkeys(each.doubts for _, each in numbered if each.doubts):
+            doubtful = [number for number, each in numbered if each.doubts == doubts]
             logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
         if copies := [number for number, each in numbered if each.is_partly_copied]:
             logger.warning(
@@ -779,49 +778,6 @@ class Translator:
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
     """Whether some part has a sign, as it was given; most have none, and need no look at what belongs to the sign."""
     return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
-
-
-def _num_applied(translation: Translation) -> int:
-    """How many terms of a glossary a translation has."""
-    return sum(term.is_applied for term in translation.terms)
-
-
-def through_pivot(first: Translation, second: Translation, languages: Direction) -> Translation:
-    """The translation of a text by two models.
-
-    Args:
-        first: into the pivot language.
-        second: of the text of `first`. If `first` has left the whole text as it is, nothing of `second` is used.
-        languages: of the source of `first` and the text of `second`.
-    """
-    if first.is_untranslated and first.text == first.source:
-        second = with_alternatives(second, [(first.text, 0.0)])
-        doubts: tuple[str, ...] = ()
-    else:
-        doubts = doubts_about(first.source, second.text, languages)
-    of_either = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"  # fmt: skip
-    return replace(
-        second,
-        source=first.source,
-        unknown_words=first.unknown_words,
-        num_words=first.num_words,
-        **{name: getattr(first, name) or getattr(second, name) for name in of_either},
-        doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
-        pivot=first,
-    )
-
-
-def _is_left_out(translation: Translation) -> bool:
-    """Whether `only_green` leaves a translation out; what needs no translation, such as a number, stays."""
-    return translation.estimate is not None and not translation.estimate.is_green
-
-
-def _without_left_out(numbered: Sequence[tuple[int, Translation]]) -> list[tuple[int, Translation]]:
-    """The translations that are written; a message names the lines of the others, which need no further one."""
-    left_out = [number for number, each in numbered if _is_left_out(each)]
-    if left_out:
-        logger.warning("%s: the translation is not green, so it was left out", _lines(left_out))
-    return [each for each in numbered if not _is_left_out(each[1])]
 
 
 def _lines(numbers: Sequence[int]) -> str:

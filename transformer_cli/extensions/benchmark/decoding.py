@@ -18,7 +18,7 @@ from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.decoding import ExplainingEngine, Translator
+from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engine import (
     MAX_LOGITS,
     Engine,
@@ -45,6 +45,7 @@ from transformer_cli.extensions.benchmark.measuring import (
     Timed,
     rates,
     spread,
+    unit_of_speed,
 )
 from transformer_cli.extensions.benchmark.training import data_to_measure
 from transformer_cli.model import Transformer
@@ -260,13 +261,7 @@ def _watched_model(
 
 
 def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: DecodingPacing) -> Figures:
-    """Measure greedy search and beam search on this machine; try suggested settings in short trials.
-
-    Args:
-        subject: the model.
-        lines: source text, one sentence per line; the first ones are translated, as many as the pacing says.
-        pacing: how long to measure.
-    """
+    """Measure greedy search and beam search of the first lines on this machine; try suggested settings in short trials."""
     machine, decoding = subject.machine, subject.config.decoding
     beam_size = decoding.beam_size if decoding.beam_size > 1 else USUAL_BEAM
     description = machine.describe()
@@ -373,9 +368,6 @@ def decoding_suggestions(
     """What is worth a trial, the largest expected gain first.
 
     Args:
-        beam: figures of the beam search.
-        facts: of the machine.
-        batch_tokens: decoding.batch_tokens.
         num_lines: how many lines are translated at once.
         is_recorded: whether a GPU repeats recorded steps.
     """
@@ -404,14 +396,7 @@ Translate = Callable[[Sequence[Request], DecodingConfig], int]
 def engines_in_turns(
     subject: Subject, lines: Sequence[str], beam_sizes: Sequence[int], *, num_rounds: int
 ) -> Figures:
-    """Measure every engine that this machine has, after a round to warm up; without the text pipeline, which is the same for all.
-
-    Args:
-        subject: the model.
-        lines: source text; each turn translates all of it.
-        beam_sizes: of the searches.
-        num_rounds: how often each engine takes its turn.
-    """
+    """Measure every engine that this machine has, after a round to warm up; without the text pipeline, which is the same for all."""
     contestants, left_out = _contestants(subject)
     unit = unit_of_speed(subject.machine.device.type)
     pipeline = subject.translator(1).pipeline
@@ -487,22 +472,16 @@ def _counting(engine: Engine) -> Translate:
 
 
 def _of_other(weights: Transformer, subject: Subject, precision: str) -> Translate:
-    """CTranslate2 on the same device; what it cannot translate, the engine of PyTorch does.
-
-    Args:
-        weights: the model on the CPU.
-    """
-    device = subject.machine.device.type
-    changes = {"device": device, "precision": precision, "threads": subject.num_threads}
+    """CTranslate2 on the same device, with weights on the CPU; what it cannot translate, the engine of PyTorch does."""
+    changes = {
+        "device": subject.machine.device.type,
+        "precision": precision,
+        "threads": subject.num_threads,
+    }
     runtime = subject.config.runtime.model_copy(update=changes)
-    config = subject.config.model_copy(update={"runtime": runtime})
-    target = subject.tokenizers[1]
-
-    def explaining() -> ExplainingEngine:
-        return cast(ExplainingEngine, subject.translator(1).engine)
-
+    config, target = subject.config.model_copy(update={"runtime": runtime}), subject.tokenizers[1]
     build: Any = imported(OTHER_ENGINES[OTHER].build)
-    engine = build(weights, target, config, explaining)
+    engine = build(weights, target, config, lambda: subject.translator(1).engine)
     if subject.is_forced:
         return _forced(engine.translator, target.vocab_size)
     return _counting(engine)
@@ -534,22 +513,10 @@ def _forced(translator: Any, vocabulary_size: int) -> Translate:
     return translate
 
 
-def unit_of_speed(device: str) -> str:
-    """On a CPU, other programs disturb CPU-seconds less; a GPU works while the CPU waits."""
-    return "CPU-second" if device == "cpu" else "second"
-
-
 def advice_on_engines(
     figures: Sequence[Figures], precision: str, beam_size: int, device: str
 ) -> str:
-    """Sentences that name a precision, or the other engine, if it was clearly faster; empty without one.
-
-    Args:
-        figures: of all engines.
-        precision: the one that the machine uses now.
-        beam_size: of the search that counts.
-        device: cpu, cuda or mps; only on a CPU the speed is that per CPU-second.
-    """
+    """Sentences that name a precision, or the other engine, if it was clearly faster than the precision of now; empty without one."""
     unit = unit_of_speed(device)
     key = f"target_tokens_per_{unit.lower().replace('-', '_')}"
     speeds: dict[str, dict[str, float]] = {"torch": {}, OTHER: {}}

@@ -164,6 +164,11 @@ def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
     return lambda work: int(factors.round().astype(np.int64) @ work)
 
 
+def unit_of_speed(device: str) -> str:
+    """On a CPU, other programs disturb CPU-seconds less; a GPU works while the CPU waits."""
+    return "CPU-second" if device == "cpu" else "second"
+
+
 def rates(side: str, tokens: Sequence[int], timed: "Sequence[Timed]") -> Figures:
     """How many tokens of a side (source, target) in a second, and in a CPU-second."""
     return {
@@ -196,8 +201,8 @@ class Timed:
 
 
 def flop_figures(flops: Sequence[float], timed: Sequence[Timed], num_tokens: int, peak: Figures, device: torch.device) -> Figures:  # fmt: skip
-    """FLOP for a token, and in a second: on a CPU in a CPU-second, so that other programs disturb less; and their share of the peak."""
-    unit = "CPU-second" if device.type == "cpu" else "second"
+    """FLOP for a token, and in the unit of speed; and their share of the peak."""
+    unit = unit_of_speed(device.type)
     speed = spread(flop / one.spent(unit) for flop, one in zip(flops, timed, strict=True))
     return {
         "flop_per_target_token": sum(flops) / max(num_tokens, 1),

@@ -217,7 +217,7 @@ def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
 def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
     """The figures of a file that are compared, by their names; of one with a spread, the median."""
     flat, is_training = flat_settings(found), found["kind"] == "training"
-    paths = {name: f"figures.{path}" if is_training else path for name, path in OF_MACHINE.items()}
+    paths = dict[str, str]()
     for part, figures in PARTS[found["kind"]].items():
         prefix, of_part = "" if is_training else f"{part}: ", found.get(part, {})
         paths |= {
@@ -228,6 +228,7 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
             f"{prefix}{phase}, ms": f"{part}.phases.{phase}.milliseconds"
             for phase in of_part.get("phases", ())
         }
+    paths |= {name: f"figures.{path}" if is_training else path for name, path in OF_MACHINE.items()}
     for name, engine in found["engines"].items():
         speed = f"engines.{name}.target_tokens_per_cpu_second.median"
         paths[f"{name}: target tokens per CPU-second"] = speed

@@ -181,14 +181,7 @@ class TimedUpdate(Timed):
 class Trainee:
     """A model that is trained for a benchmark: as `tfm train` does it, but nothing is validated or saved.
 
-    Args:
-        config: of the experiment; its limits and intervals are not used.
-        data: the prepared corpus.
-        folder: an empty folder; nothing is written into it.
-
-    Raises:
-        ConfigError: the config asks for a device that this machine does not have.
-        TryAgainError: memory is too small for the model.
+    The limits and intervals of its config are not used, and nothing is written into its folder, which is empty.
     """
 
     def __init__(self, config: Config, data: PreparedData, folder: Path) -> None:
@@ -228,17 +221,14 @@ class Trainee:
         if not is_compiled and recorded is None:
             return
 
-        def num_prepared() -> tuple[int, int]:
-            return (
-                num_compiled_graphs() if is_compiled else 0,
-                0 if recorded is None else recorded.num_recordings,
-            )
-
+        before: tuple[int, int] | None = None
         for _ in range(MOST_ROUNDS_OF_PREPARATION):
-            before = num_prepared()
-            self.train(0.0, at_least=20)
-            if num_prepared() == before:
+            num_graphs = num_compiled_graphs() if is_compiled else 0
+            prepared = num_graphs, 0 if recorded is None else recorded.num_recordings
+            if prepared == before:
                 return
+            before = prepared
+            self.train(0.0, at_least=20)
 
     def close(self) -> None:
         """Stop the thread that prepares batches."""
@@ -247,12 +237,9 @@ class Trainee:
     def train(
         self, seconds: float, *, at_least: int = 1, at_most: int | None = None, phases: bool = False
     ) -> list[TimedUpdate]:
-        """Train on, from where the last call ended.
+        """Train on for some seconds, and for at least and at most some updates, from where the last call ended.
 
         Args:
-            seconds: stop after this time.
-            at_least: but not before this number of updates.
-            at_most: stop after this number in any case.
             phases: whether to measure the phases too, which may slow the updates on a GPU.
         """
         torch.set_num_threads(self.num_threads)
@@ -361,12 +348,6 @@ def benchmark_training(
     config: Config, data: PreparedData, folder: Path, pacing: TrainingPacing
 ) -> Figures:
     """Measure the training of a config on this machine; try suggested settings in short trials.
-
-    Args:
-        config: of the experiment.
-        data: the prepared corpus.
-        folder: an empty folder, in which nothing is written.
-        pacing: how long to measure.
 
     Raises:
         ConfigError: the config asks for a device that this machine does not have.
