@@ -326,7 +326,9 @@ class NativeSearch:
         if question.problem is not None:
             raise question.problem
         starts = range(0, num_sentences * longest, longest)
-        found = [tuple(room[start : start + n]) for start, n in zip(starts, num_tokens, strict=True)]
+        found = [
+            tuple(room[start : start + n]) for start, n in zip(starts, num_tokens, strict=True)
+        ]
         return GreedyTranslations(found, np.frombuffer(totals, np.float32))
 
     def _search(self, prepared: PreparedTransformer, rules: Rules) -> tuple[_Search, list[Any]]:
