@@ -247,6 +247,21 @@ class WhitespaceLayout(Layout):
         return name if name in self.specials or self.is_tag_of_corpus(name) else _SPACE + name
 
 
+@dataclass(frozen=True, slots=True)
+class SpaceLayout(WhitespaceLayout):
+    """Whole words that stand between spaces, as in the default vocabulary of Marian: something else has cut the text before."""
+
+    def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
+        """The entries of a tokenizer.json except the model."""
+        split = {
+            "type": "Split",
+            "pattern": {"String": _SPACE},
+            "behavior": "Removed",
+            "invert": False,
+        }
+        return {**WhitespaceLayout.components(self), "pre_tokenizer": split}
+
+
 SPACE = "\u2581"
 """What stands for a space in a piece."""
 UNLISTED = "unlisted"
@@ -525,7 +540,7 @@ def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     if kind == "Unigram" and UNLISTED in found["model"]:
         layouts = [layout_in_file(found)]
     if kind == "WordLevel":
-        layouts.append(WhitespaceLayout(tags=layouts[0].tags))
+        layouts += [layout(tags=layouts[0].tags) for layout in (WhitespaceLayout, SpaceLayout)]
     fixed = {name: value for name, value in found.items() if name != "model"}
     wanted = [layout.components() for layout in layouts]
     similar = [sum(fixed.get(name) == parts[name] for name in parts) for parts in wanted]
