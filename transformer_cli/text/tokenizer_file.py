@@ -247,21 +247,6 @@ class WhitespaceLayout(Layout):
         return name if name in self.specials or self.is_tag_of_corpus(name) else _SPACE + name
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceLayout(WhitespaceLayout):
-    """Whole words that stand between spaces, as in the default vocabulary of Marian: something else has cut the text before."""
-
-    def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
-        """The entries of a tokenizer.json except the model."""
-        split = {
-            "type": "Split",
-            "pattern": {"String": _SPACE},
-            "behavior": "Removed",
-            "invert": False,
-        }
-        return {**WhitespaceLayout.components(self), "pre_tokenizer": split}
-
-
 SPACE = "\u2581"
 """What stands for a space in a piece."""
 UNLISTED = "unlisted"
@@ -278,6 +263,36 @@ _DECODERS = [
     # Not the decoder Strip, which panics at an empty text.
     {"type": "Replace", "pattern": {"Regex": r"\A | \z"}, "content": ""},
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLayout(Layout):
+    """Whole words that stand between spaces, as in the default vocabulary of Marian: something else has cut the text before.
+
+    Each entry is a space and a word, so that no word is taken for a special token.
+    """
+
+    kind: str = "WordLevel"
+    composes: bool = False
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        return True
+
+    def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
+        """The entries of a tokenizer.json except the model."""
+        before = [*_FIXED_NORMALIZERS, {"type": "Prepend", "prepend": _SPACE}]
+        split = {
+            "type": "Split",
+            "pattern": {"String": _SPACE},
+            "behavior": "MergedWithNext",
+            "invert": False,
+        }
+        return {
+            **WhitespaceLayout(tags=self.tags).components(),
+            "normalizer": {"type": "Sequence", "normalizers": before},
+            "pre_tokenizer": split,
+        }
 
 
 @dataclass(frozen=True, slots=True)

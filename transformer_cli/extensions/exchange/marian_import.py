@@ -393,14 +393,16 @@ def _tokenizers_of_words(
 def _of_words(folder: ModelFolder, entries: Mapping[str, int]) -> tuple[Tokenizer, list[int]]:
     """The tokenizer of one vocabulary, and for each of its ids, that of Marian."""
     words = sorted((one for one in entries if one not in (EOS, UNK)), key=entries.__getitem__)
-    wrong = next((one for one in words if not one or " " in one or one in SPECIALS), None)
+    wrong = next((one for one in words if not one or " " in one), None)
     if wrong is not None:
         raise DataError(
-            f"{folder}: the vocabulary has the entry {wrong!r}, which cannot be a word between spaces, or is a special token of tfm",
+            f"{folder}: the vocabulary has the entry {wrong!r}, which cannot be a word between spaces",
             hint="give this entry another name, in the place of the same id, such as ##1",
         )
     layout = SpaceLayout()
-    vocabulary = {word: index for index, word in enumerate((*SPECIALS, *words))}
+    vocabulary = {
+        word: index for index, word in enumerate((*SPECIALS, *(f" {one}" for one in words)))
+    }
     tokenizer = Tokenizer(TokenizerParts(layout, {**layout.empty_model(), "vocab": vocabulary}))
     rows = [entries[UNK], _NO_ROW, _NO_ROW, entries[EOS], *map(entries.__getitem__, words)]
     return Tokenizer.from_json(tokenizer.to_json()), rows
