@@ -273,6 +273,8 @@ class TextPipeline:
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
+            doubts=chunk.doubts,
+            is_repaired=chunk.is_repaired,
         )
 
     def required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
@@ -561,8 +563,8 @@ class LineForm:
                 prefix = "" if chunks else line.prefix
                 part = len(chunks) * _PARTS_OF_A_SENTENCE
                 chunks.append(self._chunk(sentence, prefix, line.number, part, place))
-        given, prefix, number, end = line.given, line.prefix, line.number, line.end
-        return Line(given, prefix, number, end, text, written_quotes, spans, ranges, chunks)
+        as_read = line.given, line.prefix, line.number, line.end
+        return Line(*as_read, text, written_quotes, spans, ranges, chunks)
 
     def finished(self, chunk: Chunk, translation: Translation) -> Translation:
         """The translation of a chunk without protected spans, with the letters and the end of its source."""

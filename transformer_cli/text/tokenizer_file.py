@@ -275,9 +275,7 @@ class SpaceLayout(Layout):
     kind: str = "WordLevel"
     composes: bool = False
 
-    @property
-    def cuts_at_spaces(self) -> bool:
-        return True
+    cuts_at_spaces: ClassVar[bool] = True
 
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model."""
