@@ -119,7 +119,7 @@ def test_a_product_of_integers_reads_its_own_row_only(kernels: Kernels) -> None:
         assert same_bits(multiply(x[first:last]), together[first:last])
 
 
-@pytest.mark.parametrize("width", [4, 6, 16, 40, 64, 128])
+@pytest.mark.parametrize("width", [4, 6, 16, 32, 40, 64, 128])
 def test_attention_reads_the_listed_positions(kernels: Kernels, width: int) -> None:
     num_rows, num_groups, group_size, num_positions = 7, 2, 3, 90
     queries = torch.randn(num_rows, num_groups * group_size, width)

@@ -176,6 +176,25 @@ def test_a_shortlist_hides_the_tokens_of_other_sentences() -> None:
         assert set(one.ids) <= set(shortlist.of(request.ids).tolist())
 
 
+def test_each_call_follows_its_own_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_search, "_MOST_RULES", 2)
+    engine = engine_of({"decoder_layer": "ssru"})
+    assert engine.native_search is not None
+    rules = [
+        (engine, {"allow_unknown": True}),
+        (engine, {"allow_unknown": False}),
+        (replace(engine, special_ids=SPECIAL._replace(tag_ids=(122, 136))), {}),
+        (replace(engine, special_ids=SPECIAL._replace(tag_ids=(13,))), {}),
+    ]
+    for _ in range(2):
+        found = []
+        for one, settings in rules:
+            options = DecodingConfig.model_validate({"beam_size": 1, **settings})
+            found.append(assert_as_step_by_step(one, options))
+        assert found[2] != found[3]
+    assert len(engine.native_search.searches) <= 2
+
+
 def test_several_threads_share_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_of({})
     expected = engine.translate(REQUESTS, GREEDY)

@@ -1,8 +1,11 @@
 """What the text of a translation shows to be wrong, and what it does not."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transformer_cli.config import Direction
+from transformer_cli.decoding import doubts
 from transformer_cli.decoding.doubts import (
     COPIES,
     DOUBTS,
@@ -270,3 +273,9 @@ def test_the_sign_stands_in_place_of_its_word_again_where_it_is_clear_which_word
     read = with_words_for_ampersands(source, "en")
     assert with_ampersands(translation, source, read, Direction("en", "it")) == written
     assert with_ampersands(translation, source, read, Direction("en", "xx")) == translation
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=30))
+def test_loops_of_all_sizes_are_found(tokens: list[str]) -> None:
+    sizes = range(1, min(12, len(tokens) // 2) + 1)
+    assert doubts._loops(tokens) == (doubts._loops(tokens, *sizes) if sizes else {})

@@ -1,11 +1,13 @@
 """Lines are split where a sentence ends, and nowhere else."""
 
+import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.text import sentences
 from transformer_cli.text.sentences import (
     PLAIN_END,
     Sentence,
@@ -186,3 +188,14 @@ def test_a_source_with_a_plain_end_changes_no_end_of_its_translation(
 ) -> None:
     if PLAIN_END.search(source):
         assert with_final_mark_of(translation, source) == translation
+
+
+@given(
+    st.text("aB1 .!?;:,'\"()-\n_/", max_size=40),
+    st.sampled_from(["en", "it", "de", "el", "hy", "my", "zh"]),
+)
+def test_a_text_without_a_mark_inside_is_one_sentence(text: str, language: str) -> None:
+    found = split_sentences(text, language)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sentences, "_MAY_END", re.compile(""))  # look at each text
+        assert split_sentences(text, language) == found

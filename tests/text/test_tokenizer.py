@@ -261,3 +261,9 @@ def test_known_words_are_counted_without_marks_and_special_tokens() -> None:
     assert tokenizer.count_words(range(tokenizer.vocab_size)) == 3
     subwords = train_tokenizer(["uno, due tre."], TokenizerConfig(kind="bpe", vocab_size=270))
     assert subwords.count_words(range(subwords.vocab_size)) == 0
+
+
+def test_tokens_with_a_letter_or_digit_are_counted() -> None:
+    tokenizer = train_tokenizer(["the cat , 7 dogs ."] * 3, TokenizerConfig(kind="wordlevel"))
+    ids = [*tokenizer.encode("the cat, 7 unicorns."), tokenizer.eos_id, tokenizer.pad_id]
+    assert tokenizer.count_written(ids) == 4

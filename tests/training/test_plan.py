@@ -41,6 +41,7 @@ SIZES = {
     "multi30k-en-fr": (29_000, 15, 6_000, 1_014),
     "opus-books-en-it": (29_000, 27, 22_463, 1_600),
     "student-en-it": (30_000, 11, 2_000, 600),
+    "student-multi30k-en-de": (58_000, 14, 6_000, 1_014),
     "student-tatoeba-en-it": (76_665, 9, 4_000, 1_000),
     "tatoeba-en-it": (15_018, 9, 4_000, 1_000),
     "tatoeba-en-it-both": (30_036, 9, 4_000, 2_000),

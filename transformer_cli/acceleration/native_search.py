@@ -4,8 +4,10 @@ Python takes longer for the operations of one step than a small model does. The 
 """
 
 import ctypes
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,7 @@ _STOPPED = 2
 _MOST_SENTENCES = 64
 # Multiplications of a single product of one sentence from which on several threads shall share it.
 _LARGE_PRODUCT = 20_000_000
+_MOST_RULES = 16
 
 
 # The structures of search.c, field by field.
@@ -174,10 +177,8 @@ class Rules(NamedTuple):
 class GreedyTranslations(NamedTuple):
     """The translations of B sentences."""
 
-    ids: NDArray[np.int64]
-    """(B, longest)."""
-    lengths: NDArray[np.int64]
-    """(B,): numbers of tokens."""
+    ids: list[tuple[int, ...]]
+    """Of the tokens of each."""
     totals: NDArray[np.float32]
     """(B,): log-probabilities; -inf or NaN if no translation is possible."""
 
@@ -198,8 +199,10 @@ class NativeSearch:
     """Of encoder and decoder."""
     num_weights: int
     """Multiplications for a token of a source and one of a target, about."""
-    positions: dict[tuple[nn.Module, int], NDArray[np.float32]]
-    """What modules add to embeddings, for numbers of positions."""
+    positions: dict[tuple[nn.Module, int], tuple[int, NDArray[np.float32]]]
+    """What modules add to embeddings, for numbers of positions, and where it stands in memory."""
+    searches: dict[tuple[Any, ...], tuple[_Search, list[Any]]]
+    """What `_search` has found for rules; see there."""
 
     @classmethod
     def of(cls, prepared: PreparedTransformer) -> "NativeSearch | None":
@@ -241,7 +244,7 @@ class NativeSearch:
         except _NotNative:
             return None
         num_weights = sum(one.numel() for one in model.parameters() if one.dim() == 2)
-        return cls(kernels, prepared, structure, (encoder, decoder), num_weights, {})
+        return cls(kernels, prepared, structure, (encoder, decoder), num_weights, {}, {})
 
     def is_worth_it(self, lengths: Sequence[int]) -> bool:
         """Whether the kernel is faster for such a batch: it gives each sentence to one thread, PyTorch shares large products.
@@ -275,84 +278,94 @@ class NativeSearch:
             MemoryError: there was no memory.
         """
         num_sentences = len(sources)
-        lengths = np.array([len(source) for source in sources], np.int64)
-        starts = (np.cumsum(lengths) - lengths).tolist()
-        ids = np.array([one for source in sources for one in source], np.int64)
-        smallest, largest = np.array(limits, np.int64).reshape(-1, 2).T.copy()
-        longest = max(1, int(largest.max()))
-        found = GreedyTranslations(
-            np.empty((num_sentences, longest), np.int64),
-            np.empty(num_sentences, np.int64),
-            np.empty(num_sentences, np.float32),
-        )
-        whole, owners = self._search(prepared, rules, int(lengths.max()), longest)
+        # Arrays of the standard library: for one short sentence, those of numpy take longer than the search.
+        lengths = array("q", map(len, sources))
+        ids = array("q", chain.from_iterable(sources))
+        smallest, largest = (array("q", of_all) for of_all in zip(*limits, strict=True))
+        longest = max(1, *largest)
+        room = array("q", bytes(8 * num_sentences * longest))
+        num_tokens = array("q", bytes(8 * num_sentences))
+        totals = array("f", bytes(4 * num_sentences))
+        whole, owners = self._search(prepared, rules)
+        model = self.prepared.model
+        of_source = self._positions(model.source_positions, max(lengths))
+        of_target = self._positions(model.target_positions, longest)
         restriction = prepared.restriction
         is_hidden = None if restriction is None else restriction.is_hidden
         is_hidden = None if is_hidden is None else is_hidden.contiguous()
         question = _Question(unwanted, num_sentences)
 
         def compute(first: int, end: int) -> int:
+            place = sum(lengths[:first])
             for start in range(first, end, _MOST_SENTENCES):
-                part = slice(start, min(end, start + _MOST_SENTENCES))
+                stop = min(end, start + _MOST_SENTENCES)
                 what = _Search.from_buffer_copy(whole)
-                what.sentences = part.stop - start
-                what.source_ids = _address(ids) + 8 * starts[start]
-                what.source_lengths = _address(lengths[part])
-                what.min_lengths = _address(smallest[part])
-                what.max_lengths = _address(largest[part])
-                what.ids, what.lengths, what.totals = (_address(one[part]) for one in found)
+                what.sentences, what.longest = stop - start, longest
+                what.source_positions, what.target_positions = of_source, of_target
+                what.source_ids = _address(ids, place)
+                what.source_lengths = _address(lengths, start)
+                what.min_lengths, what.max_lengths = (
+                    _address(one, start) for one in (smallest, largest)
+                )
+                what.ids = _address(room, start * longest)
+                what.lengths, what.totals = _address(num_tokens, start), _address(totals, start)
                 if is_hidden is not None:
-                    what.is_hidden = is_hidden[part].data_ptr()
+                    what.is_hidden = is_hidden[start:stop].data_ptr()
                 if question.callback is not None:
-                    what.is_unwanted = _address(question.is_unwanted[part])
+                    what.is_unwanted = question.is_unwanted[start:stop].ctypes.data
                     if first == 0:  # this part is computed in the calling thread
                         what.ask = question.callback
                 code = self.kernels.search(ctypes.addressof(self.structure), ctypes.addressof(what))
                 if code:
                     return int(code != _STOPPED)
+                place += sum(lengths[start:stop])
             return 0
 
         in_parts(num_sentences, len(ids) * self.num_weights, compute)
         del owners
         if question.problem is not None:
             raise question.problem
-        return found
-
-    def _search(
-        self, prepared: PreparedTransformer, rules: Rules, longest_source: int, longest: int
-    ) -> tuple[_Search, list[Any]]:
-        """What is the same for all sentences of a batch, and the owners of the memory to which it points."""
-        model = self.prepared.model
-        positions = [
-            self._positions(model.source_positions, longest_source),
-            self._positions(model.target_positions, longest),
+        starts = range(0, num_sentences * longest, longest)
+        found = [
+            tuple(room[start : start + n]) for start, n in zip(starts, num_tokens, strict=True)
         ]
-        banned = np.array(rules.banned_ids, np.int64)
-        owners: list[Any] = [*positions, banned]
+        return GreedyTranslations(found, np.frombuffer(totals, np.float32))
+
+    def _search(self, prepared: PreparedTransformer, rules: Rules) -> tuple[_Search, list[Any]]:
+        """What is the same for all sentences, and the owners of the memory to which it points.
+
+        That of the whole model is kept, because each call with the same rules needs it.
+        """
+        is_whole, pieces = prepared is self.prepared, rules.byte_pieces
+        key = (rules.first_id, rules.end_id, *rules.banned_ids, id(pieces))
+        if is_whole and (found := self.searches.get(key)) is not None:
+            return found
+        banned = array("q", rules.banned_ids)
+        owners: list[Any] = [banned, pieces, prepared]
         what = _Search(
             first_id=rules.first_id,
             end_id=rules.end_id,
             num_banned=len(banned),
             banned=_address(banned),
             output=_linear(prepared.output),
-            longest=longest,
-        )
-        what.source_positions, what.target_positions = (
-            None if one is None else _address(one) for one in positions
         )
         if prepared.restriction is not None:
             what.listed = prepared.restriction.ids.data_ptr()
-        if rules.byte_pieces is not None:
-            steps = map(
-                np.ascontiguousarray, (rules.byte_pieces.next_states, rules.byte_pieces.is_allowed)
+        if pieces is not None:
+            next_states, is_allowed = map(
+                np.ascontiguousarray, (pieces.next_states, pieces.is_allowed)
             )
-            next_states, is_allowed = owners[3:] = list(steps)
-            what.next_states, what.is_allowed = _address(next_states), _address(is_allowed)
+            owners += next_states, is_allowed
+            what.next_states, what.is_allowed = next_states.ctypes.data, is_allowed.ctypes.data
             what.num_limits = is_allowed.shape[1]
+        if is_whole:
+            if len(self.searches) >= _MOST_RULES:
+                self.searches.clear()
+            self.searches[key] = what, owners
         return what, owners
 
-    def _positions(self, module: nn.Module, num_positions: int) -> NDArray[np.float32] | None:
-        """(at least `num_positions`, width): what is added to the embedding of each position; None: nothing.
+    def _positions(self, module: nn.Module, num_positions: int) -> int | None:
+        """Where the (at least `num_positions`, width) numbers stand that are added to the embeddings; None: nothing is added.
 
         Raises:
             DataError: the model has learned fewer positions.
@@ -366,8 +379,9 @@ class NativeSearch:
         if found is None:
             with torch.inference_mode():
                 table = module(torch.zeros(1, size, self.structure.width))[0]
-            found = self.positions[module, size] = table.contiguous().numpy()
-        return found
+            numbers = table.contiguous().numpy()
+            found = self.positions[module, size] = numbers.ctypes.data, numbers
+        return found[0]
 
 
 class _Question:
@@ -389,6 +403,6 @@ class _Question:
         return int(self.problem is not None)
 
 
-def _address(numbers: NDArray[Any]) -> int:
-    address: int = numbers.__array_interface__["data"][0]
-    return address
+def _address(numbers: "array[Any]", place: int = 0) -> int:
+    """Of the number at a place."""
+    return numbers.buffer_info()[0] + place * numbers.itemsize

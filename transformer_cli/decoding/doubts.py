@@ -264,7 +264,7 @@ def _tokens(text: str) -> list[str]:
 def _loops(tokens: Sequence[str], *sizes: int) -> dict[int, int]:
     """Size of a group of tokens -> how often such a group follows itself, itself included; only sizes of loops."""
     found = {}
-    for size in sizes or range(1, min(_LONGEST_LOOP, len(tokens) // 2) + 1):
+    for size in sizes or _distances(tokens):
         most = run = 0
         for place in range(size, len(tokens)):
             run = run + 1 if tokens[place] == tokens[place - size] else 0
@@ -272,6 +272,21 @@ def _loops(tokens: Sequence[str], *sizes: int) -> dict[int, int]:
         if most >= size:
             found[size] = 1 + most // size
     return found
+
+
+def _distances(tokens: Sequence[str]) -> list[int]:
+    """How far apart equal tokens stand, if loops of this size are looked for."""
+    most = min(_LONGEST_LOOP, len(tokens) // 2)
+    places: dict[str, list[int]] = {}
+    for place, token in enumerate(tokens):
+        places.setdefault(token, []).append(place)
+    found = {
+        place - earlier
+        for of_token in places.values()
+        for number, place in enumerate(of_token)
+        for earlier in of_token[max(0, number - most) : number]
+    }
+    return sorted(size for size in found if size <= most)
 
 
 def _share_of_different(tokens: Sequence[str]) -> float:
@@ -326,10 +341,8 @@ def has_foreign_letters(source: str, translation: str, target: str) -> bool:
     expected = scripts_of_language(target)
     if not expected:
         return False
-    return any(
-        letter.isalpha() and letter not in source and _script(letter) not in expected
-        for letter in set(translation)
-    )
+    added = set(translation).difference(source)
+    return any(letter.isalpha() and _script(letter) not in expected for letter in added)
 
 
 def is_unreadable(source: str, language: str) -> bool:

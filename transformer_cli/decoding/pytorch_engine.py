@@ -1,6 +1,6 @@
 """The PyTorch engine: batches of token ids through a `Transformer` and a search."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
@@ -152,23 +152,24 @@ class PyTorchEngine:
             groups += beam_groups(requests, options)
         lengths = [len(request.ids) for request in requests]
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        with self._inference():
-            for of_group, indices in groups:
-                batches = length_batches(
-                    indices,
-                    lengths.__getitem__,
-                    max_tokens=options.batch_tokens,
-                    max_items=self.max_sentences(of_group),
-                )
-                for batch in batches:
-                    of_batch = [requests[index] for index in batch]
-                    lists = self._hypotheses_of(of_batch, of_group)
-                    for index, request, hypotheses in zip(batch, of_batch, lists, strict=True):
-                        if request.terms and not hypotheses:
-                            # The model wants to end before all terms stand there, so they may stand behind this end.
+        self._require_evaluation()
+        for of_group, indices in groups:
+            batches = length_batches(
+                indices,
+                lengths.__getitem__,
+                max_tokens=options.batch_tokens,
+                max_items=self.max_sentences(of_group) if len(indices) > 1 else None,
+            )
+            for batch in batches:
+                of_batch = [requests[index] for index in batch]
+                lists = self._hypotheses_of(of_batch, of_group)
+                for index, request, hypotheses in zip(batch, of_batch, lists, strict=True):
+                    if request.terms and not hypotheses:
+                        # The model wants to end before all terms stand there, so they may stand behind this end.
+                        with self._inference():
                             past_end = self._search([request], of_group, goes_past_end=True)
-                            [hypotheses] = hypothesis_lists(past_end)
-                        found[index] = hypotheses
+                        [hypotheses] = hypothesis_lists(past_end)
+                    found[index] = hypotheses
         return found
 
     def negative_log_likelihood(
@@ -225,20 +226,25 @@ class PyTorchEngine:
                 explanations |= zip(batch, of_batch, strict=True)
         return [explanations[index] for index in range(len(pairs))]
 
+    def _require_evaluation(self) -> None:
+        """Refuse a model in training mode."""
+        if any(model.training for model in self.models):
+            raise ValueError("the model is in training mode; call model.eval() before translating")
+
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
-        if any(model.training for model in self.models):
-            raise ValueError("the model is in training mode; call model.eval() before translating")
+        self._require_evaluation()
         with torch.inference_mode(), self.machine.autocast():
             yield
 
     def _hypotheses_of(
         self, requests: Sequence[Request], options: DecodingConfig
-    ) -> Iterable[list[Hypothesis]]:
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
         if self.shortlist is not None and self._is_restricted(requests, options):
-            ids, engine = self._restricted(requests)
+            with self._inference():
+                ids, engine = self._restricted(requests)
             found = engine._hypotheses_of(requests, options)
             return [
                 [one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each]
@@ -246,7 +252,8 @@ class PyTorchEngine:
             ]
         if self.native_search is not None and self._is_native(requests, options):
             return self._natively_found(requests, options)
-        return hypothesis_lists(self._search(requests, options))
+        with self._inference():
+            return list(hypothesis_lists(self._search(requests, options)))
 
     def _search(
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
@@ -348,15 +355,11 @@ class PyTorchEngine:
             rules,
             self._is_unwanted(requests),
         )
-        divisors = penalties_up_to(
-            found.ids.shape[1], options.length_normalization, options.length_penalty
-        )
-        rows = zip(found.ids, found.lengths.tolist(), found.totals, strict=True)
+        longest = max(1, *(limit.largest for limit in limits))
+        divisors = penalties_up_to(longest, options.length_normalization, options.length_penalty)
         return [
-            [Hypothesis(tuple(ids[:length].tolist()), float(total / divisors[length]))]
-            if total > -np.inf
-            else []
-            for ids, length, total in rows
+            [Hypothesis(ids, float(total / divisors[len(ids)]))] if total > -np.inf else []
+            for ids, total in zip(found.ids, found.totals, strict=True)
         ]
 
     def _is_unwanted(self, requests: Sequence[Request]) -> Callable[[], NDArray[np.bool_]] | None:

@@ -37,7 +37,6 @@ from transformer_cli.decoding.translation import (
     TextPart,
     Translation,
 )
-from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import (
     BRACKETS,
@@ -197,7 +196,7 @@ def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesi
     if part.request.prefix:
         return False
     ids = best[0].ids if best else ()
-    num_target_words = _num_words(ids, pipeline.target_tokenizer)
+    num_target_words = pipeline.target_tokenizer.count_written(ids)
     if num_target_words == 0:
         return any(map(str.isalnum, part.text))
     ratio, num_tokens = pipeline.seen.smallest_ratio, len(part.request.ids)
@@ -207,15 +206,8 @@ def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesi
     if len(ids) >= ratio * num_tokens:
         return False
     # Rows of marks, such as !!!!!!, may become one mark.
-    num_source_words = _num_words(part.request.ids, pipeline.source_tokenizer)
+    num_source_words = pipeline.source_tokenizer.count_written(part.request.ids)
     return num_source_words >= max(_FEWEST_WORD_TOKENS, num_target_words / ratio)
-
-
-def _num_words(ids: TokenIds, tokenizer: Tokenizer) -> int:
-    """How many tokens have a letter or digit; [UNK] stands for a word."""
-    special = tokenizer.eos_id, tokenizer.pad_id, tokenizer.sos_id
-    entries = tokenizer.entries
-    return sum(index not in special and any(map(str.isalnum, entries[index])) for index in ids)
 
 
 def divided(
@@ -278,7 +270,7 @@ def longer_of(
     """The halves if their translations have clearly more words than that of the whole, which lacks a clause then."""
     num_whole, num_halves = (
         sum(
-            _num_words(each.ids, pipeline.target_tokenizer)
+            pipeline.target_tokenizer.count_written(each.ids)
             for part in chunk.parts
             for each in hypotheses[part.request][:1]
         )

@@ -126,6 +126,18 @@ class TextPipeline:
     """The lengths of the texts that the model was trained on."""
     qualities: Mapping[str, Quality] = field(default_factory=dict)
     """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
+    # Asked for again and again, and the same for all lines.
+    _format: SequenceFormat = field(init=False, repr=False, compare=False)
+    _languages: Direction | None = field(init=False, repr=False, compare=False)
+    """None: the direction is not chosen yet."""
+
+    def __post_init__(self) -> None:
+        directions, number = self.data.directions, self.direction
+        if number is None and len(directions) == 1:
+            number = 0
+        languages = None if number is None else directions[number]
+        object.__setattr__(self, "_format", SequenceFormat.of(self.data))
+        object.__setattr__(self, "_languages", languages)
 
     @classmethod
     def of(
@@ -181,7 +193,7 @@ class TextPipeline:
         Raises:
             UsageError: the model has no such direction, or several.
         """
-        if to is None and from_ is None and self.direction is not None:
+        if to is None and from_ is None and self._languages is not None:
             return self
         if isinstance(self.data, SequencesData) and (to or from_):
             raise UsageError(
@@ -193,11 +205,13 @@ class TextPipeline:
     @property
     def languages(self) -> Direction:
         """The languages of the chosen direction."""
-        return self.data.directions[self._number]
+        return self._languages or self.data.directions[self._number]
 
     @property
     def _number(self) -> int:
-        return chosen_direction(self.data.directions) if self.direction is None else self.direction
+        if self.direction is not None:
+            return self.direction
+        return chosen_direction(self.data.directions) if self._languages is None else 0
 
     @property
     def quality(self) -> Quality | None:
@@ -245,13 +259,22 @@ class TextPipeline:
         if any(self.source_tokenizer.unk_id in part.request.ids for part in parts):
             unknown_words = tuple(self.source_tokenizer.unknown_words(text))
         num_known_words = sum(self.source_tokenizer.count_words(one.request.ids) for one in parts)
-        return replace(
-            chunk,
+        return Chunk(  # `replace` takes much longer
+            chunk.text,
+            chunk.prefix,
+            chunk.line,
+            chunk.first_part,
+            chunk.gap,
+            chunk.capitals,
+            chunk.spans,
+            chunk.place,
             parts=tuple(parts),
             read=text,
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
+            doubts=chunk.doubts,
+            is_repaired=chunk.is_repaired,
         )
 
     def required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
@@ -328,13 +351,13 @@ class TextPipeline:
 
     def source_ids(self, text: str) -> TokenIds:
         """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
-        sequence_format, tokenizer = SequenceFormat.of(self.data), self.source_tokenizer
-        return tuple(sequence_format.source(tokenizer.encode(text), tokenizer, self._number))
+        tokenizer = self.source_tokenizer
+        return tuple(self._format.source(tokenizer.encode(text), tokenizer, self._number))
 
     def target_ids(self, text: str) -> TokenIds:
         """The token ids of normalised target text, with [EOS] if the model predicts one."""
         ids = self.target_tokenizer.encode(text)
-        return tuple(SequenceFormat.of(self.data).with_end(ids, self.target_tokenizer.eos_id))
+        return tuple(self._format.with_end(ids, self.target_tokenizer.eos_id))
 
     def prefix_ids(self, text: str) -> TokenIds:
         """The token ids of the beginning of a target; it consists of whole words.
@@ -540,14 +563,8 @@ class LineForm:
                 prefix = "" if chunks else line.prefix
                 part = len(chunks) * _PARTS_OF_A_SENTENCE
                 chunks.append(self._chunk(sentence, prefix, line.number, part, place))
-        return replace(
-            line,
-            text=text,
-            written_quotes=written_quotes,
-            spans=spans,
-            ranges=ranges,
-            chunks=chunks,
-        )
+        as_read = line.given, line.prefix, line.number, line.end
+        return Line(*as_read, text, written_quotes, spans, ranges, chunks)
 
     def finished(self, chunk: Chunk, translation: Translation) -> Translation:
         """The translation of a chunk without protected spans, with the letters and the end of its source."""
@@ -572,7 +589,9 @@ class LineForm:
             if is_enclosed(line.text):
                 found = replace(found, doubts=(ENCLOSED,))
         elif line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
-            found = replace(translations[0], source=line.given)
+            [found] = translations
+            if found.source != line.given:
+                found = replace(found, source=line.given)
         else:
             found = joined(line.given, translations, lambda texts: self._line_of(line, texts))
         if self.protects and line.spans and translations:

@@ -321,6 +321,8 @@ def copied(source: str, text: str | None = None) -> Translation:
 def with_alternatives(translation: Translation, found: Iterable[tuple[str, float]]) -> Translation:
     """The translation with other texts and their scores, best first; without any text, it is empty."""
     alternatives = distinct(found)
+    if alternatives == translation.alternatives:
+        return translation
     best = alternatives[0] if alternatives else Alternative("", 0.0)
     return replace(translation, text=best.text, score=best.score, alternatives=alternatives)
 

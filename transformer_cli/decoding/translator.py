@@ -182,7 +182,8 @@ class Translator:
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
-        return replace(self, pipeline=self.pipeline.towards(to, from_))
+        pipeline = self.pipeline.towards(to, from_)
+        return self if pipeline is self.pipeline else replace(self, pipeline=pipeline)
 
     @property
     def languages(self) -> Direction:
@@ -568,6 +569,8 @@ class Translator:
             for place, chunk in enumerate(chunks)
             if (read := with_commas_for_ellipses(self.pipeline, chunk, hypotheses)) is not chunk
         }
+        if not changed:
+            return
         for place, read in changed.items():
             chunks[place] = read
         self._translate_new(list(changed.values()), hypotheses)
@@ -636,6 +639,8 @@ class Translator:
             for place, chunk in enumerate(chunks)
             if (halves := divided_if_doubtful(pipeline, chunk, hypotheses)) is not chunk
         }
+        if not divided:
+            return
         self._translate_new(list(divided.values()), hypotheses)
         for place, halves in divided.items():
             chunks[place] = longer_of(pipeline, chunks[place], halves, hypotheses)

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 UNKNOWN_LANGUAGE = "und"
 """The code of ISO 639-2 for a language that is not known."""
@@ -111,6 +111,7 @@ _SCRIPT_OF = {
 }
 
 
+@lru_cache(maxsize=1024)
 def primary_language(language: str) -> str:
     """The language without region and script: `zh` of `zh-CN` and `zh_Hant`."""
     return re.split("[-_]", language.lower(), maxsplit=1)[0]

@@ -348,6 +348,20 @@ class Encoding(NamedTuple):
     """Where each token stands in the text, in characters."""
 
 
+class _BytesOfEntries(dict[str, bytes]):
+    """What `LibraryLayout.bytes_of` says of entries; kept for as many of them as the vocabulary has."""
+
+    def __init__(self, layout: LibraryLayout, most: int) -> None:
+        super().__init__()
+        self._layout, self._most = layout, most
+
+    def __missing__(self, entry: str) -> bytes:
+        found = self._layout.bytes_of(entry)
+        if len(self) < self._most:
+            self[entry] = found
+        return found
+
+
 class LibraryEngine:
     """The library with a model, as a tokenizer of the `tokenizers` library: with the methods that `Tokenizer` uses."""
 
@@ -364,6 +378,7 @@ class LibraryEngine:
         else:
             self._names = [name for name, _ in names]
         self._ids = {name: index for index, name in enumerate(self._names)}
+        self._bytes = _BytesOfEntries(parts.layout, len(self._names))
         self.normalizer = self.pre_tokenizer = self.model = self.decoder = self
 
     def id_to_token(self, index: int) -> str:
@@ -426,8 +441,7 @@ class LibraryEngine:
 
     def decode(self, entries: Iterable[str]) -> str:
         """The text of entries and of other text between them."""
-        layout = self._layout
-        text = b"".join(layout.bytes_of(entry) for entry in entries).decode(errors="replace")
+        text = b"".join(map(self._bytes.__getitem__, entries)).decode(errors="replace")
         return text.lstrip(" ")
 
     @cached_property

@@ -242,6 +242,8 @@ _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
 # `sentencex` panics at white space of several bytes, and refuses lone surrogates. Both become one character.
 _UNREADABLE = re.compile(r"[^\S\n ]|[\ud800-\udfff]")
 # Full stops of Khmer, and shads of Tibetan and Dzongkha, of which `sentencex` knows nothing.
+# An ASCII text with only these characters before its last words is one sentence.
+_MAY_END = re.compile(r"[^\w ,'\"()-].*[^\W_]", re.DOTALL)
 _FURTHER_ENDS = re.compile(r"[\u17d4\u17d5]\s+|[\u0f0d-\u0f12\u0f14]\s+(?![\u0f0d-\u0f12\u0f14])")
 # `sentencex` takes a time that grows with the square of a text without white space.
 MAX_CHARACTERS_AT_ONCE = 5000
@@ -267,6 +269,8 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
         language: of the text, such as en or zh-CN. The library `sentencex` has rules for about 300 languages; for
             others it uses those of English.
     """
+    if text.isascii() and _MAY_END.search(text) is None:
+        return [Sentence(text, "")]
     sentences: list[Sentence] = []
     start, gap = 0, ""
     has_words = False  # whether the sentence that begins at `start` has a letter or digit

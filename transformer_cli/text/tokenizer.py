@@ -80,6 +80,7 @@ class Tokenizer:
         is_of_words = layout.kind == "WordLevel"
         self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self.entries]
         self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
+        self._has_words = is_of_words
         is_listed = UNLISTED in parts.model
         self._listed = ListedIds(layout, parts.model["vocab"]) if is_listed else None
         whole = self._encode_whole
@@ -93,6 +94,8 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
+        if self.parts.layout.is_of_library:
+            return self._encode_whole(text)
         return memoryview(self._words.encode(text)).cast("I").tolist()
 
     def knows(self, text: str) -> bool:
@@ -170,7 +173,19 @@ class Tokenizer:
 
     def count_words(self, ids: Iterable[int]) -> int:
         """How many of these ids are known words, not punctuation; 0 for a tokenizer of subwords."""
-        return sum(map(self._is_word.__getitem__, ids))
+        return sum(map(self._is_word.__getitem__, ids)) if self._has_words else 0
+
+    def count_written(self, ids: Iterable[int]) -> int:
+        """How many of these ids are tokens with a letter or digit, without [EOS], [PAD] and [SOS]; [UNK] stands for a word."""
+        return sum(map(self._is_written.__getitem__, ids))
+
+    @cached_property
+    def _is_written(self) -> list[bool]:
+        special = self.eos_id, self.pad_id, self.sos_id
+        return [
+            index not in special and any(map(str.isalnum, piece))
+            for index, piece in enumerate(self.entries)
+        ]
 
     def unknown_words(self, text: str) -> list[str]:
         """The words and marks of a text that have no entry in the vocabulary, in order."""

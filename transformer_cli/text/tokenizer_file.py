@@ -266,6 +266,34 @@ _DECODERS = [
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceLayout(Layout):
+    """Whole words that stand between spaces, as in the default vocabulary of Marian: something else has cut the text before.
+
+    Each entry is a space and a word, so that no word is taken for a special token.
+    """
+
+    kind: str = "WordLevel"
+    composes: bool = False
+
+    cuts_at_spaces: ClassVar[bool] = True
+
+    def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
+        """The entries of a tokenizer.json except the model."""
+        before = [*_FIXED_NORMALIZERS, {"type": "Prepend", "prepend": _SPACE}]
+        split = {
+            "type": "Split",
+            "pattern": {"String": _SPACE},
+            "behavior": "MergedWithNext",
+            "invert": False,
+        }
+        return {
+            **WhitespaceLayout(tags=self.tags).components(),
+            "normalizer": {"type": "Sequence", "normalizers": before},
+            "pre_tokenizer": split,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class SentencePieceLayout(Layout):
     """A unigram model of SentencePiece.
 
@@ -525,7 +553,7 @@ def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     if kind == "Unigram" and UNLISTED in found["model"]:
         layouts = [layout_in_file(found)]
     if kind == "WordLevel":
-        layouts.append(WhitespaceLayout(tags=layouts[0].tags))
+        layouts += [layout(tags=layouts[0].tags) for layout in (WhitespaceLayout, SpaceLayout)]
     fixed = {name: value for name, value in found.items() if name != "model"}
     wanted = [layout.components() for layout in layouts]
     similar = [sum(fixed.get(name) == parts[name] for name in parts) for parts in wanted]

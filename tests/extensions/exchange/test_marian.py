@@ -442,25 +442,54 @@ def test_a_vocabulary_in_yaml_is_taken_with_its_sentencepiece_models(tmp_path: P
         assert of_one.tokenizers[0].encode(line) == ids
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [(["the", "wor@@", "d"], "subword-nmt"), (["the", "word", "."], "whole words")],
-)
-def test_a_vocabulary_of_another_cutting_is_refused_by_its_name(
-    words: list[str], hint: str, tmp_path: Path
-) -> None:
-    folder = foreign_folder(tmp_path / "en-it")
+def folder_of_words(folder: Path, *words: str) -> Path:
+    """A random model as Marian writes it, whose vocabulary is these words and further ones."""
+    foreign_folder(folder)
+    size = SentencePieceProcessor(model_file=str(folder / "v.spm")).vocab_size()
     (folder / "v.spm").unlink()
-    entries = ["</s>", "<unk>", *words]
+    entries = [*words, "</s>", "<unk>", *(f"word{number}" for number in range(size))][:size]
     (folder / "vocab.yml").write_text(
         "".join(f"{json.dumps(one)}: {index}\n" for index, one in enumerate(entries))
     )
-    (folder / "model.npz.decoder.yml").write_text(
-        yaml.safe_dump({"vocabs": ["vocab.yml", "vocab.yml"]})
-    )
+    search = {"vocabs": ["vocab.yml", "vocab.yml"], "normalize": 0, "beam-size": 1}
+    (folder / "model.npz.decoder.yml").write_text(yaml.safe_dump(search))
+    return folder
+
+
+def test_a_vocabulary_of_parts_of_words_is_refused_by_its_name(tmp_path: Path) -> None:
+    folder = folder_of_words(tmp_path / "en-it", "the", "wor@@", "d")
     with pytest.raises(DataError, match="nothing says how text is cut") as caught:
         import_marian(folder / "model.npz", "a", NamedLanguages())
-    assert hint in str(caught.value.hint)
+    assert "subword-nmt" in str(caught.value.hint)
+
+
+def test_words_stand_between_spaces_if_the_vocabulary_has_whole_words(tmp_path: Path) -> None:
+    folder = folder_of_words(
+        tmp_path / "en-it", "the", "cat", ".", "cat.", "dog\u00a0s", "#1;", "[PAD]"
+    )
+    found, run = import_folder(folder, "words", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert float(run.compared[0].rsplit(" ", 1)[1]) < 1e-6
+    trained = load_trained(tmp_path / "runs" / "words")
+    for tokenizer in (found.tokenizers[0], trained.source_tokenizer, trained.target_tokenizer):
+        ids = tokenizer.encode("  the cat . cat. the, dog\u00a0s #1; [EOS] </s> [PAD] cat ")
+        words = ["the", "cat", ".", "cat.", None, "dog\u00a0s", "#1;", None, None, "[PAD]", "cat"]
+        unknown = tokenizer.unk_id
+        expected = [unknown if one is None else tokenizer.entries.index(f" {one}") for one in words]
+        assert ids == expected
+        assert (
+            tokenizer.decode([one for one in ids if one != unknown])
+            == "the cat . cat. dog\u00a0s #1; [PAD] cat"
+        )
+        assert tokenizer.decode([*ids[:2], unknown, tokenizer.eos_id]) == "the cat [UNK]"
+    assert trained.source_tokenizer is trained.target_tokenizer
+
+
+@pytest.mark.parametrize("entry", ["", "two words"])
+def test_an_entry_that_can_be_no_word_is_named(entry: str, tmp_path: Path) -> None:
+    folder = folder_of_words(tmp_path / "en-it", "the", entry)
+    with pytest.raises(DataError, match="which cannot be a word between spaces") as caught:
+        import_marian(folder / "model.npz", "a", NamedLanguages())
+    assert repr(entry) in str(caught.value)
 
 
 @pytest.mark.long
@@ -726,6 +755,31 @@ def test_marian_itself_translates_the_same(case: str, tmp_path: Path) -> None:
         if trained.config.model.output_bias:
             total = math.fsum(map(float, of_tokens.token_log_probs))
             assert abs(score - total) < 1e-4 * max(1, len(one))
+
+
+@pytest.mark.heavy
+def test_marian_itself_translates_whole_words_the_same(tmp_path: Path) -> None:
+    folder = folder_of_words(
+        tmp_path / "en-it", *["the", "cat", "dog", "house", ".", ",", "is", "il", "gatto"]
+    )
+    with_arrays(folder, lambda arrays: arrays.update({  # with small weights, rounding decides nothing
+        name: numbers / 4 for name, numbers in arrays.items() if numbers.dtype == np.float32
+    }))  # fmt: skip
+    found, _ = import_folder(folder, "words", NamedLanguages(), runs_folder=tmp_path / "runs")
+    lines = ["the cat is , the dog .", "house", "il gatto unknown . word3 word4"]
+    theirs = by_marian(folder, ["vocab.yml", "vocab.yml"], lines)
+    tokenizer = found.tokenizers[0]
+    requests = [Request((*tokenizer.encode(line), Tokenizer.eos_id)) for line in lines]
+    engine = float32_translator(load_trained(tmp_path / "runs" / "words"), 1).engine
+    search = DecodingConfig(beam_size=1, allow_unknown=False, max_length_ratio=3.0)
+    ids = [one[0].ids for one in engine.translate(requests, search)]
+    assert hasattr(engine, "explain")
+    explained = engine.explain(requests, ids, batch_tokens=4096, num_best=1)
+    assert len({text for text, _ in theirs}) > 1
+    for (text, score), one, of_tokens in zip(theirs, ids, explained, strict=True):
+        assert tokenizer.decode(one) == text
+        total = math.fsum(map(float, of_tokens.token_log_probs))
+        assert abs(score - total) < 1e-4 * max(1, len(one))
 
 
 def test_settings_are_a_mapping(tmp_path: Path) -> None:

@@ -91,7 +91,13 @@ static void gather(const float *weights, float sum, const memory *of, int64_t he
         for (int part = 0; part < 4; part++)
             store(result + column + part * LANES, found[part] * factor);
     }
-    for (; column < of->width; column += LANES) {
+    for (; column + LANES <= of->width; column += LANES) {
+        lanes found = {0};
+        for (int64_t number = 0; number < count; number++)
+            found += weights[number] * load(of->values + positions[number] * of->value_stride + head + column);
+        store(result + column, found * factor);
+    }
+    if (column < of->width) {
         int64_t left = of->width - column < LANES ? of->width - column : LANES;
         lanes found = {0};
         for (int64_t number = 0; number < count; number++)
@@ -130,6 +136,10 @@ int32_t AT_LEVEL(tfm_attend)(const float *queries, int64_t query_stride, int64_t
             const float *query = queries + row * query_stride + head * width;
             if (width == 64) /* known to the compiler, it needs no loop */
                 score_all(query, &of, start, positions, count, 64, scores);
+            else if (width == 32)
+                score_all(query, &of, start, positions, count, 32, scores);
+            else if (width == 16)
+                score_all(query, &of, start, positions, count, 16, scores);
             else
                 score_all(query, &of, start, positions, count, width, scores);
             if (count > 0)

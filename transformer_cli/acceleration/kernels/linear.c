@@ -62,8 +62,8 @@ int32_t AT_LEVEL(tfm_weight_offset)(void) { return OFFSET; }
             sums columns[SUMS_PER_TILE];                                                                           \
             UNROLL for (int part = 0; part < SUMS_PER_TILE; part++)                                                \
                 columns[part] = LOAD_WEIGHTS(weights + four * PANEL * SIDE_BY_SIDE + part * sizeof(sums));         \
-            /* The same place in the next panel, which comes from memory. */                                       \
-            UNROLL for (int line = 0; line < PANEL * SIDE_BY_SIDE; line += 64)                                     \
+            /* The same place in the next panel, which comes from memory. A single row waits for nothing else. */  \
+            for (int line = 0; ROWS > 1 && line < PANEL * SIDE_BY_SIDE; line += 64)                                \
                 __builtin_prefetch(weights + (fours + four) * PANEL * SIDE_BY_SIDE + line, 0, 2);                  \
             UNROLL for (int row = 0; row < ROWS; row++) {                                                          \
                 int32_t bytes;                                                                                     \

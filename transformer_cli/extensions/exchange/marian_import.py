@@ -1,4 +1,4 @@
-"""From the files of Marian to a model with its tokenizers: `model.npz` or a binary model in int8, vocabularies (`.spm`, or YAML beside `.spm`), and `decoder.yml`."""
+"""From the files of Marian to a model with its tokenizers: `model.npz` or a binary model in int8, vocabularies (`.spm`, YAML beside `.spm`, or YAML of whole words), and `decoder.yml`."""
 
 import copy
 import functools
@@ -50,12 +50,17 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.sentencepiece_model import (
     SPECIAL_PIECES,
     library_parts,
     parsed_model,
 )
-from transformer_cli.text.tokenizer_file import TokenizerParts, tokenizer_errors_explained
+from transformer_cli.text.tokenizer_file import (
+    SpaceLayout,
+    TokenizerParts,
+    tokenizer_errors_explained,
+)
 
 _YAML_ENDINGS = (".yml", ".yaml", ".json")
 _SPACE = "\u2581"
@@ -318,10 +323,15 @@ def _yaml_vocabularies(
 def _tokenizers_of_yaml(
     folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]], languages: Sequence[str]
 ) -> MarianTokenizers:
-    """The tokenizers of a model whose text is cut by SentencePiece before Marian reads it, such as those of OPUS-MT."""
+    """The tokenizers of a model whose text is cut before Marian reads it: by SentencePiece, as that of OPUS-MT, or into words."""
     files = _spm_files(folder)
     if files is None:
-        raise _no_sentencepiece(folder, entries[0])
+        if (hint := _hint_of_cutting({**entries[0], **entries[1]})) is None:
+            return _tokenizers_of_words(folder, entries)
+        raise DataError(
+            f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no source.spm and no target.spm",
+            hint=hint,
+        )
     models = [
         read_sentencepiece(
             folder.bytes(name, max_bytes=MAX_TOKENIZER_BYTES), str(folder.path / name)
@@ -356,19 +366,46 @@ def _tokenizers_of_yaml(
     return MarianTokenizers(found.source, found.target, rows[0], rows[1], config)
 
 
-def _no_sentencepiece(folder: ModelFolder, entries: Iterable[str]) -> DataError:
-    """That nothing says how text is cut into the entries of a vocabulary; the hint depends on what they look like."""
+def _hint_of_cutting(entries: Iterable[str]) -> str | None:
+    """What to do about a vocabulary of parts of words, without a model that cuts text into them; None: it has whole words."""
     shown = [*entries]
     if any(_SPACE in entry for entry in shown):
-        hint = f"its entries are those of SentencePiece ({_SPACE} stands for a space): copy the model of SentencePiece beside it, as source.spm and target.spm"
-    elif any(entry.endswith("@@") for entry in shown):
-        hint = "its entries are those of subword-nmt (@@ stands behind a part of a word): such models cannot be imported"
-    else:
-        hint = "its entries are whole words, which Marian takes from text that was cut before: such models cannot be imported"
-    return DataError(
-        f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no source.spm and no target.spm",
-        hint=hint,
-    )
+        return f"its entries are those of SentencePiece ({_SPACE} stands for a space): copy the model of SentencePiece beside it, as source.spm and target.spm"
+    if any(entry.endswith("@@") for entry in shown):
+        return "its entries are those of subword-nmt (@@ stands behind a part of a word): such models cannot be imported"
+    return None
+
+
+def _tokenizers_of_words(
+    folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]]
+) -> MarianTokenizers:
+    """The tokenizers of a model of whole words: Marian takes what stands between two spaces for a word, if it has it.
+
+    Raises:
+        DataError: an entry cannot be a word.
+    """
+    made = [_of_words(folder, one) for one in entries[: 1 if entries[0] is entries[1] else 2]]
+    (source, source_rows), (target, target_rows) = made[0], made[-1]
+    config = TokenizerConfig(kind="wordlevel", shared=source is target)
+    return MarianTokenizers(source, target, source_rows, target_rows, config)
+
+
+def _of_words(folder: ModelFolder, entries: Mapping[str, int]) -> tuple[Tokenizer, list[int]]:
+    """The tokenizer of one vocabulary, and for each of its ids, that of Marian."""
+    words = sorted((one for one in entries if one not in (EOS, UNK)), key=entries.__getitem__)
+    wrong = next((one for one in words if not one or " " in one), None)
+    if wrong is not None:
+        raise DataError(
+            f"{folder}: the vocabulary has the entry {wrong!r}, which cannot be a word between spaces",
+            hint="give this entry another name, in the place of the same id, such as ##1",
+        )
+    layout = SpaceLayout()
+    vocabulary = {
+        word: index for index, word in enumerate((*SPECIALS, *(f" {one}" for one in words)))
+    }
+    tokenizer = Tokenizer(TokenizerParts(layout, {**layout.empty_model(), "vocab": vocabulary}))
+    rows = [entries[UNK], _NO_ROW, _NO_ROW, entries[EOS], *map(entries.__getitem__, words)]
+    return Tokenizer.from_json(tokenizer.to_json()), rows
 
 
 # Weights.
