@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.commands.calibrate import calibrate_command
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.decoding.quality import CALIBRATION_FILE
+from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
 from transformer_cli.process.errors import DataError, UsageError
 
 DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
@@ -207,3 +207,37 @@ def test_options_that_do_not_fit_together_are_refused() -> None:
     for options in ({"num_best": 2}, {"alignment": True}):
         with pytest.raises(UsageError):
             translate_lines(["Hi."], None, TranslateOptions(mark=True, **options))  # type: ignore[arg-type]
+
+
+def test_a_word_that_training_has_not_seen_is_named_and_not_green(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["The quokka is on the table.", "The cat is on the table."]
+    translate_lines(lines, None, TranslateOptions(run=str(DOCS_RUN), mark=True, as_json=True))
+    unseen, seen = map(json.loads, capfd.readouterr().out.splitlines())
+    assert (unseen["green"], seen["green"]) == (False, True)
+    assert unseen["doubts"] == ["guesses what training has not seen: quokka"]
+    assert "line 1: the translation guesses what training has not seen: quokka" in caplog.messages
+    assert unseen["quality"] > 0.95, "the model is as sure of it as of others"
+
+
+@pytest.mark.long
+def test_a_run_without_a_record_of_its_words_gets_it_from_its_corpus_or_else_from_the_calibration(
+    calibrated_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copied = tmp_path / "old"
+    shutil.copytree(calibrated_run.parent, copied)
+    record = copied / "run" / "seen_words.json"
+    record.unlink()
+    config = copied / "run" / "config.yaml"
+    good = config.read_text(encoding="utf-8")
+    config.write_text(good.replace("source: phrasebook", f"source: files\n  corpora: [{{path: {tmp_path}/gone.tsv}}]").replace("  num_pairs: 60000\n", ""), encoding="utf-8")  # fmt: skip
+    calibrate(copied / "run", share=0.4, certainty=0.7)
+    assert "it is not known which words training has seen" in caplog.text
+    quality = read_quality(copied / "run")["en-it"]
+    assert quality.words is not None
+    assert not record.exists()
+    config.write_text(good, encoding="utf-8")
+    calibrate(copied / "run", share=0.4, certainty=0.7)
+    assert record.read_bytes() == (DOCS_RUN / "seen_words.json").read_bytes()
+    assert read_quality(copied / "run")["en-it"].words is None

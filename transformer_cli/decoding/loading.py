@@ -261,7 +261,7 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     pipeline = TextPipeline.of(
         files.source_tokenizer, files.target_tokenizer, config, config.decoding, files.seen
     )
-    pipeline = replace(pipeline, qualities=_qualities(files))
+    pipeline = replace(pipeline, qualities=_qualities(files), seen_words=files.seen_words)
     if alone and config.decoding.engine in OTHER_ENGINES:
         pytorch = cache(partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)

@@ -8,12 +8,13 @@ import logging
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.decoding.translation import Estimate, Translation
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.seen_words import SeenWords
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,10 @@ class Quality:
     """With how many samples each translation is compared."""
     least_log_prob: float = -math.inf
     """A translation with a less probable token is not green: one wrong name or number changes nothing else."""
+    unseen_words_are_green: bool = False
+    """Whether a translation of words that training has not seen can be green: those of the calibration keep the promise."""
+    words: SeenWords | None = None
+    """The words of the calibration text, for a run that has not recorded what its training has seen; else None."""
     statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; empty in older files: no drift is found."""
 
@@ -188,7 +193,11 @@ def read_quality(run: Path) -> dict[str, Quality]:
 def quality_json(directions: Mapping[str, Quality]) -> bytes:
     """The content of the file."""
     facts = {
-        name: asdict(each) | {"promise": each.promise._asdict()}
+        name: asdict(replace(each, words=None))
+        | {
+            "promise": each.promise._asdict(),
+            "words": None if each.words is None else each.words.to_text(),
+        }
         for name, each in directions.items()
     }
     text = json.dumps({"format": FORMAT, "directions": facts}, ensure_ascii=False, indent=1)
@@ -219,6 +228,8 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         promise=QualityPromise(metric, **{name: float(value) for name, value in promise.items()}),
         conditions=conditions,
         num_samples=int(facts["num_samples"]),
+        unseen_words_are_green=bool(facts.get("unseen_words_are_green", False)),
+        words=None if (words := facts.get("words")) is None else SeenWords.from_text(words),
         least_log_prob=float(facts["least_log_prob"]),
         statistics=statistics,
     )

@@ -24,10 +24,12 @@ from transformer_cli.decoding.doubts import (
     LOST_MARK,
     MARKS,
     NUMBERS,
+    UNSEEN,
     doubts_about,
     lacks_marks,
     with_ampersands,
     with_words_for_ampersands,
+    without_unseen_words,
 )
 from transformer_cli.decoding.engine import (
     Engine,
@@ -303,16 +305,8 @@ class Translator:
             translations = [
                 form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split
             ]
-        if self.repairs and explainer is None:
-            if not self.protects_spans and any(
-                NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
-            ):
-                translations = self._with_lost_spans(lines, translations)
-            translations = self._with_lost_ampersands(lines, translations)
-            translations = [
-                self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
-                for each in translations
-            ]
+        if explainer is None:
+            translations = self._mended(lines, translations)
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
@@ -323,6 +317,20 @@ class Translator:
                 for each in translations
             ]
         return translations
+
+    def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
+        """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
+        if self.repairs:
+            if not self.protects_spans and any(
+                NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
+            ):
+                translations = self._with_lost_spans(lines, translations)
+            translations = self._with_lost_ampersands(lines, translations)
+            translations = [
+                self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
+                for each in translations
+            ]
+        return self._with_unseen_words(translations)
 
     def _with_recalled(
         self, lines: Sequence[Line], memory: "TranslationMemory", *, with_details: bool
@@ -430,6 +438,20 @@ class Translator:
         if MARKS in doubts or not lacks_marks(translation.source, translation.text, target):
             return translation
         return replace(translation, doubts=(*doubts, MARKS))
+
+    def _with_unseen_words(self, translations: list[Translation]) -> list[Translation]:
+        """The translations of lines; with a doubt where a source has words that training has not seen."""
+        if not (self.repairs or self.estimates):
+            return translations
+        found = []
+        for translation in translations:
+            # A line that was translated again, with protected spans, may have the doubt already.
+            doubts = translation.doubts and without_unseen_words(translation.doubts)
+            if words := self.pipeline.unseen_words(translation):
+                doubts = (*doubts, f"{UNSEEN}: {', '.join(words)}")
+            is_same = doubts == translation.doubts
+            found.append(translation if is_same else replace(translation, doubts=doubts))
+        return found
 
     def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
         """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""
@@ -763,12 +785,7 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses text of it or cannot read it",
                 _lines(lost),
             )
-        of_doubts: dict[tuple[str, ...], list[int]] = {}
-        for number, each in numbered:
-            if each.doubts:
-                of_doubts.setdefault(each.doubts, []).append(number)
-        for doubts, doubtful in of_doubts.items():
-            logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
+        _report_doubts(numbered)
         if copies := [number for number, each in numbered if each.is_partly_copied]:
             logger.warning(
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
@@ -779,6 +796,25 @@ class Translator:
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
     """Whether some part has a sign, as it was given; most have none, and need no look at what belongs to the sign."""
     return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
+
+
+def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
+    """Warn of lines with doubts: one message for those with equal doubts, and one for words that training has not seen."""
+    of_doubts: dict[tuple[str, ...], list[int]] = {}
+    with_unseen, words = [], dict[str, None]()
+    for number, each in numbered:
+        if doubts := without_unseen_words(each.doubts):
+            of_doubts.setdefault(doubts, []).append(number)
+        for doubt in each.doubts:
+            if doubt.startswith(UNSEEN):
+                with_unseen.append(number)
+                words |= dict.fromkeys(doubt.removeprefix(f"{UNSEEN}: ").split(", "))
+    for doubts, doubtful in of_doubts.items():
+        logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
+    if words:
+        shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
+        more = f" and {num_more} more" if num_more > 0 else ""
+        logger.warning("%s: the translation %s: %s%s", _lines(with_unseen), UNSEEN, shown, more)
 
 
 def _num_applied(translation: Translation) -> int:
