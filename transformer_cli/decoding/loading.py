@@ -40,6 +40,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
+    from transformer_cli.decoding.rescoring import Rescorer
     from transformer_cli.model import Transformer
     from transformer_cli.process.device import Machine
 
@@ -162,6 +163,9 @@ def load_run(
         config = _with_own_paths(files) if reads_corpus else files.config
         if overrides:
             config = override_settings(config, overrides)
+        if command != "explain" and command not in commands_that_take("decoding.rescore"):
+            decoding = config.decoding.model_copy(update={"rescore": None})
+            config = config.model_copy(update={"decoding": decoding})
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         if len(runs) > 1 and "decoding.engine" in overridden:
             _require_pytorch(config)
@@ -266,12 +270,47 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         pytorch = cache(partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
         other = load(files, config, pipeline, pytorch)
-        return _Loaded(files, Translator(pipeline, other, config.decoding), other.describe())
+        translator = Translator(
+            pipeline, other, config.decoding, rescorers=_rescorers(files, config)
+        )
+        return _Loaded(files, translator, other.describe())
     from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
     trained = load_weights(files)
     engine = open_pytorch_engine(trained, config, alone=alone)
-    return _Loaded(trained, Translator(pipeline, engine, config.decoding), engine.describe())
+    translator = Translator(pipeline, engine, config.decoding, rescorers=_rescorers(files, config))
+    return _Loaded(trained, translator, engine.describe())
+
+
+def _rescorers(files: TrainedFiles, config: Config) -> "tuple[Rescorer, ...]":
+    """The further models of `decoding.rescore`, on the machine of the first one."""
+    rescoring = config.decoding.rescore
+    if rescoring is None:
+        return ()
+    from transformer_cli.decoding.rescoring import loaded_rescorers
+
+    def load(run: str) -> tuple[Translator, str]:
+        return reading_translator(run, config)
+
+    return loaded_rescorers(rescoring, files.config.data.directions, load)
+
+
+def reading_translator(run: str, config: Config) -> tuple[Translator, str]:
+    """The translator of another run, which only reads given pairs, on the machine of a config; and the name of the run.
+
+    Raises:
+        MissingInputError: there is no such run.
+    """
+
+    def load(folder: Path) -> _Loaded:
+        other = read_files(folder)
+        decoding = other.config.decoding.best_of_beam(1)
+        decoding = decoding.model_copy(update={"engine": "torch", "shortlist": None})
+        changed = {"decoding": decoding, "runtime": config.runtime}
+        return _loaded(other, other.config.model_copy(update=changed))
+
+    found = find_run(run)
+    return first_usable(found, load).translator, found.name
 
 
 def _qualities(files: TrainedFiles) -> dict[str, Quality]:

@@ -76,6 +76,7 @@ from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+    from transformer_cli.decoding.rescoring import Rescorer
 
 
 logger = logging.getLogger(__name__)
@@ -108,6 +109,8 @@ class Translator:
     """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
     memory: "TranslationMemory | None" = None
     """Texts whose translations are reused, so that the model does not translate them; None: none are known."""
+    rescorers: "tuple[Rescorer, ...]" = ()
+    """The further models of `decoding.rescore`."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
     estimates: bool = False
@@ -158,7 +161,7 @@ class Translator:
         if self.before is not None:
             self._check_two_models(with_details=with_details)
         if with_details or self.estimates:
-            self._explainer()  # refuses an engine that cannot explain, before anything is translated
+            self.explaining_engine()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(
@@ -174,7 +177,8 @@ class Translator:
         )
         return options.repair and is_plain and not isinstance(self.pipeline.data, SequencesData)
 
-    def _explainer(self) -> ExplainingEngine:
+    def explaining_engine(self) -> ExplainingEngine:
+        """The engine, if it can explain translations; else an error."""
         if isinstance(self.engine, ExplainingEngine):
             return self.engine
         raise UsageError(
@@ -287,7 +291,7 @@ class Translator:
             return self._with_recalled(lines, self.memory, with_details=with_details)
         if self.before is not None:
             return self._through_pivot(self.before, lines)
-        explainer = self._explainer() if with_details else None
+        explainer = self.explaining_engine() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
@@ -541,7 +545,7 @@ class Translator:
             self._repair(chunks, hypotheses)
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
-                self._explainer(),
+                self.explaining_engine(),
                 hypotheses,
                 unk_id=self.pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
@@ -558,7 +562,9 @@ class Translator:
         batch_tokens = self.decoding.batch_tokens
         agreements = self._agreements_of(best) if self.estimates else {}
         if explainer is None:
-            explained = explained_hypotheses(self._explainer(), best, batch_tokens, num_best=0)
+            explained = explained_hypotheses(
+                self.explaining_engine(), best, batch_tokens, num_best=0
+            )
             return [
                 replace(
                     translation,
@@ -680,8 +686,10 @@ class Translator:
         return placer.placed(required, hypotheses)
 
     def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
-        """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
+        """The best hypotheses of each part: by their scores, by those of several models (`decoding.rescore`), or by minimum Bayes risk (`decoding.mbr`)."""
         options = self.decoding
+        if self.rescorers and options.rescore is not None:
+            return self._rescored(parts)
         if options.mbr is None:
             return self.engine.translate(parts, options)
         from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility  # needs numpy
@@ -693,6 +701,15 @@ class Translator:
             by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
             for part, of_part in zip(parts, candidates, strict=True)
         ]
+
+    def _rescored(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+        """The hypotheses of each part in the order of what several models say (`decoding.rescore`)."""
+        from transformer_cli.decoding.rescoring import rescored
+
+        options = self.decoding
+        asked = options.model_copy(update={"num_best": options.num_candidates})
+        found = rescored(self, parts, self.engine.translate(parts, asked))
+        return [of_part[: options.num_best] for of_part in found]
 
     def _search_again(
         self, parts: Sequence[Request], options: DecodingConfig
