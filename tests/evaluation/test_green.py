@@ -327,3 +327,35 @@ def test_the_words_of_a_calibration_are_read_again(tmp_path: Path) -> None:
     assert found is not None
     (tmp_path / CALIBRATION_FILE).write_bytes(quality_json({"en-it": found.quality}))
     assert read_quality(tmp_path)["en-it"].words == words
+
+
+def test_a_reverse_model_that_knows_more_makes_more_translations_green() -> None:
+    """Its numbers follow the score with less noise than the log-probability."""
+    translations, scores = drawn(1500, 1, noise=0.4)
+    read = [
+        replace(one, reverse_log_prob=(score - 100) / 30)
+        for one, score in zip(translations, scores, strict=True)
+    ]
+    without = calibrated(translations, scores, PROMISE, conditions={})
+    found = calibrated(read, scores, PROMISE, conditions={}, reverse="it-en")
+    assert found is not None
+    assert without is not None
+    assert found.quality.weights["reverse"] > 0.1
+    assert found.num_green > 1.5 * max(1, without.num_green)
+    assert found.num_bad <= PROMISE.share * found.num_green
+
+
+def test_a_calibration_of_an_earlier_version_knows_no_reverse_model(tmp_path: Path) -> None:
+    found = calibrated(*drawn(400, 1), PROMISE, conditions={}, reverse="it-en")
+    assert found is not None
+    facts = json.loads(quality_json({"en-it": found.quality}))
+    (tmp_path / CALIBRATION_FILE).write_text(json.dumps(facts), encoding="utf-8")
+    assert read_quality(tmp_path)["en-it"].reverse == "it-en"
+    for name in ("means", "weights"):
+        del facts["directions"]["en-it"][name]["reverse"]
+    del facts["directions"]["en-it"]["reverse"]
+    (tmp_path / CALIBRATION_FILE).write_text(json.dumps(facts), encoding="utf-8")
+    earlier = read_quality(tmp_path)["en-it"]
+    assert (earlier.reverse, earlier.weights["reverse"]) == (None, 0.0)
+    sure = translation_of(-0.1)
+    assert earlier.probability(sure) == pytest.approx(replace(found.quality).probability(sure))

@@ -77,6 +77,15 @@ def calibrate_command(
             "and fewer translations are green.",
         ),
     ] = 6,
+    reverse: Annotated[
+        str | None,
+        typer.Option(
+            "--reverse",
+            metavar="RUN",
+            help="A run of the reverse direction: how probable is each source after its translation? The run is needed whenever "
+            "the calibration is used.",
+        ),
+    ] = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
@@ -98,6 +107,7 @@ def calibrate_command(
         text=None if source is None or reference is None else (source, reference),
         promise=(metric, below, share, certainty),
         samples=samples,
+        reverse=reverse,
         overrides=settings,
         languages=(to, from_),
     )
@@ -111,6 +121,7 @@ def calibrated_run(
     text: tuple[Path, Path] | None = None,
     promise: tuple[str, float, float, float] = ("chrf", 60.0, 0.05, 0.95),
     samples: int = SAMPLES,
+    reverse: str | None = None,
     overrides: Sequence[str] = (),
     languages: tuple[str | None, str | None] = (None, None),
 ) -> tuple[dict[str, Any], list[str]]:
@@ -122,6 +133,7 @@ def calibrated_run(
         text: files of a source and a reference, instead of a split.
         promise: metric, below, share and certainty, as of `QualityPromise`.
         samples: of the model for each translation, with which it is compared.
+        reverse: a run of the reverse direction; None: none.
         overrides: settings of the translations.
         languages: the target and the source; None: the only one.
 
@@ -171,6 +183,7 @@ def calibrated_run(
             pipeline=pipeline,
             estimates=True,
             num_samples=samples,
+            reverse=reverse,
             reports_lines=source is not None,
         )
         translations = list(of_pairs.translate([pair.source for pair in pairs]))
@@ -188,9 +201,17 @@ def calibrated_run(
         "settings": conditions_of(translator),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if reverse is not None and of_pairs.load_reader is not None:
+        conditions["reverse_step"] = of_pairs.load_reader(reverse).step
     promised = QualityPromise(metric, below, share, certainty)
     found = calibrated(
-        translations, scores, promised, conditions=conditions, num_samples=samples, words=words
+        translations,
+        scores,
+        promised,
+        conditions=conditions,
+        num_samples=samples,
+        words=words,
+        reverse=reverse,
     )
     if found is None:
         raise DataError(
@@ -323,6 +344,7 @@ def _facts(found: Calibrated) -> dict[str, Any]:
         "bad_among_green": found.num_bad,
         "share_of_bad": found.share_bad,
         "samples": quality.num_samples,
+        "reverse": quality.reverse,
         "with_unseen_words": found.num_unseen,
         "unseen_words_are_green": quality.unseen_words_are_green,
         **quality.conditions,

@@ -33,7 +33,7 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding.translator import Reader, Translator
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import Tokenizer
@@ -271,14 +271,24 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
         other = load(files, config, pipeline, pytorch)
         translator = Translator(
-            pipeline, other, config.decoding, rescorers=_rescorers(files, config)
+            pipeline,
+            other,
+            config.decoding,
+            rescorers=_rescorers(files, config),
+            load_reader=cache(partial(load_reader, config=config)),
         )
         return _Loaded(files, translator, other.describe())
     from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
     trained = load_weights(files)
     engine = open_pytorch_engine(trained, config, alone=alone)
-    translator = Translator(pipeline, engine, config.decoding, rescorers=_rescorers(files, config))
+    translator = Translator(
+        pipeline,
+        engine,
+        config.decoding,
+        rescorers=_rescorers(files, config),
+        load_reader=cache(partial(load_reader, config=config)),
+    )
     return _Loaded(trained, translator, engine.describe())
 
 
@@ -289,14 +299,16 @@ def _rescorers(files: TrainedFiles, config: Config) -> "tuple[Rescorer, ...]":
         return ()
     from transformer_cli.decoding.rescoring import loaded_rescorers
 
-    def load(run: str) -> tuple[Translator, str]:
-        return reading_translator(run, config)
-
+    load = partial(load_reader, config=config)
     return loaded_rescorers(rescoring, files.config.data.directions, load)
 
 
-def reading_translator(run: str, config: Config) -> tuple[Translator, str]:
-    """The translator of another run, which only reads given pairs, on the machine of a config; and the name of the run.
+def load_reader(run: str, *, config: Config) -> Reader:
+    """Another run, which only reads given pairs.
+
+    Args:
+        run: its name or path.
+        config: says on which machine.
 
     Raises:
         MissingInputError: there is no such run.
@@ -310,7 +322,8 @@ def reading_translator(run: str, config: Config) -> tuple[Translator, str]:
         return _loaded(other, other.config.model_copy(update=changed))
 
     found = find_run(run)
-    return first_usable(found, load).translator, found.name
+    loaded = first_usable(found, load)
+    return Reader(loaded.translator, found.name, loaded.trained.step)
 
 
 def _qualities(files: TrainedFiles) -> dict[str, Quality]:

@@ -16,7 +16,7 @@ from transformer_cli.text.languages import primary_language
 if TYPE_CHECKING:
     from transformer_cli.config import Direction
     from transformer_cli.decoding.engine import Hypothesis, Request
-    from transformer_cli.decoding.translator import Translator
+    from transformer_cli.decoding.translator import Reader, Translator
 
 
 class Rescorer(NamedTuple):
@@ -53,14 +53,14 @@ class Rescorer(NamedTuple):
 def loaded_rescorers(
     rescoring: RescoringConfig,
     directions: Sequence[Direction],
-    load: Callable[[str], tuple[Translator, str]],
+    load: Callable[[str], Reader],
 ) -> tuple[Rescorer, ...]:
     """The further models of a setting.
 
     Args:
         rescoring: names their runs.
         directions: in which the first model translates.
-        load: gives the translator of a run, and its name.
+        load: gives the model of a run.
 
     Raises:
         ConfigError: a model has other languages than its kind needs.
@@ -68,7 +68,7 @@ def loaded_rescorers(
     """
     found = []
     for one in rescoring.models:
-        translator, name = load(one.run)
+        translator, name, _ = load(one.run)
         found.append(Rescorer(translator, one.kind, one.weight, name))
         theirs = translator.pipeline.data.directions
         known = {(primary_language(each.source), primary_language(each.target)) for each in theirs}

@@ -2,11 +2,11 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.config import (
     DecodingConfig,
@@ -68,7 +68,7 @@ from transformer_cli.decoding.translation import (
     seeded,
     with_alternatives,
 )
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ELLIPSIS
 from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans
@@ -85,6 +85,16 @@ logger = logging.getLogger(__name__)
 WINDOW_LINES = 2000
 MAX_SHOWN_LINES = 5
 _SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
+
+
+class Reader(NamedTuple):
+    """The model of another run, which reads given pairs and searches nothing."""
+
+    translator: "Translator"
+    name: str
+    """Of the run."""
+    step: int
+    """Number of updates of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,11 @@ class Translator:
     a calibration (`tfm calibrate`); this takes a second pass over each source and its translation."""
     num_samples: int | None = None
     """With `estimates`: the number of samples with which each translation is compared; None: as many as in the calibration."""
+    reverse: str | None = None
+    """With `estimates`: the run of the reverse direction that reads each source after its translation; None: that of the
+    calibration, if it has one."""
+    load_reader: Callable[[str], Reader] | None = field(default=None, compare=False)
+    """Loads the model of another run, once."""
     only_green: bool = False
     """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
     before: "Translator | None" = None
@@ -163,6 +178,7 @@ class Translator:
         if with_details or self.estimates:
             self.explaining_engine()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
+        towards.reverse_reader()  # refuses a run that is not there
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(
             towards.translate_window(window, with_details=with_details) for window in windows
@@ -311,6 +327,7 @@ class Translator:
             ]
         if explainer is None:
             translations = self._mended(lines, translations)
+        translations = self.read_in_reverse(translations)
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
@@ -456,6 +473,69 @@ class Translator:
             is_same = doubts == translation.doubts
             found.append(translation if is_same else replace(translation, doubts=doubts))
         return found
+
+    def with_estimates_if_possible(self) -> "Translator":
+        """The translator whose translations have estimates, if the direction has a calibration that promises something.
+
+        Without, and with a warning, if the reverse model of the calibration is not there.
+        """
+        quality = self.pipeline.quality
+        if quality is None or quality.threshold is None or not isinstance(self.engine, ExplainingEngine):  # fmt: skip
+            return self
+        estimating = replace(self, estimates=True)
+        try:
+            estimating.reverse_reader()
+        except TfmError as error:
+            logger.warning("%s, so translations are not marked; %s", error.message, error.hint)
+            return self
+        return estimating
+
+    def reverse_reader(self) -> "Translator | None":
+        """The model of the reverse direction that an estimate needs; None if it needs none.
+
+        Raises:
+            MissingInputError: its run is not there.
+            DataError: it is another checkpoint than that of the calibration.
+            UsageError: it has other languages.
+        """
+        quality = self.pipeline.quality if self.estimates else None
+        name = self.reverse if quality is None else quality.reverse
+        if not self.estimates or name is None or self.load_reader is None:
+            return None
+        source, target = self.pipeline.languages
+        hint = "calibrate again: tfm calibrate, with --reverse RUN or without"
+        try:
+            found = self.load_reader(name)
+            reader = found.translator.towards(source, target)
+        except (MissingInputError, UsageError) as error:
+            error.message = f"the reverse model of the calibration, {name}: {error.message}"
+            error.hint = f"put the run back, or {hint}"
+            raise
+        measured = None if quality is None else quality.conditions.get("reverse_step")
+        if measured not in (None, found.step):
+            raise DataError(
+                f"the reverse model of the calibration, {name}, was at step {measured}, and is at step {found.step} now",
+                hint=hint,
+            )
+        return reader
+
+    def read_in_reverse(self, translations: list[Translation]) -> list[Translation]:
+        """The translations with the mean log-probability of the tokens of their sources, if an estimate reads it."""
+        reader = self.reverse_reader()
+        if reader is None:
+            return translations
+        from transformer_cli.decoding.given_pairs import pair_likelihoods
+
+        places = [
+            place
+            for place, one in enumerate(translations)
+            if one.details is not None and one.text.strip()
+        ]
+        pairs = [(translations[place].text, translations[place].source) for place in places]
+        for place, read in zip(places, pair_likelihoods(reader, pairs), strict=True):
+            mean = read.log_probability / max(1, read.num_tokens)
+            translations[place] = replace(translations[place], reverse_log_prob=mean)
+        return translations
 
     def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
         """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""

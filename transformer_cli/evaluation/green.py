@@ -36,10 +36,10 @@ FEWEST_SENTENCES = 100
 _FITTED = 5  # one sentence of so many fits the estimate: the threshold needs the others more
 _LEAST_CONFIDENT = 0.01
 _LEAST_TOKENS = 0.1
-# As of a normal distribution of the weights, of features with a deviation of 1. All but the first two features, the mean
-# log-probability and the agreement with samples, have to show that they help.
+# As of a normal distribution of the weights, of features with a deviation of 1. All but the first three features, the mean
+# log-probability, the agreement with samples and the reverse model, have to show that they help.
 _DECAY_OF_FIRST, _DECAY = 0.1, 5.0
-_NUM_FIRST = 2
+_NUM_FIRST = 3
 _LEAST_DEVIATION = 1e-6
 
 
@@ -65,6 +65,7 @@ def calibrated(
     conditions: Mapping[str, Any],
     num_samples: int = 0,
     words: SeenWords | None = None,
+    reverse: str | None = None,
     seed: int = 1,
 ) -> Calibrated | None:
     """Fit the estimate on a fifth of the translations, and choose the threshold on the others.
@@ -74,7 +75,7 @@ def calibrated(
         scores: the score of each against its reference, 0 to 100.
         promise: what the green ones must keep.
         conditions: as of `Quality`.
-        words: as of `Quality`.
+        words, reverse: as of `Quality`.
         num_samples: as of `Quality`; the details of the translations have agreements with so many samples.
         seed: of the two parts.
 
@@ -117,6 +118,7 @@ def calibrated(
         num_samples=num_samples,
         least_log_prob=_quantile([row[0]["least_log_prob"] for row in fitted], _LEAST_TOKENS),
         words=words,
+        reverse=reverse,
         statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.
@@ -171,7 +173,7 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
     """Logistic regression whose weights are not negative and rather small, by L-BFGS.
 
     Args:
-        features: (N, F); the first two are known to help.
+        features: (N, F); the first three are known to help.
         is_good: (N,) 0 or 1.
 
     Returns:
