@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Self
 
 from transformer_cli.storage import replace_file
 from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS, find_spans, masked
+from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
+from transformer_cli.text.spans import find_spans, masked
 
 if TYPE_CHECKING:
     from transformer_cli.text.tokenizer import Tokenizer
