@@ -1,7 +1,7 @@
 """Ensembles: several models with one target vocabulary, and the mean of their probabilities."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import takewhile
@@ -233,9 +233,9 @@ def _seen_by_all(seen: Sequence[SeenLengths]) -> SeenLengths:
     return SeenLengths(min(longest, default=None), min(ratios, default=None))
 
 
-def _words_seen_by_all(seen: Sequence[SeenWords | None]) -> SeenWords | None:
+def _words_seen_by_all(seen: Sequence[Container[str] | None]) -> SeenWords | None:
     """The words that every model of an ensemble knows; None if those of one are not known."""
-    known = [each for each in seen if each is not None]
+    known = [each for each in seen if isinstance(each, SeenWords)]
     return reduce(SeenWords.common, known) if len(known) == len(seen) else None
 
 
