@@ -152,6 +152,8 @@ def unseen_words(
         seen: the words that training has seen, in any case.
         language: of the source.
     """
+    if all(match[0] in seen for match in words_of(source, language)):
+        return ()  # most sentences need no further look
     text = masked(source, find_spans(source), "0")
     words = list(words_of(text, language))
     is_spaced = has_spaces(language)
