@@ -185,7 +185,7 @@ def read_again(
     if translator.num_samples:
         texts = [error.text for error in errors]
         agreements = translator.agreements(sources, texts, translator.num_samples)
-    return [
+    again = [
         replace(
             rows[error.line].translation,
             text=error.text,
@@ -199,6 +199,7 @@ def read_again(
             errors, sources, targets, explanations, agreements, strict=True
         )
     ]
+    return translator.read_in_reverse(again)
 
 
 def is_green(quality: Quality, translation: Translation) -> bool:
@@ -285,6 +286,9 @@ def main() -> None:
     parser.add_argument("--share", type=float, nargs="+", default=[0.05])
     parser.add_argument("--samples", type=int, default=6)
     parser.add_argument("--certainty", type=float, default=0.95)
+    parser.add_argument(
+        "--reverse", help="a run of the reverse direction, as of tfm calibrate --reverse"
+    )
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
     translator = load_run(options.run, options.set).translator
@@ -294,6 +298,7 @@ def main() -> None:
         pipeline=pipeline,
         estimates=True,
         num_samples=options.samples,
+        reverse=options.reverse,
         reports_lines=False,
     )
     rows = translated(translator, options.source, options.reference, options.metric)

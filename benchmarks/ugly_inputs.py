@@ -3,6 +3,9 @@
     tfm train --config en-it.yaml
     python benchmarks/ugly_inputs.py --run en-it
     python benchmarks/ugly_inputs.py --run en-it --set decoding.engine=ctranslate2     # the same weights in CTranslate2's search
+    python benchmarks/ugly_inputs.py --run en-it --beside                              # how many fail, beside plain searches of both engines
+    python benchmarks/ugly_inputs.py --run en-it --beside --write in.txt               # ... and the inputs, one on a line, for another program
+    python benchmarks/ugly_inputs.py --run en-it --beside --read marian=out.txt        # ... and what that program has made of them
     python benchmarks/ugly_inputs.py --run en-it --inputs more.jsonl                   # inputs that somebody else wrote
 
 Rules with a written seed make the inputs from sentences of the validation split that the run translates as their references:
@@ -38,6 +41,10 @@ from transformer_cli.evaluation.metrics import score_corpus
 SEED = 5
 NUM_OF_KIND = 50
 ENOUGH = 0.6  # the share of the words of a reference that a translation must have
+PLAIN = [
+    f"decoding.{name}=false"
+    for name in ("repair", "keep_text", "keep_layout", "split_sentences", "known_spellings")
+]
 Pair = tuple[str, str]
 
 
@@ -339,6 +346,44 @@ def clean_rows(
     ]
 
 
+def beside(
+    run: str,
+    settings: Sequence[str],
+    inputs: Sequence[Ugly],
+    given: dict[str, list[str]],
+    write: Path | None,
+) -> list[str]:
+    """A row for each kind: how many inputs fail by each search.
+
+    A plain search gets the whole line and returns what the engine has found: no layout is kept, no sentence is split, nothing is
+    searched again.
+    """
+    plain = [*settings, *PLAIN]
+    searches = {"tfm": settings, "plain, PyTorch": [*plain, "decoding.engine=torch"]}
+    searches["plain, CTranslate2"] = [*plain, "decoding.engine=ctranslate2"]
+    sources = [one.source for one in inputs]
+    if write is not None:
+        write.write_text(
+            "".join(f"{' '.join(one.splitlines())}\n" for one in sources), encoding="utf-8"
+        )
+    texts = {}
+    for name, of_search in searches.items():
+        translator = replace(load_run(run, of_search).translator, reports_lines=False)
+        texts[name] = [one.text for one in translator.translate(sources)]
+    texts |= given
+    lines = [
+        "| kind | inputs | " + " | ".join(texts) + " |",
+        "|---|--:" + "|--:" * len(texts) + "|",
+    ]
+    for kind in [*dict.fromkeys(one.kind for one in inputs), None]:
+        places = [place for place, one in enumerate(inputs) if kind in (one.kind, None)]
+        counts = [
+            sum(inputs[place].fails(found[place]) for place in places) for found in texts.values()
+        ]
+        lines.append(f"| {kind or 'all'} | {len(places)} | " + " | ".join(map(str, counts)) + " |")
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Count failures on ugly inputs.")
     parser.add_argument("--run", default="runs/en-it", help="name or folder of a run")
@@ -348,6 +393,15 @@ def main() -> None:
     parser.add_argument("--inputs", type=Path, help="further inputs, a JSON object in each line")
     parser.add_argument(
         "--own", action="store_true", help="only the inputs of the rules of this file"
+    )
+    parser.add_argument("--beside", action="store_true", help="count what plain searches do, too")
+    parser.add_argument("--write", type=Path, help="with --beside: a file for the inputs")
+    parser.add_argument(
+        "--read",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="with --beside: translations by another program, one on a line",
     )
     parser.add_argument("--show", action="store_true", help="print each input that fails")
     parser.add_argument("--turns", type=int, default=3)
@@ -372,6 +426,16 @@ def main() -> None:
         for line in content.decode().splitlines():
             facts = json.loads(line)
             inputs.append(Ugly(**facts | {"keeps": tuple(facts.get("keeps", ()))}))
+    if given.beside:
+        named = (each.partition("=") for each in given.read)
+        others = {
+            name: Path(file).read_text(encoding="utf-8").split("\n")[: len(inputs)]
+            for name, _, file in named
+        }
+        sys.stdout.write(
+            "\n".join(beside(given.run, given.set, inputs, others, given.write)) + "\n"
+        )
+        return
     before, after = (
         list(each.translate([one.source for one in inputs])) for each in (plain, repairing)
     )

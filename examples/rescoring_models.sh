@@ -6,7 +6,7 @@
 # CONFIG has the model and the training; the section data is replaced. TRAIN and DEV are plain text without the ending:
 # TRAIN.en and TRAIN.it, if SOURCE is en and TARGET is it. Further options go to both trainings.
 # The script makes the runs rescore-channel, which translates from TARGET to SOURCE, and rescore-right-to-left, which
-# writes a translation from its last word to its first. examples/rescoring.sh uses them.
+# writes a translation from its last word to its first. decoding.rescore uses them (docs/recipes.md).
 set -euo pipefail
 (($# >= 5)) || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 config=$1 train=$2 dev=$3 source=$4 target=$5

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import transformer_cli
-from transformer_cli.config import FileCorpus, HubCorpus, load_config
+from transformer_cli.config import FileCorpus, HubCorpus, RescoringModel, load_config
 from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.config.refusal import setting_paths
 
@@ -97,6 +97,7 @@ def known_settings() -> frozenset[str]:
     known = {path for source in sources for path in setting_paths({"source": source})}
     for corpus in (FileCorpus, HubCorpus):
         known |= {f"data.corpora.N.{name}" for name in corpus.model_fields}
+    known |= {f"decoding.rescore.models.N.{name}" for name in RescoringModel.model_fields}
     return frozenset(known)
 
 

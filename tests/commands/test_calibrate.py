@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 
 from transformer_cli.commands.calibrate import calibrate_command
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
+from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.decoding.quality import CALIBRATION_FILE
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+
+from ..experiments import forge
 
 DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 NOUNS = ["dog", "cat", "house", "car", "book", "table", "garden", "train", "ticket", "letter"]
@@ -207,3 +211,93 @@ def test_options_that_do_not_fit_together_are_refused() -> None:
     for options in ({"num_best": 2}, {"alignment": True}):
         with pytest.raises(UsageError):
             translate_lines(["Hi."], None, TranslateOptions(mark=True, **options))  # type: ignore[arg-type]
+
+
+def test_a_word_that_training_has_not_seen_is_named_and_not_green(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["The quokka is on the table.", "The cat is on the table."]
+    translate_lines(lines, None, TranslateOptions(run=str(DOCS_RUN), mark=True, as_json=True))
+    unseen, seen = map(json.loads, capfd.readouterr().out.splitlines())
+    assert (unseen["green"], seen["green"]) == (False, True)
+    assert unseen["doubts"] == ["guesses what training has not seen: quokka"]
+    assert "line 1: the translation guesses what training has not seen: quokka" in caplog.messages
+    assert unseen["quality"] > 0.95, "the model is as sure of it as of others"
+
+
+@pytest.mark.long
+def test_a_run_without_a_record_of_its_words_gets_it_from_its_corpus_or_else_from_the_calibration(
+    calibrated_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copied = tmp_path / "old"
+    shutil.copytree(calibrated_run.parent, copied)
+    record = copied / "run" / "seen_words.json"
+    record.unlink()
+    config = copied / "run" / "config.yaml"
+    good = config.read_text(encoding="utf-8")
+    config.write_text(good.replace("source: phrasebook", f"source: files\n  corpora: [{{path: {tmp_path}/gone.tsv}}]").replace("  num_pairs: 60000\n", ""), encoding="utf-8")  # fmt: skip
+    calibrate(copied / "run", share=0.4, certainty=0.7)
+    assert "it is not known which words training has seen" in caplog.text
+    quality = read_quality(copied / "run")["en-it"]
+    assert quality.words is not None
+    assert not record.exists()
+    config.write_text(good, encoding="utf-8")
+    calibrate(copied / "run", share=0.4, certainty=0.7)
+    assert record.read_bytes() == (DOCS_RUN / "seen_words.json").read_bytes()
+    assert read_quality(copied / "run")["en-it"].words is None
+
+
+@pytest.fixture(scope="module")
+def reverse_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model of the documentation as a run that is said to translate from Italian."""
+    run = tmp_path_factory.mktemp("reverse") / "it-en"
+    shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
+    [checkpoint] = (run / "checkpoints").iterdir()
+    config = (checkpoint / "config.yaml").read_text(encoding="utf-8")
+    config = config.replace("source_language: en", "source_language: it")
+    config = config.replace("target_language: it", "target_language: en")
+    config = config.replace("source: phrasebook", "source: files\n  corpora: [{path: a.tsv}]")
+    forge(checkpoint, "config.yaml", config.replace("  num_pairs: 60000\n", "").encode())
+    return run
+
+
+@pytest.mark.long
+def test_a_calibration_with_a_reverse_model_needs_it_whenever_it_is_used(
+    calibrated_run: Path, reverse_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copied = tmp_path / "copy"
+    shutil.copytree(calibrated_run.parent, copied)
+    run, reverse = copied / "run", copied / "it-en"
+    shutil.copytree(reverse_run, reverse)
+    calibrate(run, share=0.4, certainty=0.7, reverse=str(reverse))
+    quality = read_quality(run)["en-it"]
+    assert quality.reverse == str(reverse)
+    assert quality.conditions["reverse_step"] == 2800
+    assert quality.means["reverse"] < 0.0
+    translator = replace(load_translator(run), estimates=True)
+    [translation] = translator.translate(["The dog is big."])
+    [expected] = pair_likelihoods(load_translator(reverse), [(translation.text, "The dog is big.")])
+    mean = expected.log_probability / expected.num_tokens
+    assert translation.reverse_log_prob == pytest.approx(mean, abs=1e-4)
+    assert [one.reverse_log_prob for one in load_translator(run).translate(["The dog is big."])] == [None]  # fmt: skip
+    reverse.rename(copied / "away")
+    assert [one.text for one in load_translator(run).translate(["The dog is big."])] == [translation.text]  # fmt: skip
+    with pytest.raises(MissingInputError, match=r"the reverse model of the calibration, .*it-en") as missing:  # fmt: skip
+        translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
+    assert "calibrate again" in str(missing.value.hint)
+    assert not load_translator(run).with_estimates_if_possible().estimates
+    assert "so translations are not marked" in caplog.text
+    (copied / "away").rename(reverse)
+    path = run / CALIBRATION_FILE
+    path.write_text(path.read_text().replace('"reverse_step": 2800', '"reverse_step": 7'))
+    with pytest.raises(DataError, match="was at step 7, and is at step 2800 now"):
+        translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
+
+
+def test_a_reverse_model_of_the_same_direction_is_refused(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
+    (tmp_path / "in.en").write_text("Hi.\n" * 100)
+    (tmp_path / "out.it").write_text("Ciao.\n" * 100)
+    with pytest.raises(UsageError, match="the reverse model of the calibration"):
+        calibrate(run, reverse=str(DOCS_RUN))

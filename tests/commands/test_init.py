@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,13 @@ from transformer_cli.commands.init import init_command
 from transformer_cli.config import Config, FilesData, load_config
 from transformer_cli.config.data import CleaningConfig
 from transformer_cli.config.loading import check_settings, parse_yaml
-from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps, recipe
+from transformer_cli.config.recipe import (
+    CorpusSize,
+    held_out_share,
+    num_steps,
+    num_validated,
+    recipe,
+)
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import CleaningReport, clean, pairs_to_validate
 from transformer_cli.data.sources.built_in import read_phrasebook
@@ -231,6 +238,10 @@ def test_training_on_the_config_is_not_warned_of(folder: Path, num_pairs: int) -
     one = Plan.of(config, data, order, num_validated, config.training.max_steps)
     assert warnings(one, config) == []
     assert 9 <= one.times(config.training.validate_every) <= 21
+    told = re.search(r"about ([\d,]+) updates make one pass", Path("it.yaml").read_text())
+    assert told is not None
+    # The built-in corpus has few different words, so its tokens are longer than those of others.
+    assert int(told[1].replace(",", "")) == pytest.approx(one.updates_per_epoch, rel=0.3)
     assert one.num_validation_sentences >= 25
 
 
@@ -251,10 +262,11 @@ def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> No
     config = check_settings(parse_yaml(recipe("a", data, size, origin="tfm init a.csv"), "a"), "a")
     held_out = held_out_share(num_pairs) * num_pairs
     num_train = num_pairs - 2 * held_out
-    num_tokens = round(num_train * words * 2.1 * 1.4)
     vocab_size = config.tokenizer.vocab_size
     assert vocab_size is not None
-    per_epoch = num_train * (words * 1.1 * 1.4 + 1) * 1.1 / (config.training.batch_tokens or 1)
+    per_word = 0.94 + 40 / vocab_size**0.5  # as measured
+    num_tokens = round(num_train * words * 2.1 * per_word)
+    per_epoch = num_train * (words * 1.1 * per_word + 1) * 1.1 / (config.training.batch_tokens or 1)
     one = Plan(
         num_pairs=round(num_train),
         num_target_tokens=num_tokens // 2,
@@ -265,6 +277,33 @@ def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> No
     )
     assert num_pairs < 200 or warnings(one, config) == []
     assert held_out < 2001
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "num_validation", "expected"),
+    [
+        (3_000, 2_000, 1_000),  # 40 passes, 12 validations: 10,000 pairs between two of them
+        (3_000, 70, 70),  # not more than there are
+        (3_000, None, 150),  # a twentieth is held out
+        (100_000, 5_000, 2_000),
+        (60, 40, 40),
+    ],
+)
+def test_a_validation_has_a_tenth_of_the_pairs_that_are_read_before_it(
+    num_pairs: int, num_validation: int | None, expected: int
+) -> None:
+    words = 7.0 * num_pairs
+    size = CorpusSize(
+        num_pairs=num_pairs,
+        source_words=words,
+        target_words=words,
+        num_characters=(70, 80),
+        num_different_words=(10 * round(words**0.5),) * 2,
+        share_a_script=True,
+        has_splits=num_validation is not None,
+        num_validation=num_validation,
+    )
+    assert num_validated(size) == pytest.approx(expected, rel=0.06)
 
 
 @pytest.mark.heavy

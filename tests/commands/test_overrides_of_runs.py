@@ -58,6 +58,9 @@ VALUES = {
     "decoding.no_repeat_ngram_size": "1",
     "decoding.mbr": "{candidates: 4}",
     "decoding.mbr.candidates": "4",
+    "decoding.rescore": "{models: [{run: text, kind: right-to-left, weight: 50.0}]}",
+    "decoding.rescore.models": "[{run: text, kind: right-to-left, weight: 50.0}]",
+    "decoding.rescore.candidates": "4",
     "decoding.diversity": "{groups: 4}",
     "decoding.diversity.groups": "4",
     "decoding.diversity.strength": "2.0",
@@ -231,6 +234,10 @@ def test_an_accepted_override_has_an_effect(
             continue
         if setting.startswith("decoding.shortlist"):  # the runs have no file of it
             with pytest.raises(TfmError, match=r"shortlist\.npz"):
+                observed(command, run, *changes)
+            continue
+        if setting == "decoding.rescore.candidates":  # the runs name no models
+            with pytest.raises(ConfigError, match=r"decoding\.rescore\.models"):
                 observed(command, run, *changes)
             continue
         if (command, run) not in unchanged:

@@ -149,7 +149,9 @@ def test_files_of_a_run_without_checksums_must_be_readable_and_foreign_ones_are_
     number = len((run / "metrics.jsonl").read_bytes().splitlines())
     assert [f"metrics.jsonl: line {number - 1} is cut off" in of_lines[0],
             f"metrics.jsonl: line {number} is cut off" in of_lines[1]] == [True, True]  # fmt: skip
-    assert facts["without_checksums"] == ["learning.jsonl"], "what is broken is not readable, too"
+    assert facts["without_checksums"] == ["learning.jsonl", "seen_words.json"], (
+        "what is broken is not readable, too"
+    )
 
 
 @pytest.mark.long

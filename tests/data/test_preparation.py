@@ -1,5 +1,6 @@
 import json
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -11,13 +12,19 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config, to_yaml
+from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data import preparation
 from transformer_cli.data.encoded import DataReport
 from transformer_cli.data.order import epoch_order
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.data.preparation import (
+    PreparedData,
+    prepare_data,
+    seen_words_of_corpus,
+)
 from transformer_cli.data.updates import Updates
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.text.seen_words import SeenWords
 
 TRAIN = [
     ("Il gatto dorme.", "The cat sleeps."),
@@ -104,10 +111,24 @@ def test_no_word_of_held_out_text_gets_into_the_vocabulary(corpus: Path, folder:
     assert data.source_tokenizer.decode(data.source_tokenizer.encode("gatto")) == "gatto"
 
 
+def test_the_words_of_the_training_text_are_recorded(corpus: Path, folder: Path) -> None:
+    config = config_of(corpus)
+    data = prepare_data(config, folder)
+    words = {
+        match[0].casefold() for pair in CLEAN for match in re.finditer(r"[^\W\d_]+", pair.source)
+    }
+    assert data.seen_words == SeenWords.of(dict.fromkeys(words, 1)) == seen_words_of_corpus(config)
+    for name in ("seen_words.json", fingerprints.FILE_NAME):  # as of an earlier version
+        (folder / name).unlink()
+    fingerprints.seal(folder, fingerprints.fingerprint(config))
+    assert prepare_data(config, folder).seen_words is None
+
+
 def test_the_folder_holds_these_files_and_nothing_beside_it(corpus: Path, folder: Path) -> None:
     prepare_data(config_of(corpus), folder)
-    names = ["fingerprint.json", "report.json", "tokenizer.source.json", "tokenizer.target.json"]
-    assert sorted(modified(folder)) == [*names, "train.arrow", "validation.jsonl"]
+    names = ["fingerprint.json", "report.json", "seen_words.json"]
+    names += ["tokenizer.source.json", "tokenizer.target.json", "train.arrow", "validation.jsonl"]
+    assert sorted(modified(folder)) == names
     assert sorted(path.name for path in folder.parent.iterdir()) == ["data"]
 
 
@@ -368,6 +389,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from transformer_cli.config import load_config
+from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data import preparation
 
 setattr(preparation, sys.argv[3], lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))

@@ -19,6 +19,7 @@ from transformer_cli.decoding.doubts import (
     TOO_LONG,
     UNFINISHED,
     UNREADABLE,
+    UNSEEN,
     UNSURE,
     WORDLESS,
     doubts_about,
@@ -237,8 +238,8 @@ def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
 
 
 def test_each_doubt_about_a_hypothesis_has_a_cost() -> None:
-    """Marks are looked for when the line is complete, because some of them are put back there."""
-    assert set(COSTS) == set(DOUBTS) - {MARKS, ENCLOSED}
+    """Marks and words are looked for when the line is complete; no search finds a better translation of an unseen word."""
+    assert set(COSTS) == set(DOUBTS) - {MARKS, ENCLOSED, UNSEEN}
     assert UNSURE in DOUBTS
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from transformer_cli.decoding.details import LineDetails
+from transformer_cli.decoding.doubts import UNSEEN
 from transformer_cli.decoding.engine import Explanation
 from transformer_cli.decoding.quality import (
     CALIBRATION_FILE,
@@ -25,6 +26,7 @@ from transformer_cli.decoding.quality import (
 from transformer_cli.decoding.translation import PartDetails, Translation
 from transformer_cli.evaluation.green import calibrated, chosen_threshold, fit_monotone
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.seen_words import SeenWords
 
 PROMISE = QualityPromise("chrf", 60.0, 0.1, 0.9)
 
@@ -279,3 +281,82 @@ def test_the_distance_of_two_texts_is_that_of_kolmogorov_and_smirnov() -> None:
 def test_a_blank_line_has_no_estimate() -> None:
     quality = Quality({}, {}, 0.0, 0.0, 0.0, 0.0, 0.5, PROMISE, {})
     assert quality.probability(Translation("", "", 0.0, ())) is None
+
+
+def with_unseen(translations: list[Translation], places: range) -> list[Translation]:
+    return [
+        replace(one, doubts=(f"{UNSEEN}: quokka",)) if place in places else one
+        for place, one in enumerate(translations)
+    ]
+
+
+@pytest.mark.parametrize("are_right", [True, False])
+def test_unseen_words_are_green_only_if_the_calibration_shows_that_they_come_out_right(
+    are_right: bool,
+) -> None:
+    translations, scores = drawn(1500, 1)
+    unseen, of_unseen = range(0, 1500, 3), 90.0 if are_right else 10.0
+    scores = [of_unseen if place in unseen else score for place, score in enumerate(scores)]
+    found = calibrated(with_unseen(translations, unseen), scores, PROMISE, conditions={})
+    assert found is not None
+    assert found.num_unseen == pytest.approx(400, abs=40)
+    assert found.quality.threshold is not None
+    assert found.quality.unseen_words_are_green == are_right
+    sure = replace(translation_of(-0.01), doubts=(f"{UNSEEN}: quokka",))
+    assert not is_green(found.quality, sure), (
+        "whoever asks adds no doubt if these words may be green"
+    )
+    assert is_green(found.quality, translation_of(-0.01))
+
+
+def test_too_few_sentences_with_unseen_words_show_nothing() -> None:
+    translations, scores = drawn(1500, 1)
+    found = calibrated(with_unseen(translations, range(20)), scores, PROMISE, conditions={})
+    plain = calibrated(translations, scores, PROMISE, conditions={})
+    assert found is not None
+    assert plain is not None
+    assert not found.quality.unseen_words_are_green
+    assert (found.quality.weights, found.quality.bias) == (
+        plain.quality.weights,
+        plain.quality.bias,
+    )
+
+
+def test_the_words_of_a_calibration_are_read_again(tmp_path: Path) -> None:
+    words = SeenWords.of({"cat": 1})
+    found = calibrated(*drawn(400, 1), PROMISE, conditions={}, words=words)
+    assert found is not None
+    (tmp_path / CALIBRATION_FILE).write_bytes(quality_json({"en-it": found.quality}))
+    assert read_quality(tmp_path)["en-it"].words == words
+
+
+def test_a_reverse_model_that_knows_more_makes_more_translations_green() -> None:
+    """Its numbers follow the score with less noise than the log-probability."""
+    translations, scores = drawn(1500, 1, noise=0.4)
+    read = [
+        replace(one, reverse_log_prob=(score - 100) / 30)
+        for one, score in zip(translations, scores, strict=True)
+    ]
+    without = calibrated(translations, scores, PROMISE, conditions={})
+    found = calibrated(read, scores, PROMISE, conditions={}, reverse="it-en")
+    assert found is not None
+    assert without is not None
+    assert found.quality.weights["reverse"] > 0.1
+    assert found.num_green > 1.5 * max(1, without.num_green)
+    assert found.num_bad <= PROMISE.share * found.num_green
+
+
+def test_a_calibration_of_an_earlier_version_knows_no_reverse_model(tmp_path: Path) -> None:
+    found = calibrated(*drawn(400, 1), PROMISE, conditions={}, reverse="it-en")
+    assert found is not None
+    facts = json.loads(quality_json({"en-it": found.quality}))
+    (tmp_path / CALIBRATION_FILE).write_text(json.dumps(facts), encoding="utf-8")
+    assert read_quality(tmp_path)["en-it"].reverse == "it-en"
+    for name in ("means", "weights"):
+        del facts["directions"]["en-it"][name]["reverse"]
+    del facts["directions"]["en-it"]["reverse"]
+    (tmp_path / CALIBRATION_FILE).write_text(json.dumps(facts), encoding="utf-8")
+    earlier = read_quality(tmp_path)["en-it"]
+    assert (earlier.reverse, earlier.weights["reverse"]) == (None, 0.0)
+    sure = translation_of(-0.1)
+    assert earlier.probability(sure) == pytest.approx(replace(found.quality).probability(sure))

@@ -393,6 +393,17 @@ def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None
     assert old.seen.longest is not None
     assert new.seen == of_data[0].joined(of_data[1])
     assert "seen_lengths" in new.checkpoint.state()
+    assert old.seen_words is not None
+    assert new.seen_words is not None
+    assert new.seen_words != old.seen_words
+    assert new.seen_words.common(old.seen_words) == old.seen_words
+    # What a model of an earlier version has seen is not known, so nothing is known of a run that begins with it.
+    (Path("runs") / "old" / "seen_words.json").rename("aside")
+    try:
+        train(fine_tuned("unknown", {}))
+        assert load_trained(Path("runs") / "unknown").seen_words is None
+    finally:
+        Path("aside").rename(Path("runs") / "old" / "seen_words.json")
 
 
 def test_other_languages_are_told(caplog: pytest.LogCaptureFixture) -> None:

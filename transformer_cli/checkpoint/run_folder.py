@@ -59,6 +59,8 @@ class RunFolder:
         """One JSON object for each report and each validation."""
         self.learning_file = path / "learning.jsonl"
         """One JSON object for each validation: the same few sentences, and what the model made of them."""
+        self.seen_words_file = path / "seen_words.json"
+        """The words that the training has seen, as hashes."""
         self.log_file = path / "train.log"
         self.tensorboard_folder = path / "tensorboard"
         """Event files: one folder for the training, one for the validations."""
@@ -69,7 +71,7 @@ class RunFolder:
 
     def records(self) -> tuple[Path, ...]:
         """What belongs to the checkpoints of a run, and is renamed with them when it starts from scratch."""
-        files = self.config_file, self.metrics_file, self.learning_file
+        files = self.config_file, self.metrics_file, self.learning_file, self.seen_words_file
         return *files, self.tensorboard_folder, self.data_folder
 
     def require_own_files(self) -> None:
@@ -83,7 +85,7 @@ class RunFolder:
         """
         board = self.tensorboard_folder
         files = (self.path / LOCK_FILE, self.config_file, self.environment_file, self.metrics_file)
-        for file in (*files, self.learning_file, self.log_file):
+        for file in (*files, self.learning_file, self.seen_words_file, self.log_file):
             _require_kind(file, is_right=file.is_file(), kind="a file")
         boards = board, board / "train", board / "validation"
         for folder in (self.checkpoints_folder, self.given_folder, *boards):

@@ -54,6 +54,7 @@ from transformer_cli.storage.manifest import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
+from transformer_cli.text.seen_words import SeenWords, read_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import tokenizer_files, tokenizer_names
 
@@ -105,6 +106,12 @@ class TrainedFiles:
             DataError: they are recorded, but are no lengths.
         """
         return seen_lengths_of(self.checkpoint, self.config)
+
+    @property
+    def seen_words(self) -> SeenWords | None:
+        """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
+        run = RunFolder.of_checkpoint(self.folder)
+        return None if run is None else read_seen_words(run.seen_words_file)
 
     @property
     def folder(self) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,11 @@ from transformer_cli.commands.validate import (
 from transformer_cli.process.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.decoding.loading import LoadedRun
+    from transformer_cli.decoding.text_pipeline import TextPipeline
     from transformer_cli.evaluation.green import Calibrated
+    from transformer_cli.text.seen_words import SeenWords
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +77,15 @@ def calibrate_command(
             "and fewer translations are green.",
         ),
     ] = 6,
+    reverse: Annotated[
+        str | None,
+        typer.Option(
+            "--reverse",
+            metavar="RUN",
+            help="A run of the reverse direction: how probable is each source after its translation? The run is needed whenever "
+            "the calibration is used.",
+        ),
+    ] = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
@@ -93,6 +107,7 @@ def calibrate_command(
         text=None if source is None or reference is None else (source, reference),
         promise=(metric, below, share, certainty),
         samples=samples,
+        reverse=reverse,
         overrides=settings,
         languages=(to, from_),
     )
@@ -106,6 +121,7 @@ def calibrated_run(
     text: tuple[Path, Path] | None = None,
     promise: tuple[str, float, float, float] = ("chrf", 60.0, 0.05, 0.95),
     samples: int = SAMPLES,
+    reverse: str | None = None,
     overrides: Sequence[str] = (),
     languages: tuple[str | None, str | None] = (None, None),
 ) -> tuple[dict[str, Any], list[str]]:
@@ -117,6 +133,7 @@ def calibrated_run(
         text: files of a source and a reference, instead of a split.
         promise: metric, below, share and certainty, as of `QualityPromise`.
         samples: of the model for each translation, with which it is compared.
+        reverse: a run of the reverse direction; None: none.
         overrides: settings of the translations.
         languages: the target and the source; None: the only one.
 
@@ -158,11 +175,15 @@ def calibrated_run(
     with sentence_progress():
         # An earlier calibration of the run has no part in this one.
         pipeline = replace(translator.pipeline, qualities={})
+        pipeline, words = _with_seen_words(
+            pipeline, loaded, folder, [pair.source for pair in pairs]
+        )
         of_pairs = replace(
             translator,
             pipeline=pipeline,
             estimates=True,
             num_samples=samples,
+            reverse=reverse,
             reports_lines=source is not None,
         )
         translations = list(of_pairs.translate([pair.source for pair in pairs]))
@@ -180,8 +201,18 @@ def calibrated_run(
         "settings": conditions_of(translator),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if reverse is not None and of_pairs.load_reader is not None:
+        conditions["reverse_step"] = of_pairs.load_reader(reverse).step
     promised = QualityPromise(metric, below, share, certainty)
-    found = calibrated(translations, scores, promised, conditions=conditions, num_samples=samples)
+    found = calibrated(
+        translations,
+        scores,
+        promised,
+        conditions=conditions,
+        num_samples=samples,
+        words=words,
+        reverse=reverse,
+    )
     if found is None:
         raise DataError(
             f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
@@ -211,6 +242,59 @@ def calibrated_run(
     else:
         lines.append(f"written: {path}; used by tfm translate --mark and --only-green")
     return {"direction": str(direction), **_facts(found)}, lines
+
+
+def _with_seen_words(
+    pipeline: TextPipeline, loaded: LoadedRun, folder: RunFolder, sources: Sequence[str]
+) -> tuple[TextPipeline, SeenWords | None]:
+    """The pipeline that knows which words training has seen; and the words of the calibration text, if these have to tell it."""
+    if pipeline.seen_words is not None:
+        return pipeline, None
+    if (seen := _seen_by_training(loaded, folder)) is not None:
+        return replace(pipeline, seen_words=seen), None
+    words, in_two_lines = _of_calibration(pipeline, sources)
+    return replace(pipeline, seen_words=in_two_lines), words
+
+
+def _seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
+    """The words of the training text of a run that has not recorded them, from its corpus; they are recorded now.
+
+    None if the corpus is not there, or has changed so that it cannot be read.
+    """
+    from transformer_cli.checkpoint.run_folder import IMPORTED
+    from transformer_cli.data.preparation import seen_words_of_corpus
+    from transformer_cli.process.errors import TfmError
+    from transformer_cli.text.seen_words import write_seen_words
+
+    state = loaded.trained.checkpoint.state()
+    if IMPORTED in state or loaded.config.training.init_from is not None:
+        return None
+    try:
+        words = seen_words_of_corpus(loaded.config)
+        if words is not None:
+            write_seen_words(folder.seen_words_file, words)
+    except TfmError as error:
+        logger.warning(
+            "%s, so it is not known which words training has seen; the text of the calibration tells it roughly",
+            error.message,
+        )
+        return None
+    return words
+
+
+def _of_calibration(
+    pipeline: TextPipeline, sources: Sequence[str]
+) -> tuple[SeenWords, Container[str]]:
+    """The words of a calibration text, and those of them that count as seen while it is translated: they are in two lines or more."""
+    from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, words_of
+
+    counts: Counter[str] = Counter()
+    for source in sources:
+        counts.update(
+            {match[0].casefold() for match in words_of(source, pipeline.languages.source)}
+        )
+    often = SeenWords.of(counts, least=2)
+    return SeenWords.of(counts), WordsOfOneToken(often, pipeline.source_tokenizer)
 
 
 def _check(
@@ -260,6 +344,9 @@ def _facts(found: Calibrated) -> dict[str, Any]:
         "bad_among_green": found.num_bad,
         "share_of_bad": found.share_bad,
         "samples": quality.num_samples,
+        "reverse": quality.reverse,
+        "with_unseen_words": found.num_unseen,
+        "unseen_words_are_green": quality.unseen_words_are_green,
         **quality.conditions,
     }
 
@@ -277,8 +364,12 @@ def _lines(found: Calibrated) -> list[str]:
             f"{fewest_sentences(promise)} or more with the best estimates there must be hardly any",
             "with a lower --below, a larger --share, or more text there may be one",
         ]
+    unseen = f"{found.num_unseen} of them have words that training has not seen; these " + (
+        "keep the promise, too" if found.quality.unseen_words_are_green else "are never green"
+    )
     return [
         f"promise: {promise}",
         f"green: {found.num_green} of {found.num_sentences} sentences ({found.num_green / found.num_sentences:.1%}), of which "
         f"{found.num_bad} are {bad} (of all, {found.share_bad:.1%} are)",
+        unseen,
     ]

@@ -196,6 +196,7 @@ def _size(found: Survey) -> CorpusSize:
         num_different_words=(len(found.source.words), len(found.target.words)),
         share_a_script=len(common) >= _COMMON_LETTERS * min(map(len, letters)),
         has_splits=found.has_splits,
+        num_validation=found.num_pairs.get("validation") if found.has_splits else None,
     )
 
 

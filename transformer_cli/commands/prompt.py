@@ -25,7 +25,6 @@ from transformer_cli.commands.translate_lines import (
 )
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding import (
-    ExplainingEngine,
     PartDetails,
     TextPipeline,
     Translation,
@@ -109,10 +108,7 @@ class Prompt:
     """What a person has set at the prompt, and the line that was translated last."""
 
     def __init__(self, translator: Translator, options: TranslateOptions) -> None:
-        quality = translator.pipeline.quality
-        has_promise = quality is not None and quality.threshold is not None
-        can_tell = has_promise and isinstance(translator.engine, ExplainingEngine)
-        self.translator = replace(translator, estimates=True) if can_tell else translator
+        self.translator = translator.with_estimates_if_possible()
         self.options = options
         self.last: Line | None = None
         self.last_translation: Translation | None = None

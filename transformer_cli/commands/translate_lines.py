@@ -572,9 +572,10 @@ def _with_num_best(translator: Translator, num_best: int, loaded: LoadedRun) -> 
     wider = {"num_best": num_best, "beam_size": max(beam_size, num_best)}
     decoding = decoding.model_copy(update=wider)
     if decoding.num_candidates < num_best:
+        name = "mbr" if decoding.rescore is None else "rescore"
         raise UsageError(
-            f"--n-best {num_best} needs at least {num_best} candidates, but mbr.candidates is {decoding.num_candidates}",
-            hint=f"--set decoding.mbr.candidates={num_best}",
+            f"--n-best {num_best} needs at least {num_best} candidates, but {name}.candidates is {decoding.num_candidates}",
+            hint=f"--set decoding.{name}.candidates={num_best}",
         )
     return replace(translator, decoding=decoding)
 

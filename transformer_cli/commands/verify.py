@@ -173,7 +173,7 @@ def _check_run(found: Verification) -> None:
         elif name not in _LINKS:
             found.unknown.append(f"{CHECKPOINTS}/{name}")
     sound = next((one.folder for one in found.checked if not one.problems), None)
-    logs = run.metrics_file, run.learning_file, run.log_file, run.environment_file
+    logs = (run.metrics_file, run.learning_file, run.log_file, run.environment_file, run.seen_words_file)  # fmt: skip
     single = {run.config_file.name, CALIBRATION_FILE, FILE_NAME, *(one.name for one in logs)}
     folders = run.tensorboard_folder, run.data_folder, run.given_folder
     known = {LOCK_FILE, SIGNATURE_NAME, CHECKPOINTS, *(one.name for one in folders)}

@@ -23,6 +23,9 @@ from transformer_cli.config.schema import DecodingConfig as DecodingConfig
 from transformer_cli.config.schema import DiversityConfig as DiversityConfig
 from transformer_cli.config.schema import MbrConfig as MbrConfig
 from transformer_cli.config.schema import ModelConfig as ModelConfig
+from transformer_cli.config.schema import RescoreKind as RescoreKind
+from transformer_cli.config.schema import RescoringConfig as RescoringConfig
+from transformer_cli.config.schema import RescoringModel as RescoringModel
 from transformer_cli.config.schema import RuntimeConfig as RuntimeConfig
 from transformer_cli.config.schema import SamplingConfig as SamplingConfig
 from transformer_cli.config.schema import ShortlistConfig as ShortlistConfig

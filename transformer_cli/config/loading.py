@@ -422,6 +422,7 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     ),
     "decoding.sampling": ("translate", "serve", "validate", "validate --source"),
     "decoding.mbr": ("translate", "serve", "validate", "validate --source"),
+    "decoding.rescore": ("translate", "serve", "validate", "validate --source"),
     "decoding.diversity": ("translate", "serve", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,

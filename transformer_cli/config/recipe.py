@@ -12,7 +12,11 @@ from transformer_cli.config.loading import check_settings, parse_yaml
 
 _WORDS_PER_ENTRY = 20
 _SMALLEST_VOCABULARY, _VOCABULARIES = 300, ((5e6, 8_000), (1e8, 16_000), (float("inf"), 32_000))
-_TOKENS_PER_WORD = 1.5
+# Tokens for each word: 0.94 + 40 / sqrt(entries of a vocabulary). Measured for the longer side of ten corpora of 1,000 to 30,000
+# pairs: 2.5 with 660 entries, 1.8 with 1,900, 1.4 with 8,000 (docs/experiments.md).
+_TOKENS_OF_WORD, _TOKENS_OF_PARTS = 0.94, 40.0
+_SHARE_OF_VALIDATIONS, _MOST_VALIDATED = 0.1, 2000
+_NUM_VALIDATIONS = 12
 _CHARACTERS_PER_WORD = 2.0  # of languages without spaces
 _HELD_OUT_PAIRS = (40, 2000)
 _LARGEST_SHARE, _LARGEST_TEST_SHARE = 0.2, 0.1
@@ -37,6 +41,8 @@ class CorpusSize:
     """Whether both languages are written with the same letters, so that one vocabulary serves both."""
     has_splits: bool
     """Whether files are named for training and validation."""
+    num_validation: int | None = None
+    """Pairs of the files for validation; None: pairs are held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +183,10 @@ def _model_lines(size: CorpusSize) -> list[str]:
 
 def _training_lines(size: CorpusSize) -> list[str]:
     scale, steps = _scale(size), num_steps(size)
-    interval = _two_digits(steps / 12)
+    interval = _two_digits(steps / _NUM_VALIDATIONS)
     warmup_steps = min(4000, _two_digits(steps / 10))
     epochs = steps / _steps_per_epoch(size)
-    most = min(500, max(_HELD_OUT_PAIRS[0], round(held_out_share(size.num_pairs) * size.num_pairs)))
+    validated = num_validated(size)
     training = [
         ("max_steps", steps, f"updates of the weights: about {epochs:.0f} passes over the pairs"),
         ("batch_tokens", _batch_tokens(size), f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),
@@ -193,7 +199,9 @@ def _training_lines(size: CorpusSize) -> list[str]:
         ("save_every", interval, "updates between checkpoints; an interrupted run continues from the last"),
         ("best_metric", "bleu", "the score that decides which checkpoint translates"),
     ]  # fmt: skip
-    validation = [("max_sentences", most, "sentences of a validation; more take longer")]
+    validation = [
+        ("max_sentences", validated, "sentences of a validation: at most a tenth of the pairs that are read between two of them")
+    ]  # fmt: skip
     return ["training:", *_table(2, training), "", "validation:", *_table(2, validation)]
 
 
@@ -218,6 +226,21 @@ def num_steps(size: CorpusSize) -> int:
     return _two_digits(min(_MAX_STEPS, max(_MIN_STEPS, wanted)))
 
 
+def num_validated(size: CorpusSize) -> int:
+    """Sentences of a validation: at most a tenth of the pairs that training reads between two of them, so that its time is small.
+
+    But at least 40, at most 2,000, and at most as many as there are.
+    """
+    epochs = num_steps(size) / _NUM_VALIDATIONS / _steps_per_epoch(size)
+    wanted = _SHARE_OF_VALIDATIONS * epochs * size.num_pairs
+    there_are = size.num_validation
+    if there_are is None:
+        there_are = round(held_out_share(size.num_pairs) * size.num_pairs)
+    return max(
+        1, min(there_are, max(_HELD_OUT_PAIRS[0], min(_MOST_VALIDATED, _two_digits(wanted))))
+    )
+
+
 def words_of(num_words: float, num_characters: float, *, is_spaced: bool) -> float:
     """The number of words; in a language without spaces, two characters count as one."""
     return num_words if is_spaced else num_characters / _CHARACTERS_PER_WORD
@@ -236,8 +259,11 @@ def _tokens_per_epoch(size: CorpusSize) -> float:
     held_out = held_out_share(size.num_pairs) + held_out_for_test(size.num_pairs)
     held_out = 0.0 if size.has_splits else held_out
     longer = max(size.source_words, size.target_words)
-    # About a quarter is added for padding, and because the longer side differs from pair to pair.
-    return 1.25 * (longer * _TOKENS_PER_WORD + size.num_pairs) * (1 - held_out)
+    # A little is added for padding, and because the longer side differs from pair to pair.
+    # Of two vocabularies, each has all its entries for one language.
+    entries = vocabulary_size(size) * (1 if size.share_a_script else 2)
+    tokens_per_word = _TOKENS_OF_WORD + _TOKENS_OF_PARTS / math.sqrt(entries)
+    return 1.06 * (longer * tokens_per_word + size.num_pairs) * (1 - held_out)
 
 
 def _scale(size: CorpusSize) -> _Scale:

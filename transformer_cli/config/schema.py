@@ -540,6 +540,29 @@ class MbrConfig(Section):
     """Number of candidates of each sentence: the best hypotheses of the beam, at most beam_size, or samples. Absent: the whole beam, or 32 samples."""
 
 
+RescoreKind = Literal["forward", "channel", "right-to-left"]
+
+
+class RescoringModel(Section):
+    """A further model that scores the translations of a beam."""
+
+    run: Annotated[str, Field(min_length=1)]
+    """The name of a run, or the path of a run or checkpoint folder."""
+    kind: RescoreKind
+    """forward: a model of the same direction; channel: one of the reverse direction (Li and Jurafsky 2016); right-to-left: one that was trained on targets whose words are in reverse order (Liu et al. 2016)."""
+    weight: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] = 0.5
+    """Of its mean log-probability of the tokens; the model that translates has the weight 1."""
+
+
+class RescoringConfig(Section):
+    """Which models choose among the translations of a beam, together with the model that has found them."""
+
+    models: Annotated[tuple[RescoringModel, ...], Field(min_length=1, max_length=16)]
+    """At least one."""
+    candidates: Annotated[int, Field(strict=True, ge=2, le=64)] | None = None
+    """Number of hypotheses of each sentence that are scored, at most beam_size. Absent: the whole beam."""
+
+
 class DiversityConfig(Section):
     """Diverse beam search (Vijayakumar et al. 2016): the beam is cut into groups that avoid each other's tokens."""
 
@@ -587,6 +610,8 @@ class DecodingConfig(Section):
     """Draw tokens at random instead of searching for the most probable translation; absent: no sampling. It does not use beam_size."""
     mbr: MbrConfig | None = None
     """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
+    rescore: RescoringConfig | None = None
+    """Choose among the hypotheses of the beam by the sum of what several models say: the model itself and further ones, such as one of the reverse direction; absent: the model alone. Its scores stay in the output; validations during training do not rescore."""
     diversity: DiversityConfig | None = None
     """Diverse beam search, for num_best translations that differ more; absent: plain beam search."""
     shortlist: ShortlistConfig | None = None
@@ -614,13 +639,15 @@ class DecodingConfig(Section):
     @property
     def num_candidates(self) -> int:
         """The number of hypotheses of a sentence from which the `num_best` best are chosen."""
+        if self.rescore is not None:
+            return self.rescore.candidates or self.beam_size
         if self.mbr is None:
             return self.num_best
         return self.mbr.candidates or (self.beam_size if self.sampling is None else MBR_SAMPLES)
 
     def best_of_beam(self, beam_size: int) -> Self:
         """These settings for one translation per sentence, by plain beam search or greedy search."""
-        plain = {"num_best": 1, "sampling": None, "diversity": None, "mbr": None}
+        plain = {"num_best": 1, "sampling": None, "diversity": None, "mbr": None, "rescore": None}
         return self.model_copy(update={"beam_size": beam_size, **plain})
 
     @model_validator(mode="after")
@@ -632,6 +659,8 @@ class DecodingConfig(Section):
             )
         if self.mbr is not None:
             self._check_candidates()
+        if self.rescore is not None:
+            self._check_rescored()
         for name in ("length", "length_ratio"):
             smallest, largest = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
             if smallest is not None and largest is not None and smallest > largest:
@@ -655,6 +684,30 @@ class DecodingConfig(Section):
                 hint="all groups have the same size: change decoding.beam_size or decoding.diversity.groups",
             )
         return self
+
+    def _check_rescored(self) -> None:
+        """Refuse what leaves nothing to choose from."""
+        for name in ("sampling", "mbr"):
+            if getattr(self, name) is not None:
+                raise Contradiction(
+                    f"rescore and {name} are two ways to choose a translation",
+                    hint=f"leave out decoding.rescore or decoding.{name}",
+                )
+        if self.beam_size == 1:
+            raise Contradiction(
+                "rescore has nothing to choose from: beam_size is 1",
+                hint="raise decoding.beam_size, such as to 8",
+            )
+        if self.num_candidates > self.beam_size:
+            raise Contradiction(
+                f"rescore.candidates ({self.num_candidates}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {self.num_candidates}, or lower decoding.rescore.candidates",
+            )
+        if self.num_best > self.num_candidates:
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above rescore.candidates ({self.num_candidates})",
+                hint=f"raise decoding.rescore.candidates to {self.num_best}, or lower decoding.num_best",
+            )
 
     def _check_candidates(self) -> None:
         """Refuse minimum Bayes risk without candidates to choose from."""

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from transformer_cli.config import Config, SequencesData
+from transformer_cli.config import Config, DataConfig, SequencesData
 from transformer_cli.data.alignments import links_of_tokens
 from transformer_cli.data.order import Indices
 from transformer_cli.data.pairs import (
@@ -34,6 +34,7 @@ from transformer_cli.data.pairs import (
 from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.seen_words import SeenWords, words_of
 from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
 from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, number_column, numbers_of
 from transformer_cli.text.tokenizer import (
@@ -317,6 +318,31 @@ def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
         ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
     # The length of a real sentence, not a value between two.
     return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
+
+
+def seen_words_in(batches: Iterable[Rows], data: DataConfig) -> SeenWords | None:
+    """The words of the sources of a corpus; None for the sequences of a task, which are no text."""
+    if isinstance(data, SequencesData):
+        return None
+    from pyarrow import compute
+
+    # Most words stand there many times: what stands between spaces is counted first, and then divided into words.
+    languages = [direction.source for direction in data.directions]
+    counts = [Counter[str]() for _ in languages]
+    for rows in batches:
+        for number, count in enumerate(counts):
+            of_direction = rows.filter(compute.equal(rows.column("direction"), number))
+            pieces = compute.utf8_split_whitespace(of_direction.column("source")).flatten()
+            found = pieces.value_counts()
+            count.update(
+                dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
+            )
+    words: Counter[str] = Counter()
+    for language, count in zip(languages, counts, strict=True):
+        for piece, number in count.items():
+            for match in words_of(piece, language):
+                words[match[0].casefold()] += number
+    return SeenWords.of(words)
 
 
 # The numbers of a corpus on its way to token ids: pairs read, dropped and kept, tokens, padding.

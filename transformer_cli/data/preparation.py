@@ -17,13 +17,16 @@ from transformer_cli.data.encoded import (
     EncodedCorpus,
     encode_pairs,
     encoded_text,
+    seen_words_in,
     write_encoded,
 )
 from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.pairs import (
+    PAIRS_AT_ONCE,
     ReadingReport,
     SentencePair,
     StoredText,
+    read_rows,
     read_validation_pairs,
     rows_of,
     write_text,
@@ -49,11 +52,13 @@ from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
+from transformer_cli.text.seen_words import SeenWords, read_seen_words, write_seen_words
 from transformer_cli.text.tokenizer import Tokenizers, tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
+SEEN_WORDS = "seen_words.json"
 TOKENIZER_PAIRS = 1_000_000
 """Of a corpus that is streamed: the first pairs, from which the tokenizers are learned; only they are prepared."""
 NUM_EXAMPLES = 10
@@ -71,6 +76,8 @@ class PreparedData:
     target_tokenizer: Tokenizer
     report: DataReport
     fingerprint: Mapping[str, str]
+    seen_words: SeenWords | None = None
+    """The words of the training text; None for a task, and for data that an earlier version has prepared."""
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -191,6 +198,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
     has_links = config.training.guided_alignment is not None
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes), has_links=has_links)
+    if (words := seen_words_in(read_rows(text), config.data)) is not None:
+        write_seen_words(folder / SEEN_WORDS, words)
     text.unlink()
     check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
@@ -222,6 +231,18 @@ def _training_pairs(
         pairs = read_pairs(config.data, "train", seed=config.seed, report=reading, kept=kept)
     digests = held_out_digests(config, held_out)
     return clean(pairs, config.cleaning, cleaning, held_out=digests, seen=seen)
+
+
+def seen_words_of_corpus(config: Config) -> SeenWords | None:
+    """The words of the training text, read from the corpus again; None for a task, which has no text.
+
+    Raises:
+        TfmError: the corpus cannot be read.
+    """
+    held_out = all_held_out_pairs(config)
+    pairs = _training_pairs(config, held_out, ReadingReport(), CleaningReport())
+    batches = iter(lambda: list(islice(pairs, PAIRS_AT_ONCE)), [])
+    return seen_words_in(map(rows_of, batches), config.data)
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
@@ -260,6 +281,7 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
         target_tokenizer=target_tokenizer,
         report=DataReport.from_json(json.loads((folder / REPORT).read_text(encoding="utf-8"))),
         fingerprint=made_from,
+        seen_words=read_seen_words(folder / SEEN_WORDS),
     )
 
 

@@ -24,6 +24,8 @@ OTHER_LANGUAGE = "is in the language of the source"
 OTHER_SCRIPT = "has letters of another script"
 UNREADABLE = "has a source in a script that the model cannot read"
 UNSURE = "is less probable than 99 % of those of the calibration"
+UNSEEN = "guesses what training has not seen"
+"""Followed by a colon and the words."""
 NUMBERS = "has other numbers"
 MARKS = "lacks a mark of its source: an ellipsis inside it, a bracket, &, + or ="
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
@@ -38,12 +40,14 @@ DOUBTS = (
     OTHER_SCRIPT,
     UNREADABLE,
     UNSURE,
+    UNSEEN,
     NUMBERS,
     NEGATION,
     MARKS,
     ENCLOSED,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
+
 
 _TOKEN = re.compile(r"[^\W\d_]+|\d+")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -223,6 +227,11 @@ def doubts_about(
         NEGATION: has_other_negation(source, translation, languages),
     }
     return tuple(doubt for doubt, is_there in found.items() if is_there)
+
+
+def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:
+    """The doubts without the one that names words which training has not seen."""
+    return tuple(doubt for doubt in doubts if not doubt.startswith(UNSEEN))
 
 
 def is_far_too_long(source: str, translation: str) -> bool:

@@ -1,7 +1,7 @@
 """Ensembles: several models with one target vocabulary, and the mean of their probabilities."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import takewhile
@@ -23,6 +23,7 @@ from transformer_cli.model.layers import at_least_float32
 from transformer_cli.process.device import to_device
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.sentences import SeenLengths
 from transformer_cli.text.token_ids import pad_ids
 from transformer_cli.text.tokenizer_file import SentencePieceLayout
@@ -212,6 +213,7 @@ def combine_translators(translators: Sequence[Translator], names: Sequence[str])
         max_length=max_length,
         also_read_by=tuple(one.own for one in readings if one is not None),
         seen=_seen_by_all([each.pipeline.seen for each in translators]),
+        seen_words=_words_seen_by_all([each.pipeline.seen_words for each in translators]),
         qualities={},  # a calibration is about one model
     )
     return replace(first, pipeline=pipeline, engine=EnsembleEngine.of(engines, readings))
@@ -229,6 +231,12 @@ def _seen_by_all(seen: Sequence[SeenLengths]) -> SeenLengths:
     longest = [each.longest for each in seen if each.longest is not None]
     ratios = [each.smallest_ratio for each in seen if each.smallest_ratio is not None]
     return SeenLengths(min(longest, default=None), min(ratios, default=None))
+
+
+def _words_seen_by_all(seen: Sequence[Container[str] | None]) -> SeenWords | None:
+    """The words that every model of an ensemble knows; None if those of one are not known."""
+    known = [each for each in seen if isinstance(each, SeenWords)]
+    return reduce(SeenWords.common, known) if len(known) == len(seen) else None
 
 
 def _gives_back_every_text(tokenizer: Tokenizer) -> bool:

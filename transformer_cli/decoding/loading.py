@@ -33,13 +33,14 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding.translator import Reader, Translator
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
+    from transformer_cli.decoding.rescoring import Rescorer
     from transformer_cli.model import Transformer
     from transformer_cli.process.device import Machine
 
@@ -162,6 +163,9 @@ def load_run(
         config = _with_own_paths(files) if reads_corpus else files.config
         if overrides:
             config = override_settings(config, overrides)
+        if command != "explain" and command not in commands_that_take("decoding.rescore"):
+            decoding = config.decoding.model_copy(update={"rescore": None})
+            config = config.model_copy(update={"decoding": decoding})
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         if len(runs) > 1 and "decoding.engine" in overridden:
             _require_pytorch(config)
@@ -261,17 +265,65 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     pipeline = TextPipeline.of(
         files.source_tokenizer, files.target_tokenizer, config, config.decoding, files.seen
     )
-    pipeline = replace(pipeline, qualities=_qualities(files))
+    pipeline = replace(pipeline, qualities=_qualities(files), seen_words=files.seen_words)
     if alone and config.decoding.engine in OTHER_ENGINES:
         pytorch = cache(partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
         other = load(files, config, pipeline, pytorch)
-        return _Loaded(files, Translator(pipeline, other, config.decoding), other.describe())
+        translator = Translator(
+            pipeline,
+            other,
+            config.decoding,
+            rescorers=_rescorers(files, config),
+            load_reader=cache(partial(load_reader, config=config)),
+        )
+        return _Loaded(files, translator, other.describe())
     from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
     trained = load_weights(files)
     engine = open_pytorch_engine(trained, config, alone=alone)
-    return _Loaded(trained, Translator(pipeline, engine, config.decoding), engine.describe())
+    translator = Translator(
+        pipeline,
+        engine,
+        config.decoding,
+        rescorers=_rescorers(files, config),
+        load_reader=cache(partial(load_reader, config=config)),
+    )
+    return _Loaded(trained, translator, engine.describe())
+
+
+def _rescorers(files: TrainedFiles, config: Config) -> "tuple[Rescorer, ...]":
+    """The further models of `decoding.rescore`, on the machine of the first one."""
+    rescoring = config.decoding.rescore
+    if rescoring is None:
+        return ()
+    from transformer_cli.decoding.rescoring import loaded_rescorers
+
+    load = partial(load_reader, config=config)
+    return loaded_rescorers(rescoring, files.config.data.directions, load)
+
+
+def load_reader(run: str, *, config: Config) -> Reader:
+    """Another run, which only reads given pairs.
+
+    Args:
+        run: its name or path.
+        config: says on which machine.
+
+    Raises:
+        MissingInputError: there is no such run.
+    """
+
+    def load(folder: Path) -> _Loaded:
+        other = read_files(folder)
+        decoding = other.config.decoding.best_of_beam(1)
+        decoding = decoding.model_copy(update={"engine": "torch", "shortlist": None})
+        changed = {"decoding": decoding, "runtime": config.runtime}
+        return _loaded(other, other.config.model_copy(update=changed))
+
+    found = find_run(run)
+    loaded = first_usable(found, load)
+    return Reader(loaded.translator, found.name, loaded.trained.step)
 
 
 def _qualities(files: TrainedFiles) -> dict[str, Quality]:

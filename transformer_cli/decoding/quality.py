@@ -8,12 +8,13 @@ import logging
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.decoding.translation import Estimate, Translation
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.seen_words import SeenWords
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ _OLDER_FORMATS = (1,)
 FEATURES = (
     "mean_log_prob",
     "agreement",
+    "reverse",
     "least_log_prob",
     "coverage",
     "brevity",
@@ -79,6 +81,12 @@ class Quality:
     """With how many samples each translation is compared."""
     least_log_prob: float = -math.inf
     """A translation with a less probable token is not green: one wrong name or number changes nothing else."""
+    unseen_words_are_green: bool = False
+    """Whether a translation of words that training has not seen can be green: those of the calibration keep the promise."""
+    reverse: str | None = None
+    """The run of the reverse direction that the estimate reads; None: none."""
+    words: SeenWords | None = None
+    """The words of the calibration text, for a run that has not recorded what its training has seen; else None."""
     statistics: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The percentiles, 0 to 100, of each of the `STATISTICS` of the calibration text; empty in older files: no drift is found."""
 
@@ -135,6 +143,8 @@ def features_of(translation: Translation, length_ratio: float) -> dict[str, floa
     - mean_log_prob: the mean log-probability of the tokens of its worst part, in nats (Fomicheva et al. 2020, section 3.1);
     - agreement: the mean chrF against samples of the model, 0 to 1, of its worst part; 0 without samples (Fomicheva et al. 2020,
       section 3.2, compare samples of dropout);
+    - reverse: the mean log-probability of the tokens of the source, by a model of the reverse direction that reads the translation;
+      0 without such a model (Li and Jurafsky 2016 choose translations by it);
     - least_log_prob: the log-probability of its least probable token;
     - coverage: the share of the source that was read, min(1, attention) averaged over the source tokens (Wu et al. 2016, section 7);
     - brevity: -log of the number of its tokens;
@@ -152,6 +162,7 @@ def features_of(translation: Translation, length_ratio: float) -> dict[str, floa
     return {
         "mean_log_prob": min(float(each.mean()) for each in log_probs),
         "agreement": min(part.agreement or 0.0 for part in parts),
+        "reverse": max(_LEAST_LOG_PROB, translation.reverse_log_prob or 0.0),
         "least_log_prob": max(_LEAST_LOG_PROB, min(float(each.min()) for each in log_probs)),
         "coverage": min(
             float(part.explanation.attention.sum(0).clip(max=1.0).mean()) for part in parts
@@ -188,7 +199,11 @@ def read_quality(run: Path) -> dict[str, Quality]:
 def quality_json(directions: Mapping[str, Quality]) -> bytes:
     """The content of the file."""
     facts = {
-        name: asdict(each) | {"promise": each.promise._asdict()}
+        name: asdict(replace(each, words=None))
+        | {
+            "promise": each.promise._asdict(),
+            "words": None if each.words is None else each.words.to_text(),
+        }
         for name, each in directions.items()
     }
     text = json.dumps({"format": FORMAT, "directions": facts}, ensure_ascii=False, indent=1)
@@ -197,7 +212,13 @@ def quality_json(directions: Mapping[str, Quality]) -> bytes:
 
 def _quality(facts: Mapping[str, Any]) -> Quality:
     numbers = {
-        name: {feature: float(facts[name][feature]) for feature in FEATURES}
+        name: {
+            # An earlier version knew no reverse model.
+            feature: float(
+                facts[name].get(feature, 0.0) if feature == "reverse" else facts[name][feature]
+            )
+            for feature in FEATURES
+        }
         for name in ("means", "weights")
     }
     threshold, promise = facts["threshold"], dict(facts["promise"])
@@ -219,6 +240,9 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
         promise=QualityPromise(metric, **{name: float(value) for name, value in promise.items()}),
         conditions=conditions,
         num_samples=int(facts["num_samples"]),
+        unseen_words_are_green=bool(facts.get("unseen_words_are_green", False)),
+        reverse=None if (reverse := facts.get("reverse")) is None else str(reverse),
+        words=None if (words := facts.get("words")) is None else SeenWords.from_text(words),
         least_log_prob=float(facts["least_log_prob"]),
         statistics=statistics,
     )

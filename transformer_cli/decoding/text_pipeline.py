@@ -1,7 +1,7 @@
 """A line to what is translated of it, and back: split into texts, encoded as token ids; decoded, and joined in the form of the line."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -55,6 +55,7 @@ from transformer_cli.text.normalization import (
     with_plain_spaces,
     without_invisible,
 )
+from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
     DASH,
     PLAIN_END,
@@ -124,6 +125,8 @@ class TextPipeline:
     """Whether a sentence is divided, or stays as it is, where its translation would lose text (`decoding.keep_text`)."""
     seen: SeenLengths = UNKNOWN_LENGTHS
     """The lengths of the texts that the model was trained on."""
+    seen_words: Container[str] | None = None
+    """The words that the training has seen; None: not known."""
     qualities: Mapping[str, Quality] = field(default_factory=dict)
     """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
     # Asked for again and again, and the same for all lines.
@@ -217,6 +220,21 @@ class TextPipeline:
     def quality(self) -> Quality | None:
         """The calibration of the chosen direction; None if there is none."""
         return self.qualities.get(str(self.languages)) if self.qualities else None
+
+    def unseen_words(self, translation: Translation) -> tuple[str, ...]:
+        """The words of the source of a translation that training has not seen, and whose translations are therefore guesses.
+
+        Where it is not known what training has seen, the text of the calibration tells it: the words that it has, and those that
+        the tokenizer does not divide, count as seen.
+        """
+        seen, quality = self.seen_words, self.quality
+        if quality is not None and quality.unseen_words_are_green:
+            return ()
+        if seen is None and quality is not None and quality.words is not None:
+            seen = WordsOfOneToken(quality.words, self.source_tokenizer)
+        if seen is None or translation.is_untranslated:
+            return ()
+        return unseen_words(translation.source, translation.text, seen, self.languages.source)
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
         """A text with its parts; see `prepared`."""

@@ -139,6 +139,9 @@ class Translation:
     confidences: tuple[float, ...] = ()
     """For each sentence, or part of one, the geometric mean of the probabilities of its tokens in the search, 0 to 1; nothing
     for what no model has translated, and only with `Translator.estimates`."""
+    reverse_log_prob: float | None = None
+    """The mean log-probability of the tokens of its source after it, in nats, by a model of the reverse direction; None unless an
+    estimate reads it."""
     is_from_memory: bool = False
     """Whether a translation memory had it, so that no model has translated it; its score is 0."""
 

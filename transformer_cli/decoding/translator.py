@@ -2,11 +2,11 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.config import (
     DecodingConfig,
@@ -24,9 +24,11 @@ from transformer_cli.decoding.doubts import (
     LOST_MARK,
     MARKS,
     NUMBERS,
+    UNSEEN,
     lacks_marks,
     with_ampersands,
     with_words_for_ampersands,
+    without_unseen_words,
 )
 from transformer_cli.decoding.engine import (
     Engine,
@@ -66,7 +68,7 @@ from transformer_cli.decoding.translation import (
     through_pivot,
     with_alternatives,
 )
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ELLIPSIS
 from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans
@@ -74,6 +76,7 @@ from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+    from transformer_cli.decoding.rescoring import Rescorer
 
 
 logger = logging.getLogger(__name__)
@@ -82,6 +85,16 @@ logger = logging.getLogger(__name__)
 WINDOW_LINES = 2000
 MAX_SHOWN_LINES = 5
 _SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
+
+
+class Reader(NamedTuple):
+    """The model of another run, which reads given pairs and searches nothing."""
+
+    translator: "Translator"
+    name: str
+    """Of the run."""
+    step: int
+    """Number of updates of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +119,8 @@ class Translator:
     """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
     memory: "TranslationMemory | None" = None
     """Texts whose translations are reused, so that the model does not translate them; None: none are known."""
+    rescorers: "tuple[Rescorer, ...]" = ()
+    """The further models of `decoding.rescore`."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
     estimates: bool = False
@@ -113,6 +128,11 @@ class Translator:
     a calibration (`tfm calibrate`); this takes a second pass over each source and its translation."""
     num_samples: int | None = None
     """With `estimates`: the number of samples with which each translation is compared; None: as many as in the calibration."""
+    reverse: str | None = None
+    """With `estimates`: the run of the reverse direction that reads each source after its translation; None: that of the
+    calibration, if it has one."""
+    load_reader: Callable[[str], Reader] | None = field(default=None, compare=False)
+    """Loads the model of another run, once."""
     only_green: bool = False
     """Whether a translation that is not green is left out: its text is empty. Only with `estimates` and a calibration."""
     before: "Translator | None" = None
@@ -156,8 +176,9 @@ class Translator:
         if self.before is not None:
             self._check_two_models(with_details=with_details)
         if with_details or self.estimates:
-            self._explainer()  # refuses an engine that cannot explain, before anything is translated
+            self.explaining_engine()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
+        towards.reverse_reader()  # refuses a run that is not there
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(
             towards.translate_window(window, with_details=with_details) for window in windows
@@ -172,7 +193,8 @@ class Translator:
         )
         return options.repair and is_plain and not isinstance(self.pipeline.data, SequencesData)
 
-    def _explainer(self) -> ExplainingEngine:
+    def explaining_engine(self) -> ExplainingEngine:
+        """The engine, if it can explain translations; else an error."""
         if isinstance(self.engine, ExplainingEngine):
             return self.engine
         raise UsageError(
@@ -286,7 +308,7 @@ class Translator:
             return self._with_recalled(lines, self.memory, with_details=with_details)
         if self.before is not None:
             return self._through_pivot(self.before, lines)
-        explainer = self._explainer() if with_details else None
+        explainer = self.explaining_engine() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
@@ -304,16 +326,9 @@ class Translator:
             translations = [
                 form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split
             ]
-        if self.repairs and explainer is None:
-            if not self.protects_spans and any(
-                NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
-            ):
-                translations = self._with_lost_spans(lines, translations)
-            translations = self._with_lost_ampersands(lines, translations)
-            translations = [
-                self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
-                for each in translations
-            ]
+        if explainer is None:
+            translations = self._mended(lines, translations)
+        translations = self.read_in_reverse(translations)
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
@@ -324,6 +339,20 @@ class Translator:
                 for each in translations
             ]
         return translations
+
+    def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
+        """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
+        if self.repairs:
+            if not self.protects_spans and any(
+                NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
+            ):
+                translations = self._with_lost_spans(lines, translations)
+            translations = self._with_lost_ampersands(lines, translations)
+            translations = [
+                self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
+                for each in translations
+            ]
+        return self._with_unseen_words(translations)
 
     def _with_recalled(
         self, lines: Sequence[Line], memory: "TranslationMemory", *, with_details: bool
@@ -432,6 +461,83 @@ class Translator:
             return translation
         return replace(translation, doubts=(*doubts, MARKS))
 
+    def _with_unseen_words(self, translations: list[Translation]) -> list[Translation]:
+        """The translations of lines; with a doubt where a source has words that training has not seen."""
+        if not (self.repairs or self.estimates):
+            return translations
+        found = []
+        for translation in translations:
+            # A line that was translated again, with protected spans, may have the doubt already.
+            doubts = translation.doubts and without_unseen_words(translation.doubts)
+            if words := self.pipeline.unseen_words(translation):
+                doubts = (*doubts, f"{UNSEEN}: {', '.join(words)}")
+            is_same = doubts == translation.doubts
+            found.append(translation if is_same else replace(translation, doubts=doubts))
+        return found
+
+    def with_estimates_if_possible(self) -> "Translator":
+        """The translator whose translations have estimates, if the direction has a calibration that promises something.
+
+        Without, and with a warning, if the reverse model of the calibration is not there.
+        """
+        quality = self.pipeline.quality
+        if quality is None or quality.threshold is None or not isinstance(self.engine, ExplainingEngine):  # fmt: skip
+            return self
+        estimating = replace(self, estimates=True)
+        try:
+            estimating.reverse_reader()
+        except TfmError as error:
+            logger.warning("%s, so translations are not marked; %s", error.message, error.hint)
+            return self
+        return estimating
+
+    def reverse_reader(self) -> "Translator | None":
+        """The model of the reverse direction that an estimate needs; None if it needs none.
+
+        Raises:
+            MissingInputError: its run is not there.
+            DataError: it is another checkpoint than that of the calibration.
+            UsageError: it has other languages.
+        """
+        quality = self.pipeline.quality if self.estimates else None
+        name = self.reverse if quality is None else quality.reverse
+        if not self.estimates or name is None or self.load_reader is None:
+            return None
+        source, target = self.pipeline.languages
+        hint = "calibrate again: tfm calibrate, with --reverse RUN or without"
+        try:
+            found = self.load_reader(name)
+            reader = found.translator.towards(source, target)
+        except (MissingInputError, UsageError) as error:
+            error.message = f"the reverse model of the calibration, {name}: {error.message}"
+            error.hint = f"put the run back, or {hint}"
+            raise
+        measured = None if quality is None else quality.conditions.get("reverse_step")
+        if measured not in (None, found.step):
+            raise DataError(
+                f"the reverse model of the calibration, {name}, was at step {measured}, and is at step {found.step} now",
+                hint=hint,
+            )
+        return reader
+
+    def read_in_reverse(self, translations: list[Translation]) -> list[Translation]:
+        """The translations with the mean log-probability of the tokens of their sources, if an estimate reads it."""
+        reader = self.reverse_reader()
+        if reader is None:
+            return translations
+        from transformer_cli.decoding.given_pairs import pair_likelihoods
+
+        places = [
+            place
+            for place, one in enumerate(translations)
+            if one.details is not None and one.text.strip()
+        ]
+        pairs = [(translations[place].text, translations[place].source) for place in places]
+        for place, read in zip(places, pair_likelihoods(reader, pairs), strict=True):
+            mean = read.log_probability / max(1, read.num_tokens)
+            translations[place] = replace(translations[place], reverse_log_prob=mean)
+        return translations
+
     def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
         """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""
         if any(chunk.spans for chunk in chunks):
@@ -523,7 +629,7 @@ class Translator:
             self._repair(chunks, hypotheses)
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
-                self._explainer(),
+                self.explaining_engine(),
                 hypotheses,
                 unk_id=self.pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
@@ -540,7 +646,9 @@ class Translator:
         batch_tokens = self.decoding.batch_tokens
         agreements = self._agreements_of(best) if self.estimates else {}
         if explainer is None:
-            explained = explained_hypotheses(self._explainer(), best, batch_tokens, num_best=0)
+            explained = explained_hypotheses(
+                self.explaining_engine(), best, batch_tokens, num_best=0
+            )
             return [
                 replace(
                     translation,
@@ -666,8 +774,10 @@ class Translator:
         return placer.placed(required, hypotheses)
 
     def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
-        """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
+        """The best hypotheses of each part: by their scores, by those of several models (`decoding.rescore`), or by minimum Bayes risk (`decoding.mbr`)."""
         options = self.decoding
+        if self.rescorers and options.rescore is not None:
+            return self._rescored(parts)
         if options.mbr is None:
             return self.engine.translate(parts, options)
         from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility  # needs numpy
@@ -679,6 +789,15 @@ class Translator:
             by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
             for part, of_part in zip(parts, candidates, strict=True)
         ]
+
+    def _rescored(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+        """The hypotheses of each part in the order of what several models say (`decoding.rescore`)."""
+        from transformer_cli.decoding.rescoring import rescored
+
+        options = self.decoding
+        asked = options.model_copy(update={"num_best": options.num_candidates})
+        found = rescored(self, parts, self.engine.translate(parts, asked))
+        return [of_part[: options.num_best] for of_part in found]
 
     def _search_again(
         self, parts: Sequence[Request], options: DecodingConfig
@@ -770,9 +889,7 @@ class Translator:
                 "%s: a sentence was left as it is, because the model loses text of it or cannot read it",
                 _lines(lost),
             )
-        for doubts in dict.fromkeys(each.doubts for _, each in numbered if each.doubts):
-            doubtful = [number for number, each in numbered if each.doubts == doubts]
-            logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
+        _report_doubts(numbered)
         if copies := [number for number, each in numbered if each.is_partly_copied]:
             logger.warning(
                 "%s: a sentence was left as it is, because the model loses the protected parts of it",
@@ -783,6 +900,25 @@ class Translator:
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
     """Whether some part has a sign, as it was given; most have none, and need no look at what belongs to the sign."""
     return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
+
+
+def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
+    """Warn of lines with doubts: one message for those with equal doubts, and one for words that training has not seen."""
+    of_doubts: dict[tuple[str, ...], list[int]] = {}
+    with_unseen, words = [], dict[str, None]()
+    for number, each in numbered:
+        if doubts := without_unseen_words(each.doubts):
+            of_doubts.setdefault(doubts, []).append(number)
+        for doubt in each.doubts:
+            if doubt.startswith(UNSEEN):
+                with_unseen.append(number)
+                words |= dict.fromkeys(doubt.removeprefix(f"{UNSEEN}: ").split(", "))
+    for doubts, doubtful in of_doubts.items():
+        logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
+    if words:
+        shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
+        more = f" and {num_more} more" if num_more > 0 else ""
+        logger.warning("%s: the translation %s: %s%s", _lines(with_unseen), UNSEEN, shown, more)
 
 
 def _lines(numbers: Sequence[int]) -> str:

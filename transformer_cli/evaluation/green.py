@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transformer_cli.decoding import Translation
+from transformer_cli.decoding.doubts import without_unseen_words
 from transformer_cli.decoding.quality import (
     FEATURES,
     STATISTICS,
@@ -25,6 +26,7 @@ from transformer_cli.decoding.quality import (
     pieces_per_word,
     statistics_of,
 )
+from transformer_cli.text.seen_words import SeenWords
 
 NUM_STARTS = 3
 """A sequence of tests begins with the fewest translations that can keep a promise, with twice and with four times as many; each
@@ -34,10 +36,10 @@ FEWEST_SENTENCES = 100
 _FITTED = 5  # one sentence of so many fits the estimate: the threshold needs the others more
 _LEAST_CONFIDENT = 0.01
 _LEAST_TOKENS = 0.1
-# As of a normal distribution of the weights, of features with a deviation of 1. All but the first two features, the mean
-# log-probability and the agreement with samples, have to show that they help.
+# As of a normal distribution of the weights, of features with a deviation of 1. All but the first three features, the mean
+# log-probability, the agreement with samples and the reverse model, have to show that they help.
 _DECAY_OF_FIRST, _DECAY = 0.1, 5.0
-_NUM_FIRST = 2
+_NUM_FIRST = 3
 _LEAST_DEVIATION = 1e-6
 
 
@@ -51,6 +53,8 @@ class Calibrated(NamedTuple):
     """Of the green ones."""
     share_bad: float
     """Of all sentences of this part."""
+    num_unseen: int = 0
+    """Of the sentences of this part: those with words that training has not seen."""
 
 
 def calibrated(
@@ -60,6 +64,8 @@ def calibrated(
     *,
     conditions: Mapping[str, Any],
     num_samples: int = 0,
+    words: SeenWords | None = None,
+    reverse: str | None = None,
     seed: int = 1,
 ) -> Calibrated | None:
     """Fit the estimate on a fifth of the translations, and choose the threshold on the others.
@@ -69,6 +75,7 @@ def calibrated(
         scores: the score of each against its reference, 0 to 100.
         promise: what the green ones must keep.
         conditions: as of `Quality`.
+        words, reverse: as of `Quality`.
         num_samples: as of `Quality`; the details of the translations have agreements with so many samples.
         seed: of the two parts.
 
@@ -76,9 +83,11 @@ def calibrated(
         None if fewer than a hundred translations have tokens.
     """
     ratio = _length_ratio(translations)
+    # A word that training has not seen decides by itself whether a translation can be green, not by the estimate.
+    plain = [replace(one, doubts=without_unseen_words(one.doubts)) for one in translations]
     rows = [
-        (features, translation, score)
-        for translation, score in zip(translations, scores, strict=True)
+        (features, translation, score, translation.doubts != given.doubts)
+        for given, translation, score in zip(translations, plain, scores, strict=True)
         if (features := features_of(translation, ratio)) is not None
     ]
     if len(rows) < FEWEST_SENTENCES:
@@ -108,20 +117,35 @@ def calibrated(
         conditions=conditions,
         num_samples=num_samples,
         least_log_prob=_quantile([row[0]["least_log_prob"] for row in fitted], _LEAST_TOKENS),
+        words=words,
+        reverse=reverse,
         statistics=_statistics([row[1] for row in rows]),
     )
     # What is never green for another reason takes no part in the choice.
-    able = [row for row in held_out if quality.can_be_green(row[1])]
-    estimates = [quality.probability(row[1]) or 0.0 for row in able]
-    is_bad = [row[2] < promise.below for row in able]
-    threshold = chosen_threshold(estimates, is_bad, promise)
-    green = [bad for estimate, bad in zip(estimates, is_bad, strict=True) if threshold is not None and estimate >= threshold]  # fmt: skip
+    able = [
+        (quality.probability(row[1]) or 0.0, row[2] < promise.below, row[3])
+        for row in held_out
+        if quality.can_be_green(row[1])
+    ]
+    seen, unseen = ([row for row in able if row[2] == is_unseen] for is_unseen in (False, True))
+    # Words that training has not seen have a test of their own, with an equal part of the allowed error.
+    num_tests = NUM_STARTS + (len(unseen) >= fewest_sentences(promise, NUM_STARTS + 1))
+    threshold = chosen_threshold(
+        [row[0] for row in seen], [row[1] for row in seen], promise, num_tests=num_tests
+    )
+    green, green_of_unseen = (
+        [row[1] for row in rows if threshold is not None and row[0] >= threshold]
+        for rows in (seen, unseen)
+    )
+    are_green = num_tests > NUM_STARTS and keeps_promise(green_of_unseen, promise, num_tests)
+    green += green_of_unseen if are_green else []
     return Calibrated(
-        replace(quality, threshold=threshold),
+        replace(quality, threshold=threshold, unseen_words_are_green=are_green),
         num_sentences=len(held_out),
         num_green=len(green),
         num_bad=sum(green),
         share_bad=sum(row[2] < promise.below for row in held_out) / len(held_out),
+        num_unseen=sum(row[3] for row in held_out),
     )
 
 
@@ -149,7 +173,7 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
     """Logistic regression whose weights are not negative and rather small, by L-BFGS.
 
     Args:
-        features: (N, F); the first two are known to help.
+        features: (N, F); the first three are known to help.
         is_good: (N,) 0 or 1.
 
     Returns:
@@ -179,7 +203,11 @@ def fit_monotone(features: Tensor, is_good: Tensor) -> tuple[Tensor, Tensor, flo
 
 
 def chosen_threshold(
-    estimates: Sequence[float], is_bad: Sequence[bool], promise: QualityPromise
+    estimates: Sequence[float],
+    is_bad: Sequence[bool],
+    promise: QualityPromise,
+    *,
+    num_tests: int = NUM_STARTS,
 ) -> float | None:
     """The lowest threshold whose green translations keep the promise; None if none does.
 
@@ -190,15 +218,16 @@ def chosen_threshold(
     Args:
         estimates: the probability of each translation, on text that the estimate was not fitted on.
         is_bad: whether it is bad.
+        num_tests: so many equal parts has the allowed error; `NUM_STARTS` of them are used here.
     """
     order = sorted(range(len(estimates)), key=lambda index: -estimates[index])
     bad_before = [0]
     for index in order:
         bad_before.append(bad_before[-1] + is_bad[index])
-    allowed = (1 - promise.certainty) / NUM_STARTS
+    allowed = (1 - promise.certainty) / num_tests
     most = 0
     for number in range(NUM_STARTS):
-        next_size = fewest_sentences(promise) << number
+        next_size = fewest_sentences(promise, num_tests) << number
         while next_size <= len(order):
             size = _with_equals(estimates, order, next_size)
             if _tail(size, bad_before[size], promise.share) > allowed:
@@ -208,9 +237,14 @@ def chosen_threshold(
     return estimates[order[most - 1]] if most else None
 
 
-def fewest_sentences(promise: QualityPromise) -> int:
+def keeps_promise(is_bad: Sequence[bool], promise: QualityPromise, num_tests: int) -> bool:
+    """Whether a test rejects "more than the allowed share is bad", with one of so many equal parts of the allowed error."""
+    return _tail(len(is_bad), sum(is_bad), promise.share) <= (1 - promise.certainty) / num_tests
+
+
+def fewest_sentences(promise: QualityPromise, num_tests: int = NUM_STARTS) -> int:
     """The smallest number of green translations that can show that a promise is kept: if not one of them is bad."""
-    return math.ceil(math.log((1 - promise.certainty) / NUM_STARTS) / math.log1p(-promise.share))
+    return math.ceil(math.log((1 - promise.certainty) / num_tests) / math.log1p(-promise.share))
 
 
 def _with_equals(estimates: Sequence[float], order: Sequence[int], size: int) -> int:

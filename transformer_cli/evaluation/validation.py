@@ -238,13 +238,15 @@ def _report(
 
 def conditions_of(translator: Translator) -> str:
     """For signatures: whether translations keep all text (`decoding.keep_text`), whether doubtful ones are searched again
-    (`decoding.repair`), and the shortlist, if there is one; nothing for the sequences of a task."""
+    (`decoding.repair`), the shortlist and the models of `decoding.rescore`, if there are any; nothing for the sequences of a task."""
     if isinstance(translator.pipeline.data, SequencesData):
         return ""
     settings = {"keep_text": translator.pipeline.keeps_text, "repair": translator.repairs}
     conditions = [f"{name}:{'yes' if is_on else 'no'}" for name, is_on in settings.items()]
     if (shortlist := getattr(translator.engine, "shortlist", None)) is not None:
         conditions.append(f"shortlist:{shortlist.name}")
+    if translator.rescorers and translator.decoding.rescore is not None:
+        conditions.append(f"rescore:{'+'.join(map(str, translator.rescorers))}")
     return "|".join(conditions)
 
 

@@ -64,6 +64,7 @@ from transformer_cli.process.signals import signals_as_requests
 from transformer_cli.process.torchrun import Launch, read_launch
 from transformer_cli.storage import RunLock, replace_file
 from transformer_cli.text import SequenceFormat
+from transformer_cli.text.seen_words import read_seen_words, write_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.advice import (
     Alarms,
@@ -413,6 +414,7 @@ def _opened(
     trains_on = not is_finished(session.progress, config.training)
     if processes.is_main and (trains_on or not folder.config_file.exists()):
         record_run(folder, session)
+        _record_seen_words(folder, data, newest, initial)
     return session
 
 
@@ -427,6 +429,26 @@ def record_run(folder: RunFolder, session: TrainingSession) -> None:
     replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
     # Last: a run has started when it has a config.
     replace_file(folder.config_file, to_yaml(session.config).encode())
+
+
+def _record_seen_words(
+    folder: RunFolder, data: PreparedData, newest: Checkpoint | None, initial: InitialModel | None
+) -> None:
+    """Write which words the model sees in its training; nothing if those of its initial weights are not known."""
+    words, earlier = data.seen_words, None
+    if newest is not None:
+        earlier = read_seen_words(folder.seen_words_file)
+        is_known = earlier is not None or INIT_FROM not in newest.state()
+    elif initial is not None:
+        earlier = initial.trained.seen_words
+        is_known = earlier is not None
+    else:
+        is_known = True
+    if words is None or not is_known:
+        return
+    if earlier is not None:
+        words = words.joined(earlier)
+    write_seen_words(folder.seen_words_file, words)
 
 
 def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:

@@ -422,10 +422,10 @@ def pivot_of(translator: Translator, sentence: str) -> str:
 
 
 def _decoding(decoding: DecodingConfig, num_alternatives: int) -> DecodingConfig:
-    if decoding.diversity is not None or decoding.mbr is not None or decoding.sampling is not None:
+    if decoding.diversity or decoding.mbr or decoding.rescore or decoding.sampling:
         raise UsageError(
             "this server gives no other translations, because of its settings",
-            hint="leave out decoding.diversity, decoding.mbr and decoding.sampling",
+            hint="leave out decoding.diversity, decoding.mbr, decoding.rescore and decoding.sampling",
         )
     if not num_alternatives:
         return decoding

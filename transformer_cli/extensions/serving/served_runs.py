@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding import ExplainingEngine, Translator
+from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.extensions.serving.batcher import (
     Batcher,
@@ -241,13 +241,13 @@ def _chains(directions: Mapping[Direction, ServedDirection]) -> dict[Direction, 
 
 def _estimating(name: str, translator: Translator) -> Translator:
     """A translator of one direction that says how far its translations can be trusted, if it has a calibration that promises something."""
-    quality = translator.pipeline.quality
-    if quality is None or quality.threshold is None or not isinstance(translator.engine, ExplainingEngine):  # fmt: skip
+    quality, estimating = translator.pipeline.quality, translator.with_estimates_if_possible()
+    if quality is None or not estimating.estimates:
         return translator
     logger.info("%s: %s", name, quality.promise)
     if warning := quality.warning_about(translator.decoding.beam_size):
         logger.warning("%s: %s", name, warning)
-    return replace(translator, estimates=True)
+    return estimating
 
 
 def _digest(loaded: LoadedRun) -> str:

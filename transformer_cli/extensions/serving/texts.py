@@ -212,7 +212,7 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
         pipeline = replace(pipeline, glossary=options.terms)
     if options.num_alternatives:
         num_best = options.num_alternatives + 1
-        if decoding.diversity is not None or decoding.mbr is not None:
+        if decoding.diversity or decoding.mbr or decoding.rescore:
             raise bad_request("alternatives are not possible with the settings of this server")
         beam_size = max(decoding.beam_size, num_best)
         decoding = decoding.model_copy(update={"num_best": num_best, "beam_size": beam_size})

@@ -332,7 +332,7 @@ class Explainer:
                 "only the engine that runs on PyTorch can show the inside of a model",
                 hint="set decoding.engine=torch",
             )
-        for name in ("sampling", "mbr", "diversity"):
+        for name in ("sampling", "mbr", "rescore", "diversity"):
             if getattr(decoding, name) is not None:
                 raise UsageError(
                     f"decoding.{name}: plain beam search is explained, and nothing else",

@@ -1,0 +1,113 @@
+"""The words that training has seen: a set in a file, and the words of a text that are not in it."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.text import seen_words
+from transformer_cli.text.seen_words import (
+    SeenWords,
+    WordsOfOneToken,
+    read_seen_words,
+    unseen_words,
+    words_of,
+    write_seen_words,
+)
+
+WORDS = ["the", "cat", "is", "on", "table", "and", "said", "that", "ein", "liegt", "auf", "dem"]
+SEEN = SeenWords.of(dict.fromkeys(WORDS, 1))
+
+
+@given(words=st.sets(st.text(min_size=1, max_size=8)), others=st.sets(st.text(max_size=8)))
+def test_a_set_read_again_has_the_same_words(words: set[str], others: set[str]) -> None:
+    folded = {word.casefold() for word in words}
+    found = SeenWords.from_text(SeenWords.of(dict.fromkeys(folded, 1)).to_text())
+    assert all(word in found for word in words)
+    assert not any(word in found for word in others if word.casefold() not in folded)
+    both = found.joined(SeenWords.of({other.casefold(): 1 for other in others}))
+    assert all(word in both for word in words | others)
+    assert found.common(both) == found
+
+
+def test_of_too_many_words_the_most_frequent_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_words, "MOST_WORDS", 2)
+    found = SeenWords.of({"a": 1, "b": 2, "c": 3, "d": 1})
+    assert [word in found for word in "abcd"] == [False, True, True, False]
+
+
+def test_three_letters_of_the_file_are_enough_for_a_word() -> None:
+    dice = random.Random(1)
+    found = SeenWords.of({str(dice.random()): 1 for _ in range(100_000)})
+    assert len(found.to_text()) < 3 * len(found)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": 9, "hashes": ""}', '{"format": 1, "hashes": "?"}'])  # fmt: skip
+def test_a_damaged_file_is_named_and_nothing_is_known(
+    tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "seen_words.json"
+    assert read_seen_words(path) is None
+    path.write_text(content)
+    assert read_seen_words(path) is None
+    assert f"{path}: not a list of words, or damaged" in caplog.text
+    write_seen_words(path, SEEN)
+    assert read_seen_words(path) == SEEN
+    assert not any(word in path.read_text() for word in WORDS if len(word) > 3), "words are hashes"
+    assert json.loads(path.read_text())["words"] == len(WORDS)
+
+
+@pytest.mark.parametrize(
+    ("source", "language", "expected"),
+    [
+        ("The quokka is on the table.", "en", ["quokka"]),
+        ("The Cat is on THE table.", "en", []),
+        ("Quokkas said that.", "en", ["Quokkas"]),
+        ("The cat said that Wojtek and the IKEA table is on.", "en", []),  # names
+        ("The cat is on 42 and B2B and x_y and {placeholder} and https://quokka.example", "en", []),
+        ("The quokka and the quokka and a Quokka.", "en", ["quokka"]),
+        ("THE QUOKKA", "en", ["QUOKKA"]),  # a heading
+        ("The Quokka", "en", ["Quokka"]),
+        ("Ein Quokka liegt auf dem Tisch.", "de", ["Quokka", "Tisch"]),
+        ("Ein Quokka liegt auf dem Tisch.", "sv", []),  # names, but not in German
+        ("He? Quokka said: wombat!", "en", ["He", "Quokka", "wombat"]),
+        ("I'm on the table.", "en", []),  # single letters are no words
+        ("", "en", []),
+        ("... 42 :-)", "en", []),
+    ],
+)
+def test_words_that_training_has_not_seen_are_found(
+    source: str, language: str, expected: list[str]
+) -> None:
+    assert [word.casefold() for word in unseen_words(source, "", SEEN, language)] == [
+        word.casefold() for word in expected
+    ]
+
+
+def test_a_capital_word_that_the_translation_keeps_is_a_name() -> None:
+    assert unseen_words("Layla said that.", "Layla lo ha detto.", SEEN, "en") == ()
+    assert unseen_words("Layla said that.", "Anna lo ha detto.", SEEN, "en") == ("Layla",)
+    assert unseen_words("The quokka said that.", "Il quokka lo ha detto.", SEEN, "en") == (
+        "quokka",
+    ), "a small letter begins no name"
+
+
+def test_a_sign_of_chinese_is_a_word_and_a_word_of_hindi_keeps_its_vowel_signs() -> None:
+    seen = SeenWords.of(dict.fromkeys("我有一只猫", 1))
+    assert unseen_words("我有一只狗。", "", seen, "zh") == ("狗",)
+    assert [match[0] for match in words_of("बिल्ली मेज पर है।", "hi")] == ["बिल्ली", "मेज", "पर", "है"]
+
+
+def test_a_word_that_the_tokenizer_does_not_divide_counts_as_seen() -> None:
+    class Tokenizer:
+        unk_id = 0
+
+        def encode(self, text: str) -> list[int]:
+            return {"whole": [7], "unknown": [0]}.get(text, [3, 4])
+
+    known = WordsOfOneToken(SEEN, Tokenizer())  # type: ignore[arg-type]
+    found = [word in known for word in ("cat", "whole", "unknown", "quokka")]
+    assert found == [True, True, False, False]

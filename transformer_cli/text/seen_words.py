@@ -1,0 +1,203 @@
+"""The words that the training of a model has seen, as hashes; and the words of a text that it has not seen.
+
+A list of hashes is small, and shows no word of a private corpus to a person who reads the file.
+"""
+
+import base64
+import binascii
+import json
+import logging
+import re
+import sys
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from transformer_cli.storage import replace_file
+from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
+from transformer_cli.text.spans import find_spans, masked
+
+if TYPE_CHECKING:
+    from transformer_cli.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+MOST_WORDS = 300_000
+"""Of a corpus with more different words, so many are kept: the most frequent ones."""
+# Letters, with the vowel signs and accents between them; not beside a digit or an underscore, as in B2B.
+_SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u109f\u17b4-\u17d3"
+_WORD = re.compile(rf"(?<![\d_])[^\W\d_](?:[^\W\d_]|[{_SIGNS}])*(?![\d_])")
+_LETTER = re.compile(r"[^\W\d_]")
+_STARTS_SENTENCE = re.compile(r"[.?!:;\u2026\"\u201c\u201e\u00ab\u00bf\u00a1(\n]")
+_FEWEST_LETTERS = 2
+_BYTES = 4  # of a hash
+
+
+def words_of(text: str, language: str) -> Iterator[re.Match[str]]:
+    """The words of a text; each sign of a language without spaces between words, such as Chinese, is one."""
+    return (_WORD if has_spaces(language) else _LETTER).finditer(text)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWords:
+    """A set of words in any case. One of 14,000 words that are not in a set of 300,000 is taken for one of them."""
+
+    hashes: "array[int]"
+    """Of the words, in rising order."""
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], *, least: int = 1) -> Self:
+        """The words that were counted at least so often.
+
+        Args:
+            counts: of words in lower case (`str.casefold`).
+            least: is raised until at most `MOST_WORDS` are left.
+        """
+        while True:
+            kept = [word for word, count in counts.items() if count >= least]
+            if len(kept) <= MOST_WORDS:
+                return cls(array("I", sorted({*map(_hash, kept)})))
+            least += 1
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def __contains__(self, word: object) -> bool:
+        if not isinstance(word, str):
+            return False
+        number = _hash(word.casefold())
+        place = bisect_left(self.hashes, number)
+        return place < len(self.hashes) and self.hashes[place] == number
+
+    def joined(self, other: "SeenWords") -> "SeenWords":
+        """The words of both."""
+        return SeenWords(array("I", sorted({*self.hashes, *other.hashes})))
+
+    def common(self, other: "SeenWords") -> "SeenWords":
+        """The words that are in both."""
+        return SeenWords(array("I", sorted({*self.hashes} & {*other.hashes})))
+
+    def to_text(self) -> str:
+        """The set in letters and digits, about three of them for each word."""
+        steps = array("I", (after - before for before, after in pairwise([0, *self.hashes])))
+        if sys.byteorder == "big":
+            steps.byteswap()
+        content = steps.tobytes()
+        # All lowest bytes first, then all second ones: the high bytes are nearly always zero.
+        planes = b"".join(content[number::_BYTES] for number in range(_BYTES))
+        return base64.b64encode(zlib.compress(planes, 9)).decode("ascii")
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The set that `to_text` has written.
+
+        Raises:
+            ValueError: it is no such text.
+        """
+        steps = array("I")
+        try:
+            planes = zlib.decompress(base64.b64decode(text, validate=True))
+            size = len(planes) // _BYTES
+            content = bytearray(len(planes))
+            for number in range(_BYTES):
+                content[number::_BYTES] = planes[number * size : (number + 1) * size]
+            steps.frombytes(content)
+            if sys.byteorder == "big":
+                steps.byteswap()
+            return cls(array("I", accumulate(steps)))
+        except (zlib.error, binascii.Error, OverflowError) as error:
+            raise ValueError("not a set of words") from error
+
+
+class WordsOfOneToken:
+    """The words of a set, and those that a tokenizer does not divide: a word is such a token because its corpus has it often."""
+
+    def __init__(self, words: SeenWords, tokenizer: "Tokenizer") -> None:
+        self._words, self._tokenizer = words, tokenizer
+
+    def __contains__(self, word: object) -> bool:
+        if not isinstance(word, str):
+            return False
+        if word in self._words:
+            return True
+        ids = self._tokenizer.encode(word)
+        return len(ids) == 1 and ids[0] != self._tokenizer.unk_id
+
+
+def _hash(word: str) -> int:
+    return int.from_bytes(
+        blake2b(word.encode("utf-8", "replace"), digest_size=_BYTES).digest(), "big"
+    )
+
+
+def unseen_words(
+    source: str, translation: str, seen: Container[str], language: str
+) -> tuple[str, ...]:
+    """The words of a source that training has not seen, each once, as the source writes them.
+
+    Names and numbers are no words, nor is what stands in a URL, a placeholder or the like. A word with a capital letter inside a
+    sentence is a name, but not in a language that writes all nouns so, and not in a heading, where no word begins with a small
+    letter. At the beginning of a sentence it counts as a word, unless the translation has it, too.
+
+    Args:
+        source: the text.
+        translation: of it.
+        seen: the words that training has seen, in any case.
+        language: of the source.
+    """
+    if all(match[0] in seen for match in words_of(source, language)):
+        return ()  # most sentences need no further look
+    text = masked(source, find_spans(source), "0")
+    words = list(words_of(text, language))
+    is_spaced = has_spaces(language)
+    is_heading = not any(word[0][0].islower() for word in words)
+    may_begin_large = is_heading or primary_language(language) in LANGUAGES_WITH_CAPITAL_NOUNS
+    found: dict[str, str] = {}
+    end = 0
+    written: set[str] | None = None
+    for number, match in enumerate(words):
+        word = match[0]
+        is_first = number == 0 or _STARTS_SENTENCE.search(text, end, match.start()) is not None
+        end = match.end()
+        if (is_spaced and len(word) < _FEWEST_LETTERS) or word in seen:
+            continue
+        if word != word.lower():
+            is_name = not word[1:].islower() and not is_heading
+            if is_name or not (is_first or may_begin_large):
+                continue
+            if written is None:
+                written = {each[0].casefold() for each in words_of(translation, language)}
+            if word.casefold() in written:
+                continue
+        found[word.casefold()] = word
+    return tuple(found.values())
+
+
+def read_seen_words(path: Path) -> SeenWords | None:
+    """The words of a file of `write_seen_words`; None if there is none, and with a warning if it is damaged."""
+    if not path.is_file():
+        return None
+    try:
+        facts = json.loads(path.read_bytes())
+        if facts["format"] != 1:
+            raise ValueError("an unknown format")
+        return SeenWords.from_text(facts["hashes"])
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+        logger.warning(
+            "%s: not a list of words, or damaged, so words that the training has not seen are not noticed; tfm calibrate makes it again",
+            path,
+        )
+        return None
+
+
+def write_seen_words(path: Path, words: SeenWords) -> None:
+    """Write the words that the training of a run has seen."""
+    facts = {"format": 1, "words": len(words), "hashes": words.to_text()}
+    replace_file(path, f"{json.dumps(facts, indent=1)}\n".encode())
