@@ -317,7 +317,7 @@ def test_init_data_train_and_translate_follow_each_other(tfm: Tfm) -> None:
     assert tfm("data", "--config", "phrases.yaml").exit_code == 0
     quick = [
         "--set",
-        "training.max_steps=60",
+        "training.max_steps=70",
         "--set",
         "training.warmup_steps=6",
         "--set",

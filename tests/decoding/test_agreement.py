@@ -9,7 +9,7 @@ from transformer_cli.config import SamplingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.details import LineDetails
 from transformer_cli.decoding.engine import search_confidence
-from transformer_cli.decoding.quality import Quality, QualityPromise
+from transformer_cli.decoding.quality import FEATURES, Quality, QualityPromise
 
 from .small_translators import tokenizer_of_words, translator
 
@@ -66,7 +66,7 @@ def test_details_have_it_too_and_without_samples_there_is_none() -> None:
 
 
 def test_the_number_of_samples_is_that_of_the_calibration() -> None:
-    zero = dict.fromkeys(("mean_log_prob", "agreement", "least_log_prob", "coverage", "brevity", "likeness", "soundness"), 0.0)  # fmt: skip
+    zero = dict.fromkeys(FEATURES, 0.0)
     weights = zero | {"agreement": 1.0}
     promise = QualityPromise("chrf", 60, 0.05, 0.95)
     quality = Quality(zero, weights, 0.0, 0.0, 0.0, 9.0, 0.5, promise, {}, num_samples=4)
