@@ -38,6 +38,7 @@ from transformer_cli.decoding.engine import (
     Request,
 )
 from transformer_cli.decoding.glossary import Glossary
+from transformer_cli.decoding.line_messages import warn_of_lines
 from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
     BRACKET,
@@ -83,7 +84,6 @@ logger = logging.getLogger(__name__)
 
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
-MAX_SHOWN_LINES = 5
 _SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
 
 
@@ -332,7 +332,12 @@ class Translator:
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
-            self._report(translations, lines[0].number + 1)
+            warn_of_lines(
+                list(enumerate(translations, lines[0].number + 1)),
+                max_length=self.pipeline.max_length,
+                is_strict=self.is_strict,
+                only_green=self.only_green,
+            )
         if self.only_green:
             translations = [
                 replace(each, text="", alternatives=()) if each.is_not_green else each
@@ -364,7 +369,12 @@ class Translator:
         translated = iter(plain.translate_window(others, with_details=with_details))
         translations = [next(translated) if found is None else found for found in recalled]
         if self.reports_lines and lines:
-            self._report(translations, lines[0].number + 1)
+            warn_of_lines(
+                list(enumerate(translations, lines[0].number + 1)),
+                max_length=self.pipeline.max_length,
+                is_strict=self.is_strict,
+                only_green=self.only_green,
+            )
         return translations
 
     def _through_pivot(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
@@ -857,77 +867,10 @@ class Translator:
             return None
         return partial(self.utility, self.pipeline.source_tokenizer.decode(part.ids))
 
-    def _report(self, translations: Sequence[Translation], first_line: int) -> None:
-        """Warn of lines that were cut, divided or partly left as they are, with their numbers."""
-        numbered = list(enumerate(translations, first_line))
-        if cut := [number for number, translation in numbered if translation.is_cut]:
-            limit = self.pipeline.max_length
-            if self.is_strict:
-                raise DataError(
-                    f"line {cut[0]}: a sentence of more than {limit} tokens, which the model cannot read at once",
-                    hint="divide the sentence, or leave out --strict to translate it in parts",
-                )
-            logger.warning(
-                "%s: a sentence of more than %d tokens, which was translated in parts",
-                _lines(cut),
-                limit,
-            )
-        if self.only_green:
-            if left_out := [number for number, each in numbered if each.is_not_green]:
-                logger.warning(
-                    "%s: the translation is not green, so it was left out", _lines(left_out)
-                )
-            numbered = [each for each in numbered if not each[1].is_not_green]
-        if longer := [number for number, each in numbered if each.is_divided]:
-            logger.warning(
-                "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
-                "its translation lost text: look whether words are missing",
-                _lines(longer),
-            )
-        if lost := [number for number, each in numbered if each.is_untranslated]:
-            logger.warning(
-                "%s: a sentence was left as it is, because the model loses text of it or cannot read it",
-                _lines(lost),
-            )
-        _report_doubts(numbered)
-        if copies := [number for number, each in numbered if each.is_partly_copied]:
-            logger.warning(
-                "%s: a sentence was left as it is, because the model loses the protected parts of it",
-                _lines(copies),
-            )
-
 
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
     """Whether some part has a sign, as it was given; most have none, and need no look at what belongs to the sign."""
     return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
-
-
-def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
-    """Warn of lines with doubts: one message for those with equal doubts, and one for words that training has not seen."""
-    of_doubts: dict[tuple[str, ...], list[int]] = {}
-    with_unseen, words = [], dict[str, None]()
-    for number, each in numbered:
-        if doubts := without_unseen_words(each.doubts):
-            of_doubts.setdefault(doubts, []).append(number)
-        for doubt in each.doubts:
-            if doubt.startswith(UNSEEN):
-                with_unseen.append(number)
-                words |= dict.fromkeys(doubt.removeprefix(f"{UNSEEN}: ").split(", "))
-    for doubts, doubtful in of_doubts.items():
-        logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
-    if words:
-        shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
-        more = f" and {num_more} more" if num_more > 0 else ""
-        logger.warning("%s: the translation %s: %s%s", _lines(with_unseen), UNSEEN, shown, more)
-
-
-def _lines(numbers: Sequence[int]) -> str:
-    """Line 3; lines 3, 5, 8; or the first of them and the number of the others."""
-    shown = ", ".join(map(str, numbers[:MAX_SHOWN_LINES]))
-    more = len(numbers) - MAX_SHOWN_LINES
-    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (
-        f" and {more} more" if more > 0 else ""
-    )
 
 
 def _described(value: object) -> str:
