@@ -26,6 +26,16 @@ def unit(source: str, target: str = "", attributes: str = "") -> str:
     return f'<trans-unit id="1"{attributes}><source>{source}</source>{target}</trans-unit>'
 
 
+@pytest.mark.parametrize("version", ["1.2", "2.0"])
+def test_a_version_that_is_not_named_is_known_by_its_elements(version: str) -> None:
+    text = xliff_2(unit_2(segment("The car"))) if version == "2.0" else xliff(unit("The car"))
+    named = f'<xliff version="{version}"'
+    assert named in text
+    with_version, without = (done(read_xliff(each.encode()), UPPER).data.decode() for each in (text, text.replace(named, "<xliff", 1)))  # fmt: skip
+    assert "THE CAR" in without
+    assert without == with_version.replace(named, "<xliff", 1)
+
+
 def test_another_version_is_to_be_saved_as_one_that_is_read() -> None:
     with pytest.raises(DataError, match=r"this is XLIFF 3\.0; 1\.2 and 2 are read") as caught:
         read_xliff(b'<xliff version="3.0"/>')

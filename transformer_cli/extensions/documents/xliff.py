@@ -59,7 +59,7 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     xml = read_xml(data, options)
     if xml.root.local != "xliff":
         raise DataError(f"this is no XLIFF file: its root is <{xml.root.name}>")
-    version = xml.root.attributes.get("version", "")
+    version = xml.root.attributes.get("version", "") or _version_by_elements(xml.root)
     if version.startswith("2."):
         return _read_xliff_2(xml, options)
     if not version.startswith("1."):
@@ -85,6 +85,12 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
             slots += found
     _warn_of_targets(xml, units)
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
+
+
+def _version_by_elements(root: Element) -> str:
+    """The version of a file that does not name it, as some programs write them; empty if nothing in it tells."""
+    names = {element.local for element in root.walk()}
+    return "1.2" if "trans-unit" in names else "2.0" if "segment" in names else ""
 
 
 def _units(element: Element) -> list[Element]:
