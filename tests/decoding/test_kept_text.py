@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.doubts import ENCLOSED, MARKS
+from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.quality import can_be_green
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -390,6 +391,31 @@ def test_an_ampersand_stays() -> None:
     assert found[0].source == "The dog & the cat and the horse are here."
     assert "AT&T" in found[1].text
     assert MARKS not in found[0].doubts
+
+
+@pytest.mark.long
+def test_a_line_whose_ampersand_came_back_has_an_estimate() -> None:
+    """It was written although nothing was green."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    assert of.pipeline.quality is not None
+    nothing_is_green = replace(of.pipeline.quality, threshold=1.1)
+    pipeline = replace(of.pipeline, qualities={str(of.languages): nothing_is_green})
+    strict = replace(of, pipeline=pipeline, estimates=True, only_green=True)
+    found = list(strict.translate(["The dog & the cat sleep.", "The dog is big."]))
+    assert [each.text for each in found] == ["", ""]
+    assert all(each.estimate is not None for each in found)
+
+
+@pytest.mark.long
+def test_an_ampersand_of_a_term_and_one_between_capitals() -> None:
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    term = Glossary.of({"dog & cat": "cane e gatto"})
+    [found] = of.with_glossary(term).translate(["The dog & cat sleep."])
+    assert "cane e gatto" in found.text
+    assert all(each.is_applied for each in found.terms)
+    [capitals] = of.translate(["TERMS & CONDITIONS"])
+    [plain] = replace(of, decoding=of.decoding.model_copy(update={"repair": False})).translate(["TERMS AND CONDITIONS"])  # fmt: skip
+    assert capitals.text in ("TERMS & CONDITIONS", plain.text.replace(" E ", " & "))
 
 
 @pytest.mark.long

@@ -142,27 +142,31 @@ _VAGUE_NUMBERS = (
     "dozen docena douzaine dozzina dúzia dozijn sei neuf acht"
 )
 _FEWEST_COUNTED = 2  # one is an article in most languages
-# What may stand for two, as the beginning of a word.
+# What may stand for two: patterns of words or of their beginnings.
 _PAIRS = {
-    "de": "paar pärchen doppel zwillin zweit zweier beid",
-    "en": "pair couple double twin second both either neither other",
-    "es": "par pareja doble gemel segund",
-    "fr": "paire couple double jume second deuxième",
-    "it": "coppi paio doppi dupl gemell second entramb",
-    "nl": "paar stel dubbel tweeling tweed beide",
-    "pt": "par casal dobro dupl gême segund",
+    "de": "paar|pärchen|doppel|zwillin|zweit|zweier|beid",
+    "en": r"pairs?\b|couples?\b|double|twin|second|(?:both|either|neither|other)\b",
+    "es": r"par(?:es)?\b|pareja|doble|gemel|segund",
+    "fr": r"paires?\b|couples?\b|double|jume|second|deuxième",
+    "it": r"coppi[ae]\b|paio\b|doppi|dupl|gemell|second|entramb",
+    "nl": r"paar|stel\b|dubbel|tweeling|tweed|beide",
+    "pt": r"par(?:es)?\b|casal|dobro|dupl|gême|segund",
 }
 # zweiundzwanzig, the twenties, ventuno, ventesimo, novecento, veintidós
 _PART_OF_NUMBER = re.compile(
     r"\w*(?:hundert|tausend|honderd|duizend|hundred|thousand|million|milion|miliard|milliard|billion|millon|milh)\w*"
-    r"|\w*(?:zwan|drei|vier|fünf|sech|sieb|acht|neun)[zß]ig\w*|(?:drei|vier|fünf|sech|sieb|acht|neun)zehn\w*"
+    r"|\w*(?:zwan|drei|vier|fünf|sech|sieb|acht|neun)(?:z|ß|ss)ig\w*|(?:drei|vier|fünf|sech|sieb|acht|neun)zehn\w*"
     r"|\w*(?:twin|der|veer|vijf|zes|zeven|tach|negen)tig\w*|(?:der|veer|vijf|zes|zeven|acht|negen)tien\w*"
     r"|(?:twen|thir|for|fif|six|seven|eigh|nine)t(?:y|ies|ieth)|(?:thir|four|fif|six|seven|eigh|nine)teen(?:th)?"
     r"|(?:vent|trent|quarant|cinquant|sessant|settant|ottant|novant)[ia]?(?:un[oa]?|due|tre|tré|quattro|cinque|sei|sette|otto|nove)?"
     r"|\w*(?:nt|dic|tr|un|du|quattr|cinqu|se|ett|ott|ov|mill)esim[oaie]|\w*ième|veinti\w+|dieci\w+"
     r"|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dos|tres|quatro|cuatro|seis|sete|nove|oito|ocho)ci?ent[oa]s?|cento\w*|centinai[oa]"
-    r"|(?:du|tre)zent[oa]s|quin(?:ient|hent)[oa]s|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|\w+nt[ia]|cento)mila|mille"
+    r"|(?:du|tre)zent[oa]s|quin(?:ient|hent)[oa]s|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|\w+nt[ia]|cento)mila|mille\w*"
 )
+# With the words between: vingt et un, trinta e um, vierundzwanzig has none.
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)[\s-]+(?:(?:et|e|y|and|en|und)\s+)?$")
+_WORD_BEHIND = re.compile(r"[\s-]+(?:(?:et|e|y|and|en|und)[\s-]+)?([^\W\d_]+)")
+_LONGEST_WORD = 60  # characters
 _SHORTEST_PART = 4  # letters of a word for a number that may be a part of another word
 _HALF_A_DAY = 12  # hours
 # 0 to 9: with 0 for I or X, 1 for V or L, 2 for X or C
@@ -442,16 +446,31 @@ def _lacks_number_word(text: str, other: str, language: str, other_language: str
         return False
     for found in _number_word(language).finditer(text):
         word = found[0].casefold()
-        number = _cardinals(language)[word]
-        # A compound may say it: dreiköpfig; and a name keeps its words: the Big Ten.
-        said = {word, *_forms(other_language, number)}
+        number = _cardinals(language).get(word)  # None for SİX, whose dot the pattern does not see
+        if number is None or _is_part_of_number(text, found.span(), language):
+            continue
+        # A name keeps its words, as the Big Ten does; and another word may begin with the number, as dreiköpfig does.
+        said = [rf"{word}\b", *_forms(other_language, number)]
         if number == _FEWEST_COUNTED:
-            said |= _list_of(_PAIRS[other_language])
-        if not any(form in other.casefold() for form in said) and not _may_have_number(
+            said.append(_PAIRS[other_language])
+        if re.search(rf"\b(?:{'|'.join(said)})", other.casefold()) is None and not _may_have_number(
             other, other_language, number
         ):
             return True
     return False
+
+
+def _is_part_of_number(text: str, span: tuple[int, int], language: str) -> bool:
+    """Whether another word for a number stands beside this one, as in soixante et onze, half vier or one thousand two hundred."""
+    before = _WORD_BEFORE.search(text, max(0, span[0] - _LONGEST_WORD), span[0])
+    behind = _WORD_BEHIND.match(text, span[1])
+    return any(
+        (word := beside[1].casefold()) in _list_of(_NUMBER_WORDS[language])
+        or word in _cardinals(language)
+        or _PART_OF_NUMBER.fullmatch(word) is not None
+        for beside in (before, behind)
+        if beside is not None
+    )
 
 
 @cache
@@ -462,9 +481,9 @@ def _number_word(language: str) -> re.Pattern[str]:
         for word, number in _cardinals(language).items()
         if number >= _FEWEST_COUNTED and word not in _list_of(_VAGUE_NUMBERS)
     )
-    return re.compile(
-        rf"\b(?:{'|'.join(sorted(words, key=len, reverse=True))})\b(?!-)", re.IGNORECASE
-    )
+    # The words are casefolded, and ß has no form of one letter there.
+    longest_first = "|".join(sorted(words, key=len, reverse=True)).replace("ss", "(?:ss|ß)")
+    return re.compile(rf"\b(?:{longest_first})\b(?!-)", re.IGNORECASE)
 
 
 @cache
@@ -488,11 +507,11 @@ def _roman(number: int) -> str:
 
 @cache
 def _cardinals(language: str) -> dict[str, int]:
-    """Word for a number up to 90 -> the number."""
+    """Word for a number up to 90, casefolded -> the number."""
     numbers = [*range(21), *range(30, 100, 10)]
     words = _CARDINALS[language].split()
     return {
-        word: number
+        word.casefold(): number
         for number, same in zip(numbers, words, strict=True)
         for word in same.split("/")
     }
@@ -550,9 +569,11 @@ def with_words_for_ampersands(text: str, language: str) -> str:
     """A text with the word of its language in place of each & between white space; as it is, if this word is not known."""
     if "&" not in text or (words := _WORDS_OF_SIGNS.get(primary_language(language))) is None:
         return text
+    outside = masked(text, find_spans(text), "0")
     word = words[0].split()[0]
-    spans = find_spans(text)
-    found = (match.start() for match in _AMPERSAND.finditer(masked(text, spans, "0")))
+    if outside.isupper():
+        word = word.upper()
+    found = (match.start() for match in _AMPERSAND.finditer(outside))
     places = [-1, *found, len(text)]
     return word.join(text[first + 1 : last] for first, last in pairwise(places))
 
@@ -629,4 +650,4 @@ def _may_negate(text: str, language: str) -> bool:
 
 @cache
 def _list_of(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+    return frozenset(words.casefold().split())

@@ -367,8 +367,7 @@ def _in_form_of(clause: TextPart, translated: Alternative, target_language: str)
     return translated._replace(text=text)
 
 
-# Repairs of doubtful translations (`decoding.repair`): a text whose translation repeats itself, copies the source or has other numbers is searched again in other ways.
-
+# From here on: `decoding.repair`, further searches for a text whose translation repeats itself, copies the source or has other numbers.
 
 Search = Callable[[Sequence[Request], DecodingConfig], list[list[Hypothesis]]]
 Found = Mapping[Request, Sequence[Hypothesis]]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from unicodedata import category
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
-from transformer_cli.decoding.doubts import ENCLOSED
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -84,7 +83,6 @@ from transformer_cli.text.spans import (
     SPAN_SIGN,
     Span,
     find_spans,
-    is_enclosed,
     masked,
     written_breaks,
 )
@@ -604,8 +602,6 @@ class LineForm:
         """The translation of a line from those of its chunks, with everything around them."""
         if not translations:
             found = copied(line.given, line.text)
-            if is_enclosed(line.text):
-                found = replace(found, doubts=(ENCLOSED,))
         elif line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
             [found] = translations
             if found.source != line.given:

@@ -21,6 +21,7 @@ from transformer_cli.decoding.details import (
     with_explained_unknown,
 )
 from transformer_cli.decoding.doubts import (
+    ENCLOSED,
     LOST_MARK,
     MARKS,
     NUMBERS,
@@ -72,7 +73,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ELLIPSIS
-from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans
+from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -163,7 +164,7 @@ class Translator:
         Raises:
             UsageError: no direction of the model has these languages, or several have them; or the engine cannot
                 explain its translations; or the settings do not keep the terms of a glossary.
-            UsageError: as of `after`.
+            UsageError: an earlier translator (`after`) stands before it, and the two cannot do what is asked together.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
                 is too long for the model, and the translator is strict.
         """
@@ -357,6 +358,12 @@ class Translator:
                 self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
                 for each in translations
             ]
+            translations = [
+                replace(each, doubts=(*each.doubts, ENCLOSED))
+                if each.text == each.source and is_enclosed(each.source)
+                else each
+                for each in translations
+            ]
         return self._with_unseen_words(translations)
 
     def _with_recalled(
@@ -399,7 +406,7 @@ class Translator:
     ) -> list[Translation]:
         """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
 
-        So is one with a URL or the like that was left as it is, which may be the reason.
+        So is one that was left as it is and has a URL or the like: the model may read the rest of it.
         """
         lost = [
             place
@@ -441,13 +448,13 @@ class Translator:
             place: words
             for place, (line, found) in enumerate(zip(lines, translations, strict=True))
             if "&" in line.given
-            and not line.prefix
+            and not (line.prefix or found.terms)  # a term may have the sign
             and (words := with_words_for_ampersands(line.given, source)) != line.given
             and (found.is_untranslated or found.text.count("&") < line.given.count("&"))
         }
         if not read:
             return translations
-        plain = replace(self, estimates=False, reports_lines=False, only_green=False)
+        plain = replace(self, reports_lines=False, only_green=False)
         again = plain.translate_window(
             [replace(lines[place], given=words) for place, words in read.items()]
         )
@@ -455,6 +462,8 @@ class Translator:
         for (place, words), found in zip(read.items(), again, strict=True):
             given = lines[place].given
             if found.is_untranslated or lacks_marks(given, found.text, self.languages.target):
+                continue
+            if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
                 continue
             texts = [
                 (with_ampersands(text, given, words, self.languages), score)
@@ -464,7 +473,7 @@ class Translator:
         return mended
 
     def _with_lacking_marks(self, translation: Translation) -> Translation:
-        """The translation of a line; with a doubt if it lacks a mark, which no further search gives it."""
+        """The translation of a line; with a doubt if it lacks a mark; a further search would lack it, too."""
         target, doubts = self.languages.target, translation.doubts
         # A line that was translated again, with protected spans, may have the doubt already.
         if MARKS in doubts or not lacks_marks(translation.source, translation.text, target):

@@ -241,9 +241,9 @@ _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
 _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
 # `sentencex` panics at white space of several bytes, and refuses lone surrogates. Both become one character.
 _UNREADABLE = re.compile(r"[^\S\n ]|[\ud800-\udfff]")
-# Full stops of Khmer, and shads of Tibetan and Dzongkha, of which `sentencex` knows nothing.
-# An ASCII text with only these characters before its last words is one sentence.
+# An ASCII text without this pattern is one sentence: no mark that may end one stands before its last word.
 _MAY_END = re.compile(r"[^\w ,'\"()-].*[^\W_]", re.DOTALL)
+# Full stops of Khmer, and shads of Tibetan and Dzongkha, of which `sentencex` knows nothing.
 _FURTHER_ENDS = re.compile(r"[\u17d4\u17d5]\s+|[\u0f0d-\u0f12\u0f14]\s+(?![\u0f0d-\u0f12\u0f14])")
 # `sentencex` takes a time that grows with the square of a text without white space.
 MAX_CHARACTERS_AT_ONCE = 5000
