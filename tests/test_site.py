@@ -170,7 +170,7 @@ def test_a_picture_on_white_without_a_dark_form_is_inverted_in_the_dark() -> Non
 def test_the_pictures_of_the_read_me_are_markdown_on_the_site() -> None:
     plain = website("pictures").without_forms((ROOT / "README.md").read_text(encoding="utf-8"))
     assert "<picture>" not in plain
-    assert re.findall(r"!\[[^\]]+\]\(docs/pictures/(.+?)\.png\)", plain) == ["prompt", "page", "explain-page"]  # fmt: skip
+    assert re.findall(r"!\[[^\]]+\]\(docs/pictures/(.+?)\.png\)", plain) == ["prompt", "page", "explain-page", "offline-page"]  # fmt: skip
 
 
 def test_each_page_is_built(site: Path) -> None:

@@ -299,5 +299,7 @@ def test_a_reverse_model_of_the_same_direction_is_refused(tmp_path: Path) -> Non
     shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
     (tmp_path / "in.en").write_text("Hi.\n" * 100)
     (tmp_path / "out.it").write_text("Ciao.\n" * 100)
-    with pytest.raises(UsageError, match="the reverse model of the calibration"):
+    with pytest.raises(
+        UsageError, match=r"the reverse model .* translates en-it; it is to translate it-en"
+    ):
         calibrate(run, reverse=str(DOCS_RUN))

@@ -526,11 +526,18 @@ class Translator:
         hint = "calibrate again: tfm calibrate, with --reverse RUN or without"
         try:
             found = self.load_reader(name)
-            reader = found.translator.towards(source, target)
         except (MissingInputError, UsageError) as error:
             error.message = f"the reverse model of the calibration, {name}: {error.message}"
             error.hint = f"put the run back, or {hint}"
             raise
+        try:
+            reader = found.translator.towards(source, target)
+        except UsageError as error:
+            known = ", ".join(map(str, found.translator.pipeline.data.directions))
+            raise UsageError(
+                f"the reverse model {name} translates {known}; it is to translate {target}-{source}",
+                hint=hint,
+            ) from error
         measured = None if quality is None else quality.conditions.get("reverse_step")
         if measured not in (None, found.step):
             raise DataError(

@@ -241,8 +241,9 @@ _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
 _CLOSING_QUOTES = frozenset("\"'\u201d\u2019\u00bb\u300d\u300f")
 # `sentencex` panics at white space of several bytes, and refuses lone surrogates. Both become one character.
 _UNREADABLE = re.compile(r"[^\S\n ]|[\ud800-\udfff]")
-# An ASCII text without this pattern is one sentence: no mark that may end one stands before its last word.
-_MAY_END = re.compile(r"[^\w ,'\"()-].*[^\W_]", re.DOTALL)
+# An ASCII text that has none of these before the end of its last word is one sentence.
+_MAY_END = re.compile(r"[^\w ,'\"()-]")
+_ASCII_MARKS = "".join(sign for sign in map(chr, range(128)) if not sign.isalnum())
 # Full stops of Khmer, and shads of Tibetan and Dzongkha, of which `sentencex` knows nothing.
 _FURTHER_ENDS = re.compile(r"[\u17d4\u17d5]\s+|[\u0f0d-\u0f12\u0f14]\s+(?![\u0f0d-\u0f12\u0f14])")
 # `sentencex` takes a time that grows with the square of a text without white space.
@@ -269,7 +270,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
         language: of the text, such as en or zh-CN. The library `sentencex` has rules for about 300 languages; for
             others it uses those of English.
     """
-    if text.isascii() and _MAY_END.search(text) is None:
+    if text.isascii() and _MAY_END.search(text.rstrip(_ASCII_MARKS)) is None:
         return [Sentence(text, "")]
     sentences: list[Sentence] = []
     start, gap = 0, ""
@@ -553,6 +554,7 @@ def _halves(text: str) -> tuple[str, str]:
 
 _FULL_STOPS = tuple(f".\u3002{_OTHER_STOPS}")
 # The shad of Tibetan is none: it ends headings and parts of sentences, too.
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _SENTENCE_ENDS = tuple(f".!?\u2026\u3002\uff01\uff1f{_OTHER_ENDS}")
 _CLOSING = "\"')]\u2019\u201d\u00bb"
 _PAUSES = frozenset(",;:")
@@ -564,7 +566,9 @@ LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
 
 
 # The end of nearly every sentence; a full stop behind another one is an ellipsis.
-PLAIN_END = re.compile(r"(?:[^.]\.|[?!])\Z")
+PLAIN_END = re.compile(r"(?:[^.]\.|[^?!][?!])\Z")
+# A question that is also a cry.
+_QUESTION_AND_CRY = re.compile(r"(?:\?!|!\?)[?!]*\Z")
 
 
 def ends_sentence(text: str) -> bool:
@@ -588,10 +592,12 @@ def without_closing_mark(text: str) -> str:
 def with_final_mark_of(translation: str, source: str) -> str:
     """The translation with the end of its source, if that ends no sentence.
 
-    A model adds a full stop to a heading or a cell of a table, and loses the comma of "Dear Anna," or the colon of a
-    title: the full stop is taken away, and the comma or colon is put back. An ellipsis, of which a model makes a full
-    stop, is put back, too.
+    A model adds a full stop, or a question mark, to a heading or a cell of a table, and loses the comma of "Dear Anna," or
+    the colon of a title: the mark is taken away, and the comma or colon is put back. An ellipsis, of which a model makes a
+    full stop, is put back, too; so is the question mark of "?!".
     """
+    if (cry := _QUESTION_AND_CRY.search(source)) and translation.endswith(("!", ".")):
+        return translation.rstrip("!. ") + cry[0]
     is_ellipsis = translation.endswith(("..", "\u2026"))
     ellipsis = next((each for each in ("\u2026", "...") if source.endswith(each)), "")
     if ellipsis and translation.endswith(".") and not is_ellipsis:
@@ -602,7 +608,8 @@ def with_final_mark_of(translation: str, source: str) -> str:
         if translation[-1] in _WIDE_PAUSE_MARKS:
             return translation
         return translation.rstrip("".join({*_PAUSES, *_SENTENCE_ENDS})) + source[-1]
-    return translation[:-1].rstrip() if translation.endswith(_FULL_STOPS) else translation
+    is_added = translation.endswith((*_FULL_STOPS, *_QUESTION_MARKS))
+    return translation[:-1].rstrip() if is_added else translation
 
 
 def is_in_capitals(text: str) -> bool:
