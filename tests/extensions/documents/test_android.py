@@ -154,3 +154,11 @@ def test_other_xml_is_refused_with_what_to_do() -> None:
     with pytest.raises(DataError, match="its root is <xliff>") as caught:
         read_android(b'<xliff version="1.2"/>')
     assert str(caught.value.hint).endswith("--format xliff")
+
+
+def test_a_language_inside_the_value_of_another_attribute_stays() -> None:
+    inside = " a=' tools:locale=\"en\"'"
+    text = resources(string("Red"), attributes=inside)
+    assert inside in translated(read_android(text.encode()))
+    both = resources(string("Red"), attributes=f"{inside} tools:locale = 'en'")
+    assert f"{inside} tools:locale = 'it'>" in translated(read_android(both.encode()))

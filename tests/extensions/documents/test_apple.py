@@ -6,6 +6,7 @@ import plistlib
 import pytest
 
 from transformer_cli.config.data import Direction
+from transformer_cli.extensions.documents import apple
 from transformer_cli.extensions.documents.apple import (
     read_string_catalog,
     read_strings,
@@ -187,3 +188,48 @@ def test_the_layout_of_a_catalog_stays() -> None:
     found = translated(read_string_catalog(text.encode()), UPPER)
     assert '\n\t\t"Red": {\n\t\t\t"localizations": {\n\t\t\t\t"it": {' in found
     assert json.loads(found)["strings"]["Red"]["localizations"]["it"] == unit("RED")
+
+
+@pytest.mark.parametrize("localizations", [["de"], None, 1, "de"])
+def test_localizations_that_are_no_object_are_refused_with_their_line(
+    localizations: object,
+) -> None:
+    text = catalog(Hello={}, Red={"localizations": localizations})
+    with pytest.raises(DataError, match=r'line 7: the "localizations" of a text are .* no object'):
+        read_string_catalog(text.encode())
+
+
+def test_of_two_members_with_one_key_the_last_one_counts() -> None:
+    entry = '{"localizations": 1, "localizations": {"it": null, "it": {"stringUnit": []}}}'
+    text = f'{{"sourceLanguage": "en", "strings": 1, "strings": {{"Red": 1, "Red": {entry}}}}}'
+    found = translated(read_string_catalog(text.encode()))
+    assert json.loads(found)["strings"] == {"Red": {"localizations": {"it": unit("RED")}}}
+    assert found.startswith('{"sourceLanguage": "en", "strings": 1, "strings": {"Red": 1, ')
+
+
+def test_a_state_that_is_no_word_is_that_of_a_translation() -> None:
+    text = catalog(Red={"localizations": {"it": {"stringUnit": {"state": [], "value": "Rosso"}}}})
+    assert translated(read_string_catalog(text.encode())) == text
+
+
+def test_a_catalog_that_is_nested_too_deep_is_refused() -> None:
+    deep: object = unit("red")
+    for _ in range(250):
+        deep = {"a": deep}
+    with pytest.raises(DataError, match="nested more than 200 deep"):
+        read_string_catalog(catalog(Red={"localizations": {"en": deep}}).encode())
+
+
+def test_the_layout_of_a_catalog_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    num_read = 0
+    of = apple._Layout.of
+
+    def counted(text: str) -> apple._Layout:
+        nonlocal num_read
+        num_read += 1
+        return of(text)
+
+    monkeypatch.setattr(apple._Layout, "of", counted)
+    found = translated(read_string_catalog(catalog(Red={}, Blue={}, Green={}).encode()))
+    assert found.count('"it"') == 3
+    assert num_read == 1

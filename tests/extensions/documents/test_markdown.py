@@ -300,3 +300,17 @@ def test_parts_of_templates_and_keys_stay_in_a_sentence(part: str) -> None:
 
 def test_words_between_plus_signs_are_translated() -> None:
     assert upper("so ++much more++ and c++ code++") == "SO ++MUCH MORE++ AND C++ CODE++"
+
+
+def test_the_label_of_a_link_of_a_wiki_is_translated_and_its_page_stays() -> None:
+    assert upper("See [[my page|my label]] now") == "SEE [[my page|MY LABEL]] NOW"
+    assert upper("See [[my page#part|my *label*]]") == "SEE [[my page#part|MY *LABEL*]]"
+
+
+@pytest.mark.parametrize("kept", ["`a\\|b`", "<b title='a\\|b'>", "[[a\\|"])
+def test_an_escaped_bar_in_the_markup_of_a_cell_stays(kept: str) -> None:
+    end = {"<": "</b>", "[": "]]"}.get(kept[0], "")
+    table = f"| a | b |\n|-|-|\n| {{}} {kept}{{}}{end} | {{}} |\n"
+    assert upper(table.format("see", "it", "d")) == table.format("SEE", "IT", "D").replace(
+        "a | b", "A | B"
+    )

@@ -3,6 +3,7 @@ import pytest
 from tests.extensions.documents.fake_translators import REVERSED, Identity, done, translated
 from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.page_templates import template_parts
+from transformer_cli.extensions.documents.segments import plain_text
 
 
 def upper(page: str) -> str:
@@ -74,7 +75,7 @@ def test_a_template_inside_a_tag_belongs_to_the_tag() -> None:
     "text",
     ["It costs $5 and not $6.",
         "It costs $5 <b>more</b> than 3 CA$ here.",
-        "You pay 5$ or 6$ here.", "Write {me} a letter.", "It is 100% {sure}.", "Ask a } or b.", "a @ b", "We are #1 of the end.", "Write to a@b.com or @me.", "One [1%] of {x}"],
+        "You pay 5$ or 6$ here.", "Write {me} a letter.", "It is 100% {sure}.", "Ask a } or b.", "a @ b", "We are #1 of the end.", "Write to a@b.com or @me.", "One [1%] of {x}", "See #end and #else.", "Write {if you like} a letter.", "One\n{\nor two\n}\n"],
 )  # fmt: skip
 def test_signs_of_prose_are_no_template(text: str) -> None:
     assert template_parts(text) == []
@@ -115,3 +116,20 @@ def test_the_branches_of_icu_in_a_page_are_texts() -> None:
     expected = "<p>NOW {n, plural, =0 {<b>NO</b> CAR} =1 {ONE CAR} other {{{n}} RED CARS}}</p>"
     assert upper(page) == expected
     assert done(read_html(page.encode()), Identity()).data.decode() == page
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["item{% if n > 1 %}s{% endif %}", "item<?php if ($n > 1): ?>s<?php endif; ?>", "item<% if n > 1 %>s<% end %>",
+     "item{{#if many}}s{{/if}}"],
+)  # fmt: skip
+def test_the_condition_of_an_ending_does_not_divide_its_word(word: str) -> None:
+    [segment] = read_html(f"<p>You have red {word} here</p>".encode()).segments
+    assert plain_text(segment.pieces) == "You have red items here"
+
+
+def test_an_environment_of_latex_holds_others_of_its_name() -> None:
+    formula = r"\begin{array} a \begin{array} b \end{array} words \end{array}"
+    assert upper(f"<p>Hello {formula} today</p>") == f"<p>HELLO {formula} TODAY</p>"
+    unfinished = r"\begin{a} one \begin{b} two \end{c}"
+    assert template_parts(unfinished) == []

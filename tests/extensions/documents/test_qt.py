@@ -86,3 +86,9 @@ def test_a_translator_that_changes_nothing_gives_the_same_bytes() -> None:
 def test_typescript_and_other_xml_are_refused(text: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         read_qt(text.encode())
+
+
+def test_a_language_inside_the_value_of_another_attribute_stays() -> None:
+    message = '<message><source>Red</source><translation type="unfinished"/></message>'
+    text = f"<TS a=' language=\"de\"'><context>{message}</context></TS>"
+    assert translated(read_qt(text.encode())).startswith('<TS language="it" a=\' language="de"\'>')

@@ -222,6 +222,11 @@ def test_the_work_grows_with_the_length_of_a_document_and_no_faster(case: str) -
     assert many < 6 * few
 
 
+def _environments(count: int) -> str:
+    names = (f"{number:06d}".translate(str.maketrans("0123456789", "abcdefghij")) for number in range(count))  # fmt: skip
+    return "".join(f"\\begin{{{name}}}" for name in names)
+
+
 CUE = "1\n00:00:01,000 --> 00:00:02,000\n"
 # What a regular expression could search again from each of its places; it holds the interpreter lock meanwhile.
 RUNS: dict[str, tuple[str, Callable[[int], str]]] = {
@@ -229,6 +234,15 @@ RUNS: dict[str, tuple[str, Callable[[int], str]]] = {
     "white space in a tag": ("html", lambda count: f"<p{' ' * count}>uno"),
     "white space in a charset": ("html", lambda count: f"<meta charset={' ' * (count // 5)}>"),
     "a formula that never ends": ("md", lambda count: f"uno $a{'=' * count}"),
+    "white space in a line of a template": ("html", lambda count: f"@a{' ' * (count // 10)}x\n"),
+    "white space behind a setting of Razor": ("html", lambda count: f"@model {' ' * count}<"),
+    "comments that never end in a template": ("html", lambda count: "{" + "<!--" * count),
+    "comments before a page": ("html", lambda count: "<!--a-->" * (count // 4) + "x"),
+    "environments of different names": ("html", lambda count: _environments(count // 4)),
+    "environments in Markdown": ("md", lambda count: _environments(count // 10)),
+    "white space in the title of a box": ("md", lambda count: f":::note a{' ' * count}x{{"),
+    "white space before the title of a box": ("md", lambda count: f"!!! {' ' * count}x"),
+    "the offset of a plural": ("json", lambda count: f'["{{n, plural, offset:{"1" * count}!"]'),
 }
 
 
@@ -236,6 +250,17 @@ RUNS: dict[str, tuple[str, Callable[[int], str]]] = {
 def test_a_long_run_of_one_sign_is_not_searched_again_from_each_of_its_places(case: str) -> None:
     name, of_length = RUNS[case]
     assert_no_square(lambda length: read(name, of_length(length), ReadingWatch()))
+
+
+@pytest.mark.parametrize("lines", [["", "-- --", "a"], ["$$a"], ["\\begin{a}"]])
+def test_the_rows_behind_a_table_or_formula_are_not_read_again_for_each_of_them(
+    lines: list[str],
+) -> None:
+    few, many = (
+        num_steps(lambda count=count: markdown.divided_lines(lines * count, set()))
+        for count in (50, 800)
+    )
+    assert many < 20 * few
 
 
 def test_footnotes_that_never_end_are_not_searched_again_from_each_of_them() -> None:

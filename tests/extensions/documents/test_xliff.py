@@ -395,3 +395,10 @@ def test_targets_of_xliff_2_that_are_equal_to_their_sources_are_told(
     caplog.clear()
     read_xliff(xliff_2(unit_2(segment("Red", "<target>Red</target>", ' state="final"'))).encode())
     assert not caplog.text
+
+
+def test_a_language_inside_the_value_of_another_attribute_stays() -> None:
+    unit = '<file id="a"><unit id="1"><segment><source>Red</source></segment></unit></file>'
+    text = f"""<xliff version="2.0" x=' trgLang="de"' xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en">{unit}</xliff>"""
+    found = translated(read_xliff(text.encode()))
+    assert found.startswith("""<xliff trgLang="it" version="2.0" x=' trgLang="de"'""")

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from transformer_cli.config.data import Direction
@@ -186,7 +187,7 @@ def _strings(root: Element) -> Iterator[tuple[Element, tuple[Element, ...]]]:
 
 # Catalogs of Xcode: all languages in one file.
 
-_OPEN_STATES = frozenset(["new"])
+_OPEN_STATE = "new"
 _SPACES = re.compile(r"\s*")
 
 
@@ -235,7 +236,7 @@ class StringCatalog:
                 f'the file has "sourceLanguage": "{self.source_language}", but the model translates from {languages.source} into {languages.target}',
                 hint="use a model of these languages (--run)",
             )
-        changes, place = [], 0
+        changes, place, layout = [], 0, _Layout.of(self.content.text)
         for entry in self.entries:
             end = place + len(entry.segments)
             found, place = translations[place:end], end
@@ -243,11 +244,11 @@ class StringCatalog:
                 one.pieces != segment.pieces
                 for one, segment in zip(found, entry.segments, strict=True)
             ):
-                changes += self._with_language(entry, found, languages.target)
+                changes += self._with_language(entry, found, languages.target, layout)
         return self.content.encoded(spliced(self.content.text, changes))
 
     def _with_language(
-        self, entry: _Entry, found: Sequence[TranslatedSegment], language: str
+        self, entry: _Entry, found: Sequence[TranslatedSegment], language: str, layout: "_Layout"
     ) -> list[Change]:
         """The change that gives an entry its localization; none if it has one."""
         text = self.content.text
@@ -256,15 +257,16 @@ class StringCatalog:
         languages = next((each for each in members if each.key == "localizations"), None)
         if languages is None:
             value = {"localizations": {language: localization}}
-            return [_inserted(text, entry.start, members, value, depth=3)]
+            return [_inserted(text, entry.start, members, value, layout, depth=3)]
         inner = _members(text, languages.start)
         key = _of_language([each.key for each in inner], language)
         if key is None:
-            return [_inserted(text, languages.start, inner, {language: localization}, depth=4)]
+            value = {language: localization}
+            return [_inserted(text, languages.start, inner, value, layout, depth=4)]
         own = next(each for each in inner if each.key == key)
         if not _is_open(json.loads(text[own.start : own.end])):
             return []
-        return [Change(own.start, own.end, _json(text, localization, depth=4))]
+        return [Change(own.start, own.end, layout.json(localization, depth=4))]
 
 
 def read_string_catalog(data: bytes, options: ReadingOptions = DEFAULTS) -> StringCatalog:
@@ -282,6 +284,7 @@ def read_string_catalog(data: bytes, options: ReadingOptions = DEFAULTS) -> Stri
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"line {getattr(error, 'lineno', 1)}: no valid JSON: {error}") from error
+    options.limits.check_depth(_depth(whole), "the JSON of this catalog")
     members = whole if isinstance(whole, dict) else {}
     strings, language = members.get("strings"), members.get("sourceLanguage")
     if not isinstance(strings, dict) or not isinstance(language, str):
@@ -293,17 +296,31 @@ def read_string_catalog(data: bytes, options: ReadingOptions = DEFAULTS) -> Stri
         entry = strings[member.key]
         if not isinstance(entry, Mapping) or entry.get("shouldTranslate") is False:
             continue
-        localizations = entry.get("localizations") or {}
+        place = f"line {lines.number_at(member.key_start)}"
+        localizations = entry.get("localizations", {})
+        if not isinstance(localizations, Mapping):
+            raise DataError(
+                f'{place}: the "localizations" of a text are {json.dumps(localizations)[:50]}, and no object with a member for each language',
+                hint='such as "localizations": {}; Xcode writes the file anew when you save it there',
+            )
         if _has_translation(localizations, options.target_language):
             continue
         source = localizations.get(language) or {"stringUnit": {"value": member.key}}
-        place = f"line {lines.number_at(member.key_start)}"
         units = list(_units(source))
         segments = [_segment(unit["value"], place) for unit in units]
         if any(holds_text(each, member.key) for each in segments):
             segments = [options.watch.counted(each) for each in segments]
             entries.append(_Entry(member.start, source, tuple(segments)))
     return StringCatalog(content, language, tuple(entries))
+
+
+def _depth(value: Any) -> int:
+    """How many objects and lists stand inside each other."""
+    depth, inner = 0, [value]
+    while inner := [each for each in inner if isinstance(each, dict | list)]:
+        depth += 1
+        inner = [*chain.from_iterable(each.values() if isinstance(each, dict) else each for each in inner)]  # fmt: skip
+    return depth
 
 
 def _has_translation(localizations: Mapping[str, Any], language: str | None) -> bool:
@@ -332,7 +349,7 @@ def _units(localization: Any) -> Iterator[dict[str, Any]]:
 
 def _is_open(localization: Any) -> bool:
     """Whether no form of a text has been touched by a person."""
-    return all(unit.get("state") in _OPEN_STATES or not unit["value"] for unit in _units(localization))  # fmt: skip
+    return all(unit.get("state") == _OPEN_STATE or not unit["value"] for unit in _units(localization))  # fmt: skip
 
 
 def _translated(source: Any, found: Iterator[TranslatedSegment]) -> Any:
@@ -347,18 +364,19 @@ def _translated(source: Any, found: Iterator[TranslatedSegment]) -> Any:
 
 
 def _members(text: str, start: int) -> list[_Member]:
-    """The members of the object that begins at text[start], in order."""
+    """The members of the object that begins at text[start], in order; of two with one key, only the last one counts."""
     decoder = json.JSONDecoder()
-    members: list[_Member] = []
+    members: dict[str, _Member] = {}
     place = _after_spaces(text, start + 1)
     while text[place] != "}":
         key_start = _after_spaces(text, place + 1) if text[place] == "," else place
         key, end = decoder.raw_decode(text, key_start)
         value_start = _after_spaces(text, _after_spaces(text, end) + 1)
         _, end = decoder.raw_decode(text, value_start)
-        members.append(_Member(key, key_start, value_start, end))
+        members.pop(key, None)
+        members[key] = _Member(key, key_start, value_start, end)
         place = _after_spaces(text, end)
-    return members
+    return [*members.values()]
 
 
 def _after_spaces(text: str, place: int) -> int:
@@ -367,7 +385,13 @@ def _after_spaces(text: str, place: int) -> int:
 
 
 def _inserted(
-    text: str, start: int, members: Sequence[_Member], value: Mapping[str, Any], *, depth: int
+    text: str,
+    start: int,
+    members: Sequence[_Member],
+    value: Mapping[str, Any],
+    layout: "_Layout",
+    *,
+    depth: int,
 ) -> Change:
     """The change that gives an object one more member; Xcode sorts the members by their keys.
 
@@ -377,9 +401,9 @@ def _inserted(
         value: the new member.
         depth: how many objects are around the new member.
     """
-    line_end, indentation = _layout(text)
+    line_end, indentation = layout.line_end, layout.indentation
     line = line_end + indentation * depth
-    written = _json(text, value, depth=depth - 1).removeprefix("{").rpartition("}")[0].strip()
+    written = layout.json(value, depth=depth - 1).removeprefix("{").rpartition("}")[0].strip()
     [key] = value
     place = bisect_left([each.key for each in members], key)
     if not members:
@@ -391,16 +415,28 @@ def _inserted(
     return Change(members[-1].end, members[-1].end, f",{line}{written}")
 
 
-def _layout(text: str) -> tuple[str, str]:
-    """The line end of a file, and what stands before the members of its outermost object."""
-    first = re.match(r"\s*\{(\r?\n)([ \t]*)", text)
-    return (first[1], first[2]) if first else ("\n", "  ")
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a file writes its JSON."""
 
+    line_end: str
+    indentation: str
+    """What stands before the members of its outermost object."""
+    colon: str
+    is_ascii: bool
+    """Whether other letters are written as codes."""
 
-def _json(text: str, value: Any, *, depth: int) -> str:
-    """A value as it is written in a file."""
-    line_end, indentation = _layout(text)
-    colon = " : " if '" : ' in text else ": "
-    is_ascii = text.isascii() and "\\u" in text
-    written = json.dumps(value, ensure_ascii=is_ascii, indent=indentation, separators=(",", colon))
-    return written.replace("\n", line_end + indentation * depth)
+    @classmethod
+    def of(cls, text: str) -> "_Layout":
+        """The layout of a file."""
+        first = re.match(r"\s*\{(\r?\n)([ \t]*)", text)
+        line_end, indentation = (first[1], first[2]) if first else ("\n", "  ")
+        colon = " : " if '" : ' in text else ": "
+        return cls(line_end, indentation, colon, text.isascii() and "\\u" in text)
+
+    def json(self, value: Any, *, depth: int) -> str:
+        """A value inside so many objects, as the file writes it."""
+        written = json.dumps(
+            value, ensure_ascii=self.is_ascii, indent=self.indentation, separators=(",", self.colon)
+        )
+        return written.replace("\n", self.line_end + self.indentation * depth)

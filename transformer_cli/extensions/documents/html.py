@@ -313,7 +313,7 @@ _CHARSET = re.compile(rb"""<meta[^>]+charset\s*+=\s*+["']?+\s*+([A-Za-z0-9_.:-]+
 
 
 _XHTML = re.compile(
-    r"""\s*(?:<\?xml\s|(?:<!(?:--(?s:.*?)--|[^>]*)>\s*)*<html\s[^>]*?xmlns\s*=\s*["']http://www\.w3\.org/1999/xhtml["'])""",
+    r"""\s*(?:<\?xml\s|(?:<!(?:--(?s:.*?)-->|(?!--)[^>]*+>)\s*+)*+<html\s[^>]*?xmlns\s*=\s*["']http://www\.w3\.org/1999/xhtml["'])""",
     re.IGNORECASE,
 )
 

@@ -5,8 +5,11 @@ the translation would join their lines.
 """
 
 import logging
+import math
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -80,11 +83,14 @@ _ANY = re.compile(
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
 _TITLE = re.compile(
-    r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]+[^"]*"(?P<quoted>[^"]*)"[ \t]*"""
-    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]+(?P<open>[^\s:{}][^{}:]*?)[ \t]*(?:\{[^{}]*\}[ \t]*)?"""
-    r"""|:{3,}\{(?:admonition|attention|caution|danger|dropdown|error|hint|important|note|seealso|tab-item|tip|warning)\}[ \t]+(?P<named>\S.*))"""
+    r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++[^"]*+"(?P<quoted>[^"]*+)"[ \t]*+"""
+    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
+    r"""|:{3,}\{(?:admonition|attention|caution|danger|dropdown|error|hint|important|note|seealso|tab-item|tip|warning)\}[ \t]++(?P<named>\S.*))"""
 )
 _MAX_FORMULA = 200  # lines
+_END_OF_FORMULA = re.compile(r"(?:\$\$|\\{1,2}\]|\\end\{[A-Za-z]{1,30}\*?\})\Z")
+_LONGEST_END = len(r"\end{*}") + 30
+_TABLE = "table"
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 
 
@@ -162,6 +168,7 @@ def _starts(lines: Sequence[str], code_rows: Collection[int]) -> Iterator[int]:
     """The rows that are kept as they are, or in which a container begins."""
     end_of_formula = ""
     end_of_table = 0
+    ends = _rows_of_ends(lines)
     for row, line in enumerate(lines):
         if end_of_formula:
             yield row
@@ -173,12 +180,12 @@ def _starts(lines: Sequence[str], code_rows: Collection[int]) -> Iterator[int]:
         elif match := _FORMULA.match(line):
             end = _end_of_formula(match["sign"].strip())
             inside = line[match.end() :]
-            if end not in inside and _has_end_of_formula(lines, row, end):
+            if end not in inside and _has_end_of_formula(ends, row, end):
                 end_of_formula = end
             elif match["sign"] != "$$" and not inside.rstrip().endswith(end):
                 continue
             yield row
-        elif (table := _table_at(lines, row)) is not None:
+        elif (table := _table_at(lines, row, ends[_TABLE])) is not None:
             end_of_table = table[1]
             yield from range(table[0], row + 1)
         elif _KEPT.fullmatch(line) or _container_at(lines, row) is not None:
@@ -189,8 +196,31 @@ def _end_of_formula(beginning: str) -> str:
     return beginning.replace("begin", "end").replace("[", "]")
 
 
-def _table_at(lines: Sequence[str], row: int) -> tuple[int, int] | None:
-    """The rows of a table of Pandoc, of which this one is the first without letters; the second number is behind the last one."""
+def _rows_of_ends(lines: Sequence[str]) -> dict[str, list[int]]:
+    """For each end of a formula, for "" and for `_TABLE` the rows that have it as their end, are blank, and can end a table."""
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, line in enumerate(lines):
+        text = line.rstrip()
+        if not text:
+            rows[""].append(row)
+        elif match := _END_OF_FORMULA.search(text, max(0, len(text) - _LONGEST_END)):
+            rows[match[0]].append(row)
+            if match[0] == r"\\]":
+                rows[r"\]"].append(row)
+        # A table whose rows have several lines ends with dashes before a blank line.
+        elif (_DASHES.fullmatch(line) or _LONG_DASHES.fullmatch(line)) and not "".join(
+            lines[row + 1 : row + 2]
+        ).strip():
+            rows[_TABLE].append(row)
+    return rows
+
+
+def _table_at(lines: Sequence[str], row: int, ends: Sequence[int]) -> tuple[int, int] | None:
+    """The rows of a table of Pandoc, of which this one is the first without letters; the second number is behind the last one.
+
+    Args:
+        ends: the rows that can end a table whose rows have several lines, in order.
+    """
     last = row + 1
     if _GRID.fullmatch(lines[row]):
         while last < len(lines) and _GRID_ROW.fullmatch(lines[last]):
@@ -201,25 +231,26 @@ def _table_at(lines: Sequence[str], row: int) -> tuple[int, int] | None:
     first = row
     while first > max(0, row - _MAX_ROWS_OF_HEAD) and lines[first - 1].strip():
         first -= 1
-    # A table whose rows have several lines ends with dashes before a blank line, another one at a blank line.
-    if first == row or _LONG_DASHES.fullmatch(lines[first]):
-        for end in range(row + 1, min(len(lines), row + _MAX_TABLE)):
-            is_line = _DASHES.fullmatch(lines[end]) or _LONG_DASHES.fullmatch(lines[end])
-            if is_line and not "".join(lines[end + 1 : end + 2]).strip():
-                return first, end + 1
+    # Another table than one whose rows have several lines ends at a blank line.
+    end = _next_row(ends, row)
+    if (first == row or _LONG_DASHES.fullmatch(lines[first])) and end < row + _MAX_TABLE:
+        return first, int(end) + 1
     while last < len(lines) and lines[last].strip():
         last += 1
     return (first, last) if first < row or last > row + 1 else None
 
 
-def _has_end_of_formula(lines: Sequence[str], row: int, end: str) -> bool:
+def _has_end_of_formula(ends: Mapping[str, Sequence[int]], row: int, end: str) -> bool:
     """Whether a formula ends before the next blank line."""
-    for line in lines[row + 1 : row + _MAX_FORMULA]:
-        if not line.strip():
-            return False
-        if line.rstrip().endswith(end):
-            return True
-    return False
+    return _next_row(ends.get(end, ()), row) < min(
+        _next_row(ends.get("", ()), row), row + _MAX_FORMULA
+    )
+
+
+def _next_row(rows: Sequence[int], row: int) -> float:
+    """The first of the rows behind `row`; infinite if there is none."""
+    at = bisect_right(rows, row)
+    return rows[at] if at < len(rows) else math.inf
 
 
 def _container_at(lines: Sequence[str], row: int) -> _Container | None:
@@ -268,6 +299,8 @@ class InlineEvent(NamedTuple):
 
 # The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
 _MARKS = re.compile(rf"{_NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)")
+# Of a link of a wiki or of Obsidian: [[page|label]].
+_LABEL = re.compile(r"(?<!!)\[\[[^\[\]|\n]++\|(?P<label>[^\[\]|\n]++)(?=\]\])")
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -356,6 +389,12 @@ class MarkdownInline:
         for match in _MARKS.finditer(text):
             if not any(taken[match.start() : match.end()]):
                 notes.events.append(InlineEvent(*match.span(), Role.POINT))
+        for match in _LABEL.finditer(text):
+            marks = (match.start(), match.start("label")), (match.end(), match.end() + 2)
+            if not any(any(taken[start:end]) for start, end in marks):
+                opening, closing = marks
+                notes.events.append(InlineEvent(*opening, Role.OPEN, "label"))
+                notes.events.append(InlineEvent(*closing, Role.CLOSE, "label"))
         return sorted(notes.events, key=lambda event: event[:2])
 
     def _noting(self, name: str, rule: Callable[..., bool]) -> Callable[..., bool]:
@@ -671,7 +710,7 @@ class _Writer:
             text = rendered(found.pieces, _escaped)
         if self.is_title:
             return re.sub(r'"', "'", text)
-        return text.replace("|", "\\|") if self.is_cell else text
+        return re.sub(r"(?<!\\)\|", r"\\|", text) if self.is_cell else text
 
     def at_start(self, found: TranslatedSegment) -> str:
         """The same for the beginning of a block, where a sign such as # would make a title."""

@@ -6,6 +6,7 @@ Velocity, Template Toolkit and Pandoc.
 
 import re
 from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -30,8 +31,21 @@ class TemplatePart(NamedTuple):
 
 FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?\1[ \t]*(?:\r?\n|\Z)")
 """The settings before a page of Jekyll, Hugo and others."""
-ENVIRONMENT = r"\\begin\{(?P<environment>[A-Za-z]{1,30}\*?)\}(?:(?!\\begin\{(?P=environment)\}|\\end\{(?P=environment)\})(?s:.))*+\\end\{(?P=environment)\}"
-"""The pattern of an environment of LaTeX, such as align; others may stand in it."""
+
+
+def _inside_environment(depth: int) -> str:
+    """The pattern of what stands in an environment of LaTeX, with so many others inside each other."""
+    inner = (
+        rf"|\\begin\{{[^{{}}]{{1,40}}\}}{_inside_environment(depth - 1)}\\end\{{[^{{}}]{{1,40}}\}}"
+        if depth
+        else ""
+    )
+    return rf"(?:[^\\]++|\\(?!begin\{{|end\{{){inner})*+"
+
+
+# A search for the end of the same name would read the whole text from each environment that never ends.
+ENVIRONMENT = rf"\\begin\{{(?P<environment>[A-Za-z]{{1,30}}\*?)\}}{_inside_environment(4)}\\end\{{(?P=environment)\}}"
+"""The pattern of an environment of LaTeX, such as align; others may stand in it, at most four inside each other."""
 FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:[^\s$]++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])[^$\n]++)(?<=\S)\$(?!\d)"
 """The pattern of a formula between dollar signs; those of prices have none of the signs of formulas."""
 
@@ -90,13 +104,23 @@ _PATTERN = re.compile(
 )
 # A line of nothing but a statement of Blade, Razor or Angular, such as @section('title', 'Home') or }.
 _LINE = re.compile(
-    rf"^[ \t]*(?:\}}[ \t]*)?(?:@[A-Za-z]\w{{0,40}}[ \t]*(?:{_PARENTHESES})?[ \t]*\{{?|[{{}}]|@\{{[^{{}}]*\}}"
-    r"|@(?:model|using|inject|page|namespace|inherits|layout|addTagHelper|implements|attribute)[ \t][^\r\n<]*)[ \t]*\r?$",
+    rf"^[ \t]*+(?:\}}[ \t]*+)?(?:@[A-Za-z]\w{{0,40}}+[ \t]*+(?:{_PARENTHESES})?+[ \t]*+\{{?|(?P<brace>[{{}}])|@\{{[^{{}}]*+\}}"
+    r"|@(?:model|using|inject|page|namespace|inherits|layout|addTagHelper|implements|attribute)[ \t][^\r\n<]*+)[ \t]*+\r?$",
     re.MULTILINE,
 )
+# What shows that a brace alone on a line, #end and {if ...} belong to a template and not to prose.
+_BLOCK_OF_BRACES = re.compile(r"@[A-Za-z(][^\n{}]{0,500}+\{[ \t]*+\r?$", re.MULTILINE)
+_VELOCITY = re.compile(r"(?<![\w&])#(?:if|foreach|macro|define)\s?\(")
+_SMARTY = re.compile(
+    r"\{(if|elseif|else|foreach|foreachelse|section|block|while|capture|literal|strip)\b"
+)
+_END_OF_SMARTY = re.compile(r"\{/([a-z]{2,9})\}")
+_CONDITION = re.compile(r"[{<%?@\[#-]{1,4}\s?(?:php\s)?\s?(?:if|unless)\b", re.IGNORECASE)
+_LONGEST_ENDING = 5  # letters
 _MAY_BE_PART = re.compile(r"[{$\\@]|<[%?#]|</#|\[%|#\w|\A(?:---|\+\+\+)")
 _UNTOUCHED = re.compile(
-    r"<(script|style|pre|code|xmp|textarea)\b(?:(?!<\1\b).)*?</\1\s*>|<!--.*?-->", re.I | re.S
+    r"<(script|style|pre|code|xmp|textarea)\b(?:(?!<\1\b).)*?</\1\s*>|<!--(?:(?!<!--).)*?-->",
+    re.I | re.S,
 )
 
 
@@ -107,7 +131,7 @@ def template_parts(text: str) -> list[TemplatePart]:
     settings = FRONT_MATTER.match(text)
     found = [] if settings is None else [TemplatePart(PartKind.STATEMENT, *settings.span())]
     found += [TemplatePart(PartKind(str(each.lastgroup if each.lastgroup != "environment" else "value")), *each.span()) for each in _PATTERN.finditer(text)]  # fmt: skip
-    found += [TemplatePart(PartKind.STATEMENT, *each.span()) for each in _LINE.finditer(text)]
+    found = _without_prose(text, found) + _lines(text)
     untouched = [each.span() for each in _UNTOUCHED.finditer(text)][::-1]
     kept: list[TemplatePart] = []
     for part in sorted(found, key=lambda part: (part.start, -part.end)):
@@ -116,6 +140,50 @@ def template_parts(text: str) -> list[TemplatePart]:
         is_untouched = bool(untouched) and untouched[-1][0] <= part.start
         if not is_untouched and (not kept or part.start >= kept[-1].end):
             kept.append(part)
+    return _with_whole_words(text, kept)
+
+
+def _lines(text: str) -> list[TemplatePart]:
+    """The lines of nothing but a statement; a brace alone is one only where another line is."""
+    found = list(_LINE.finditer(text))
+    if all(each["brace"] for each in found) and not _BLOCK_OF_BRACES.search(text):
+        return []
+    return [TemplatePart(PartKind.STATEMENT, *each.span()) for each in found]
+
+
+def _without_prose(text: str, found: list[TemplatePart]) -> list[TemplatePart]:
+    """The parts without those that look like a statement of Velocity or Smarty but have no partner, as in "see #end"."""
+    has_velocity = _VELOCITY.search(text) is not None
+    closed = set(_END_OF_SMARTY.findall(text))
+
+    def is_prose(part: TemplatePart) -> bool:
+        raw = text[part.start : part.end]
+        if raw in ("#end", "#else"):
+            return not has_velocity
+        smarty = _SMARTY.match(raw)
+        if smarty is None:
+            return False
+        name = smarty[1]
+        return not closed if name in ("else", "elseif", "foreachelse") else name not in closed
+
+    return [part for part in found if part.kind is not PartKind.STATEMENT or not is_prose(part)]
+
+
+def _with_whole_words(text: str, parts: list[TemplatePart]) -> list[TemplatePart]:
+    """Parts in which the condition of an ending does not divide its word: item{% if n > 1 %}s{% endif %}."""
+    kept = list(parts)
+    for at, (part, following) in enumerate(pairwise(parts)):
+        ending = text[part.end : following.start]
+        if (
+            part.kind is following.kind is PartKind.STATEMENT
+            and text[part.start - 1 : part.start].isalpha()
+            and len(ending) <= _LONGEST_ENDING
+            and ending.isalpha()
+            and ending.islower()
+            and _CONDITION.match(text, part.start)
+            and not text[following.end : following.end + 1].isalpha()
+        ):
+            kept[at : at + 2] = (part._replace(kind=PartKind.COMMENT), following._replace(kind=PartKind.COMMENT))  # fmt: skip
     return kept
 
 

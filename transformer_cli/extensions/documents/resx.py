@@ -8,7 +8,7 @@ from transformer_cli.process.errors import DataError
 
 
 def read_resx(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
-    """A file of resources. Pictures, sizes and names of controls stay, and what its comment says is {Locked}.
+    """A file of resources. Pictures, sizes and names of controls stay, and so does each text whose comment begins with {Locked}.
 
     Raises:
         DataError: it is no RESX file, or is damaged, too large, or made to harm.

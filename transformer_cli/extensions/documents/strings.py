@@ -149,7 +149,7 @@ def _fits(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 _BRANCHING = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _HEAD = re.compile(r"\{\s*[\w.-]+\s*(?:,\s*(?P<kind>\w+)\s*(?P<comma>,)?)?")
-_SELECTOR = re.compile(r"\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{")
+_SELECTOR = re.compile(r"\s*+(?:offset:\d++\s*+)?(?:=\d++|[\w-]++)\s*+\{")
 _QUOTED = re.compile(r"'[{}#|](?:[^']|'')*'")
 _MAX_DEPTH = 20
 

@@ -436,12 +436,19 @@ def read_xml(
     return XmlText(content, _root(options.watch.over(tokens)))
 
 
+_ATTRIBUTE = re.compile(r"""(?P<name>[^\s=/<>"']++)\s*+=\s*+(?P<value>"[^"]*+"|'[^']*+')""")
+
+
 def place_of_attribute(xml: XmlText, element: Element, name: str) -> tuple[int, int] | None:
     """Where the value of an attribute stands; None if the element has no such attribute."""
-    place = re.compile(rf"""\s{re.escape(name)}\s*=\s*(?:"([^"]*)"|'([^']*)')""").search(
-        xml.content.text, element.start, element.inner_start
-    )
-    return None if place is None else place.span(place.lastindex or 1)
+    if name not in element.attributes:
+        return None
+    # From the first attribute on, so that nothing inside a value is taken for one.
+    first = element.start + 1 + len(element.name)
+    for match in _ATTRIBUTE.finditer(xml.content.text, first, element.inner_start):
+        if match["name"] == name:
+            return match.start("value") + 1, match.end("value") - 1
+    return None
 
 
 def language_edits(
