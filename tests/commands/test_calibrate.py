@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.commands.calibrate import calibrate_command
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.commands.calibrate import _seen_by_training, calibrate_command
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
+from transformer_cli.config import load_stored_config
+from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.decoding.given_pairs import pair_likelihoods
-from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.loading import load_run, load_translator
 from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
@@ -242,9 +245,25 @@ def test_a_run_without_a_record_of_its_words_gets_it_from_its_corpus_or_else_fro
     assert quality.words is not None
     assert not record.exists()
     config.write_text(good, encoding="utf-8")
+    facts = {"data": fingerprint(load_stored_config(config))}
+    (copied / "run" / "environment.json").write_text(json.dumps(facts), encoding="utf-8")
     calibrate(copied / "run", share=0.4, certainty=0.7)
     assert record.read_bytes() == (DOCS_RUN / "seen_words.json").read_bytes()
     assert read_quality(copied / "run")["en-it"].words is None
+
+
+def test_the_words_of_a_corpus_that_has_changed_since_the_training_are_not_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns("seen_words.json"))
+    facts = {"data": {"phrasebook": "other"}}
+    (run / "environment.json").write_text(json.dumps(facts), encoding="utf-8")
+    loaded = load_run(str(run), [], command="validate")
+    assert _seen_by_training(loaded, RunFolder(run)) is None
+    assert "the data has changed since the training: " in caplog.text
+    assert "phrasebook: was other, now" in caplog.text
+    assert not (run / "seen_words.json").exists()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """From YAML and overrides to a config: what is accepted, and what each refusal says."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -380,8 +381,26 @@ def test_an_error_has_the_words_of_the_parser_in_python(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError) as fast:
-        parse_yaml(text, "a.yaml")
+        stored_config(text, "a.yaml")
     monkeypatch.setattr(loading.yaml, "__with_libyaml__", False)
     with pytest.raises(ConfigError) as slow:
-        parse_yaml(text, "a.yaml")
+        stored_config(text, "a.yaml")
     assert str(fast.value) == str(slow.value)
+
+
+@pytest.mark.parametrize("parse", [parse_yaml, stored_config])
+@pytest.mark.parametrize("has_c", [False, True])
+def test_what_only_the_parser_in_c_accepts_is_refused_on_every_machine(
+    parse: Callable[[str, str], object], has_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "name: [true? , 1]\n"
+    assert loading._FastLoader(text).get_single_data() == {"name": ["true?", 1]}
+    monkeypatch.setattr(loading.yaml, "__with_libyaml__", has_c)
+    with pytest.raises(ConfigError, match=r"^a\.yaml:1: "):
+        parse(text, "a.yaml")
+
+
+def test_a_stored_config_is_read_by_the_parser_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = to_yaml(load_config("copy.yaml"))
+    monkeypatch.setattr(loading, "_Loader", None)  # the one in Python
+    assert stored_config(text, "x").name == "copy"

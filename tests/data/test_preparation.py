@@ -124,6 +124,18 @@ def test_the_words_of_the_training_text_are_recorded(corpus: Path, folder: Path)
     assert prepare_data(config, folder).seen_words is None
 
 
+@pytest.mark.parametrize(("num_pairs", "is_known"), [(3, False), (len(TRAIN), False), (99, True)])
+def test_the_words_of_a_stream_are_known_only_if_it_ended_within_the_first_pairs(
+    corpus: Path, folder: Path, num_pairs: int, is_known: bool
+) -> None:
+    write(corpus / "train.tsv", [(source or "Niente.", target) for source, target in TRAIN])
+    config = config_of(corpus, data={"streaming": True, "tokenizer_pairs": num_pairs})
+    found = prepare_data(config, folder).seen_words
+    assert (found is not None) == is_known
+    assert seen_words_of_corpus(config) == found
+    assert found is None or ("gatto" in found and "isola" in found)
+
+
 def test_the_folder_holds_these_files_and_nothing_beside_it(corpus: Path, folder: Path) -> None:
     prepare_data(config_of(corpus), folder)
     names = ["fingerprint.json", "report.json", "seen_words.json"]

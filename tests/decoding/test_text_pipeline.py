@@ -1,5 +1,7 @@
 """The text pipeline alone: there and back, without a model."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,8 @@ from transformer_cli.decoding import (
     Translation,
     UnknownWords,
 )
-from transformer_cli.text.tokenizer import train_tokenizer
+from transformer_cli.text.seen_words import SeenWords
+from transformer_cli.text.tokenizer import KnownSpellings, train_tokenizer
 
 from .small_translators import WORDS, tokenizer_of_words
 
@@ -82,6 +85,31 @@ def test_parts_are_joined_by_spaces_and_their_scores_added() -> None:
     assert found == Translation(
         prepared.text, *best, (best, Alternative("two", -2.75)), num_words=4, is_cut=True
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("Donaudampf, perch\u00e9 wolf.", ()),
+        (
+            "donau\u00addampf wo\u200blf perche\u0301 \ufb01n",
+            ("\ufb01n",),
+        ),  # as in training, without NFKC
+        ("DONAUDAMPF PERCH\u00c9", ()),
+        ("PERCHE\u0301 ku\u200ba", ("kua",)),
+    ],
+)
+def test_words_are_compared_as_the_model_reads_them(source: str, expected: tuple[str, ...]) -> None:
+    seen = SeenWords.of(dict.fromkeys(["donaudampf", "perch\u00e9", "wolf"], 1))
+    knowing = replace(pipeline(), seen_words=seen)
+    assert knowing.unseen_words(Translation(source, "", 0.0, ())) == expected
+
+
+def test_a_word_that_is_read_in_a_known_spelling_has_been_seen() -> None:
+    seen = SeenWords.of(dict.fromkeys(["uno", "perch\u00e9"], 1))
+    spellings = KnownSpellings(train_tokenizer(["uno perch\u00e9"] * 2, TokenizerConfig()))
+    knowing = replace(pipeline(), seen_words=seen, spellings=spellings)
+    assert knowing.unseen_words(Translation("uno perche due", "", 0.0, ())) == ("due",)
 
 
 def test_equal_texts_become_one_alternative_and_line_breaks_become_spaces() -> None:

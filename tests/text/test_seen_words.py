@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from transformer_cli.text import seen_words
 from transformer_cli.text.seen_words import (
     SeenWords,
+    WordCounts,
     WordsOfOneToken,
+    folded,
     read_seen_words,
     unseen_words,
     words_of,
@@ -37,6 +40,37 @@ def test_of_too_many_words_the_most_frequent_ones_are_kept(monkeypatch: pytest.M
     monkeypatch.setattr(seen_words, "MOST_WORDS", 2)
     found = SeenWords.of({"a": 1, "b": 2, "c": 3, "d": 1})
     assert [word in found for word in "abcd"] == [False, True, True, False]
+    same = SeenWords.of(dict.fromkeys("dbca", 200), least=2)
+    assert [word in same for word in "abcd"] == [True, True, False, False]
+
+
+def test_words_are_counted_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_words, "_MOST_COUNTED", 100)
+    monkeypatch.setattr(seen_words, "_MOST_PIECES", 50)
+    counts = WordCounts("en")
+    letters = "abcdefghij"
+    rare = ["".join(each) for each in product(letters, repeat=4)]
+    for batch in range(0, len(rare), 20):
+        counts.add([*rare[batch : batch + 20], "The,", "cat-the."], [*[1] * 20, 3, 2])
+        assert len(counts._pieces) <= 50 + 22
+        assert len(counts._words) <= 100 + 2 * (50 + 22)
+    found = counts.of_words()
+    assert (found["the"], found["cat"]) == (5 * 500, 2 * 500)
+
+
+def test_the_signs_of_a_language_without_spaces_are_counted_at_once() -> None:
+    counts = WordCounts("zh")
+    counts.add(["我有猫。", "我A1"], [2, 3])
+    assert len(counts._pieces) <= len(set("我有猫。A1")), "no sentence is kept"
+    assert counts.of_words() == {"我": 5, "有": 2, "猫": 2, "a": 3}
+
+
+def test_the_turkish_capital_with_a_dot_is_that_letter() -> None:
+    seen = SeenWords.of({folded(word): 1 for word in ("iyi", "\u0131\u015f\u0131k", "\u0130zmir")})
+    assert all(
+        word in seen for word in ("\u0130yi", "\u0130Y\u0130", "\u0131\u015f\u0131k", "izmir")
+    )
+    assert unseen_words("\u0130yi \u0131\u015f\u0131k.", "", seen, "tr") == ()
 
 
 def test_three_letters_of_the_file_are_enough_for_a_word() -> None:
@@ -75,6 +109,11 @@ def test_a_damaged_file_is_named_and_nothing_is_known(
         ("Ein Quokka liegt auf dem Tisch.", "sv", []),  # names, but not in German
         ("He? Quokka said: wombat!", "en", ["He", "Quokka", "wombat"]),
         ("I'm on the table.", "en", []),  # single letters are no words
+        ("The cat is on<b>the</b>table<br/>and said: quo<i>kka</i>", "en", ["quo", "kka"]),
+        ("The <b>quokka</b> is on **wombat**", "en", ["quokka", "wombat"]),
+        ("The cat{name} is on{0}the table%n and that", "en", []),
+        ("Wombat{name} is on the 20th of 1990ern and of{n}th 5quokkas quokka5", "en", ["of"]),
+        ("don\u2019t, don't and don\u02bct", "en", ["don"]),
         ("", "en", []),
         ("... 42 :-)", "en", []),
     ],

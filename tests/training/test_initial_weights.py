@@ -21,6 +21,7 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.text import train_tokenizer
 from transformer_cli.text.added_entries import with_added_entries
+from transformer_cli.text.seen_words import read_seen_words
 from transformer_cli.training.initial_weights import (
     checked_origin,
     compositions,
@@ -404,6 +405,22 @@ def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None
         assert load_trained(Path("runs") / "unknown").seen_words is None
     finally:
         Path("aside").rename(Path("runs") / "old" / "seen_words.json")
+
+
+@pytest.mark.long
+def test_an_old_run_without_a_record_gets_none_when_its_data_changes() -> None:
+    """What it has seen until then is not known; a run with a record has seen the words of both."""
+    old, new = ([(f"{word} {source}", target) for source, target in PAIRS] for word in ("red", "blue"))  # fmt: skip
+    for name in ("recorded", "unrecorded"):
+        write_pairs(Path(f"{name}.tsv"), old)
+        record = train(config(name, f"{name}.tsv")).folder / "seen_words.json"
+        if name == "unrecorded":
+            record.unlink()
+        write_pairs(Path(f"{name}.tsv"), new)
+        train(config(name, f"{name}.tsv", training={"max_steps": 7}), accept_data_change=True)
+        found = read_seen_words(record)
+        assert (found is not None) == (name == "recorded")
+        assert found is None or ("red" in found and "blue" in found)
 
 
 def test_other_languages_are_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,6 +6,7 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.data import streaming as streaming_module
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.text.seen_words import SeenWords, write_seen_words
 from transformer_cli.training.run import train
 
 
@@ -63,3 +64,16 @@ def test_a_run_cannot_change_to_streaming(folder: Path) -> None:
     train(config_of("stored", max_steps=2, streaming=False))
     with pytest.raises(ConfigError, match=r"data\.streaming: was false, now true"):
         train(config_of("stored", max_steps=4))
+
+
+@pytest.mark.long
+def test_a_record_of_words_of_other_data_does_not_stay_beside_a_stream(folder: Path) -> None:
+    """It may lie there from a start without a checkpoint, with other data; a stream that is not read to its end has no record."""
+    record = folder / "runs/words/seen_words.json"
+    record.parent.mkdir(parents=True)
+    for max_steps in (2, 4):
+        write_seen_words(record, SeenWords.of({"other": 1}))
+        train(config_of("words", max_steps=max_steps, tokenizer_pairs=5))
+        assert not record.exists()
+    train(config_of("ended", max_steps=2))
+    assert (folder / "runs/ended/seen_words.json").exists()

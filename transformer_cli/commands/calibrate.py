@@ -259,10 +259,12 @@ def _with_seen_words(
 def _seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
     """The words of the training text of a run that has not recorded them, from its corpus; they are recorded now.
 
-    None if the corpus is not there, or has changed so that it cannot be read.
+    None if the corpus is not there, has changed or is streamed, or if the model began with the weights of another one.
     """
     from transformer_cli.checkpoint.run_folder import IMPORTED
+    from transformer_cli.data.fingerprint import changes, fingerprint
     from transformer_cli.data.preparation import seen_words_of_corpus
+    from transformer_cli.evaluation.held_out_text import data_of_training
     from transformer_cli.process.errors import TfmError
     from transformer_cli.text.seen_words import write_seen_words
 
@@ -270,29 +272,32 @@ def _seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
     if IMPORTED in state or loaded.config.training.init_from is not None:
         return None
     try:
-        words = seen_words_of_corpus(loaded.config)
-        if words is not None:
-            write_seen_words(folder.seen_words_file, words)
+        trained_on = data_of_training(folder)
+        changed = changes(trained_on, fingerprint(loaded.config)) if trained_on else []
+        if not changed:
+            words = seen_words_of_corpus(loaded.config)
+            if words is not None:
+                write_seen_words(folder.seen_words_file, words)
+            return words
+        problem = f"the data has changed since the training: {'; '.join(changed)}"
     except TfmError as error:
-        logger.warning(
-            "%s, so it is not known which words training has seen; the text of the calibration tells it roughly",
-            error.message,
-        )
-        return None
-    return words
+        problem = error.message
+    logger.warning(
+        "%s, so it is not known which words training has seen; the text of the calibration tells it roughly",
+        problem,
+    )
+    return None
 
 
 def _of_calibration(
     pipeline: TextPipeline, sources: Sequence[str]
 ) -> tuple[SeenWords, Container[str]]:
     """The words of a calibration text, and those of them that count as seen while it is translated: they are in two lines or more."""
-    from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, words_of
+    from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, words_of
 
     counts: Counter[str] = Counter()
     for source in sources:
-        counts.update(
-            {match[0].casefold() for match in words_of(source, pipeline.languages.source)}
-        )
+        counts.update({folded(match[0]) for match in words_of(source, pipeline.languages.source)})
     often = SeenWords.of(counts, least=2)
     return SeenWords.of(counts), WordsOfOneToken(often, pipeline.source_tokenizer)
 

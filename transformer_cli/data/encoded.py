@@ -34,7 +34,7 @@ from transformer_cli.data.pairs import (
 from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.seen_words import SeenWords, words_of
+from transformer_cli.text.seen_words import SeenWords, WordCounts
 from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
 from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, number_column, numbers_of
 from transformer_cli.text.tokenizer import (
@@ -326,22 +326,16 @@ def seen_words_in(batches: Iterable[Rows], data: DataConfig) -> SeenWords | None
         return None
     from pyarrow import compute
 
-    # Most words stand there many times: what stands between spaces is counted first, and then divided into words.
-    languages = [direction.source for direction in data.directions]
-    counts = [Counter[str]() for _ in languages]
+    counts = [WordCounts(direction.source) for direction in data.directions]
     for rows in batches:
         for number, count in enumerate(counts):
             of_direction = rows.filter(compute.equal(rows.column("direction"), number))
             pieces = compute.utf8_split_whitespace(of_direction.column("source")).flatten()
             found = pieces.value_counts()
-            count.update(
-                dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
-            )
+            count.add(found.field(0).to_pylist(), found.field(1).to_pylist())
     words: Counter[str] = Counter()
-    for language, count in zip(languages, counts, strict=True):
-        for piece, number in count.items():
-            for match in words_of(piece, language):
-                words[match[0].casefold()] += number
+    for count in counts:
+        words.update(count.of_words())
     return SeenWords.of(words)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from transformer_cli.config import Config, FilesData, HubData
+from transformer_cli.config import Config, DataConfig, FilesData, HubData
 from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data.encoded import (
     DataReport,
@@ -46,6 +46,7 @@ from transformer_cli.data.sources.corpus import (
     first_of_each_corpus,
     is_streaming,
     read_pairs,
+    training_corpora,
 )
 from transformer_cli.data.sources.hub import streams_kept_in
 from transformer_cli.process.errors import ConfigError, DataError
@@ -77,7 +78,7 @@ class PreparedData:
     report: DataReport
     fingerprint: Mapping[str, str]
     seen_words: SeenWords | None = None
-    """The words of the training text; None for a task, and for data that an earlier version has prepared."""
+    """The words of the training text; None for a task, for a stream of which a part was read, and for data of an earlier version."""
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -198,8 +199,10 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
     has_links = config.training.guided_alignment is not None
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes), has_links=has_links)
-    if (words := seen_words_in(read_rows(text), config.data)) is not None:
-        write_seen_words(folder / SEEN_WORDS, words)
+    if _is_all_read(config.data, reading):
+        words = seen_words_in(read_rows(text), config.data)
+        if words is not None:
+            write_seen_words(folder / SEEN_WORDS, words)
     text.unlink()
     check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
@@ -225,24 +228,38 @@ def _training_pairs(
     kept: KeptPairs | None = None,
 ) -> Iterator[SentencePair]:
     if is_streaming(config.data):
-        num_pairs = config.data.tokenizer_pairs or TOKENIZER_PAIRS
-        pairs = first_of_each_corpus(config.data, num_pairs, reading)
+        pairs = first_of_each_corpus(config.data, _num_first_pairs(config.data), reading)
     else:
         pairs = read_pairs(config.data, "train", seed=config.seed, report=reading, kept=kept)
     digests = held_out_digests(config, held_out)
     return clean(pairs, config.cleaning, cleaning, held_out=digests, seen=seen)
 
 
+def _num_first_pairs(data: FilesData | HubData) -> int:
+    """How many pairs of each corpus that is streamed are prepared."""
+    num_pairs = data.tokenizer_pairs or TOKENIZER_PAIRS
+    return -(-num_pairs // len(training_corpora(data)))
+
+
+def _is_all_read(data: DataConfig, reading: ReadingReport) -> bool:
+    """Whether `_training_pairs` has read all that the model will be trained on, and not only the first pairs of a stream."""
+    return not is_streaming(data) or reading.num_read < _num_first_pairs(data)
+
+
 def seen_words_of_corpus(config: Config) -> SeenWords | None:
-    """The words of the training text, read from the corpus again; None for a task, which has no text.
+    """The words of the training text, read from the corpus again.
+
+    None for a task, which has no text, and for a corpus that is streamed, unless its first pairs are all that it has.
 
     Raises:
         TfmError: the corpus cannot be read.
     """
     held_out = all_held_out_pairs(config)
-    pairs = _training_pairs(config, held_out, ReadingReport(), CleaningReport())
+    reading = ReadingReport()
+    pairs = _training_pairs(config, held_out, reading, CleaningReport())
     batches = iter(lambda: list(islice(pairs, PAIRS_AT_ONCE)), [])
-    return seen_words_in(map(rows_of, batches), config.data)
+    words = seen_words_in(map(rows_of, batches), config.data)
+    return words if _is_all_read(config.data, reading) else None
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:

@@ -232,7 +232,12 @@ class TextPipeline:
             seen = WordsOfOneToken(quality.words, self.source_tokenizer)
         if seen is None or translation.is_untranslated:
             return ()
-        return unseen_words(translation.source, translation.text, seen, self.languages.source)
+        # The model reads the normalised text, whose unknown words may have another spelling, and so did training.
+        source, language = self.normalize_source(translation.source), self.languages.source
+        found = unseen_words(source, translation.text, seen, language)
+        if found and self.spellings is not None:
+            found = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
+        return found
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
         """A text with its parts; see `prepared`."""

@@ -218,7 +218,7 @@ def chosen_threshold(
     Args:
         estimates: the probability of each translation, on text that the estimate was not fitted on.
         is_bad: whether it is bad.
-        num_tests: so many equal parts has the allowed error; `NUM_STARTS` of them are used here.
+        num_tests: the allowed error is divided into this number of equal parts, of which `NUM_STARTS` are used here.
     """
     order = sorted(range(len(estimates)), key=lambda index: -estimates[index])
     bad_before = [0]
@@ -238,7 +238,7 @@ def chosen_threshold(
 
 
 def keeps_promise(is_bad: Sequence[bool], promise: QualityPromise, num_tests: int) -> bool:
-    """Whether a test rejects "more than the allowed share is bad", with one of so many equal parts of the allowed error."""
+    """Whether a test rejects "more than the allowed share is bad", with one of `num_tests` equal parts of the allowed error."""
     return _tail(len(is_bad), sum(is_bad), promise.share) <= (1 - promise.certainty) / num_tests
 
 

@@ -284,7 +284,7 @@ def environment(kernels: str | None) -> dict[str, Any]:
 
 
 _SURELY_FREE = 64 << 20
-"""Bytes for which nobody asks the system: PyTorch itself has just taken several times as much."""
+"""For at most this number of bytes the system is not asked how much is free: PyTorch itself has just taken several times as much."""
 PROC, CONTROL_GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 

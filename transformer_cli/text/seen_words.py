@@ -12,7 +12,8 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Self
 from transformer_cli.storage import replace_file
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
-from transformer_cli.text.spans import find_spans, masked
+from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 if TYPE_CHECKING:
     from transformer_cli.text.tokenizer import Tokenizer
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_WORDS = 300_000
-"""Of a corpus with more different words, so many are kept: the most frequent ones."""
-# Letters, with the vowel signs and accents between them; not beside a digit or an underscore, as in B2B.
+"""Of a corpus that has more different words than this, only the most frequent ones are kept: this many."""
+_MOST_COUNTED = 4 * MOST_WORDS
+_MOST_PIECES = 500_000
+# Letters, with the vowel signs and accents between them; not beside a digit or an underscore, as in B2B and 20th.
 _SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u109f\u17b4-\u17d3"
-_WORD = re.compile(rf"(?<![\d_])[^\W\d_](?:[^\W\d_]|[{_SIGNS}])*(?![\d_])")
+# No letter is given back (*+): the beginning of a word with a digit behind it is no word either.
+_WORD = re.compile(rf"(?<!\w)[^\W\d_](?:[^\W\d_]|[{_SIGNS}])*+(?![\d_])")
 _LETTER = re.compile(r"[^\W\d_]")
 _STARTS_SENTENCE = re.compile(r"[.?!:;\u2026\"\u201c\u201e\u00ab\u00bf\u00a1(\n]")
 _FEWEST_LETTERS = 2
@@ -42,7 +46,64 @@ _BYTES = 4  # of a hash
 
 def words_of(text: str, language: str) -> Iterator[re.Match[str]]:
     """The words of a text; each sign of a language without spaces between words, such as Chinese, is one."""
+    # This apostrophe is a letter for Unicode, but a text that writes it has the same words as one with another apostrophe.
+    text = text.replace("\u02bc", "'")
     return (_WORD if has_spaces(language) else _LETTER).finditer(text)
+
+
+def folded(word: str) -> str:
+    """The form of a word that is the same in capitals and small letters: also of the Turkish capital letter with a dot."""
+    return word.casefold().replace("i\u0307", "i")
+
+
+def most_frequent(words: Iterable[str], counts: Mapping[str, int], number: int) -> list[str]:
+    """At most so many of the words, the most frequent ones; of equally frequent ones, the first in the order of the alphabet."""
+    words = list(words)
+    if len(words) <= number:
+        return words
+    return sorted(words, key=lambda word: (-counts[word], word))[:number]
+
+
+class WordCounts:
+    """How often each word stands in a text that is given in parts, in bounded memory.
+
+    Exact for a text of at most 1.2 million different words (`_MOST_COUNTED`). Of a longer one the rarest words that were counted
+    until then are forgotten, as in "Lossy Counting" (Manku and Motwani 2002): they count from 0 if they come again.
+    """
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._pieces: Counter[str] = Counter()
+        self._words: Counter[str] = Counter()
+
+    def add(self, pieces: Iterable[str], counts: Iterable[int]) -> None:
+        """Count what stands between two spaces, and how often; a piece may come again.
+
+        Most words stand in a text many times, so pieces are divided into words when there are many of them. In a language without
+        spaces a piece is a sentence, so its signs are counted at once.
+        """
+        if has_spaces(self._language):
+            for piece, count in zip(pieces, counts, strict=True):
+                self._pieces[piece] += count
+            if len(self._pieces) > _MOST_PIECES:
+                self._divide()
+        else:
+            for piece, count in zip(pieces, counts, strict=True):
+                self._pieces.update(piece * count)  # adds the signs of a text
+
+    def of_words(self) -> Mapping[str, int]:
+        """The count of each word, as `folded` writes it."""
+        self._divide()
+        return self._words
+
+    def _divide(self) -> None:
+        for piece, count in self._pieces.items():
+            for match in words_of(piece, self._language):
+                self._words[folded(match[0])] += count
+        self._pieces.clear()
+        if len(self._words) > _MOST_COUNTED:
+            kept = most_frequent(self._words, self._words, _MOST_COUNTED // 2)
+            self._words = Counter({word: self._words[word] for word in kept})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +118,12 @@ class SeenWords:
         """The words that were counted at least so often.
 
         Args:
-            counts: of words in lower case (`str.casefold`).
-            least: is raised until at most `MOST_WORDS` are left.
+            counts: word, as `folded` writes it -> how often it stands in the text. Of more than `MOST_WORDS`, the most frequent
+                ones are kept; of equally frequent ones, the first in the order of the alphabet.
+            least: the smallest count of a word that is kept.
         """
-        while True:
-            kept = [word for word, count in counts.items() if count >= least]
-            if len(kept) <= MOST_WORDS:
-                return cls(array("I", sorted({*map(_hash, kept)})))
-            least += 1
+        kept = [word for word, count in counts.items() if count >= least]
+        return cls(array("I", sorted({*map(_hash, most_frequent(kept, counts, MOST_WORDS))})))
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -72,7 +131,7 @@ class SeenWords:
     def __contains__(self, word: object) -> bool:
         if not isinstance(word, str):
             return False
-        number = _hash(word.casefold())
+        number = _hash(folded(word))
         place = bisect_left(self.hashes, number)
         return place < len(self.hashes) and self.hashes[place] == number
 
@@ -154,7 +213,10 @@ def unseen_words(
     """
     if all(match[0] in seen for match in words_of(source, language)):
         return ()  # most sentences need no further look
-    text = masked(source, find_spans(source), "0")
+    # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
+    spans = find_spans(source)
+    between_words = [span for span in spans if span.kind in (SpanKind.TAG, SpanKind.MARK)]
+    text = masked(masked(source, spans, "0"), between_words, " ")
     words = list(words_of(text, language))
     is_spaced = has_spaces(language)
     is_heading = not any(word[0][0].islower() for word in words)
@@ -173,10 +235,10 @@ def unseen_words(
             if is_name or not (is_first or may_begin_large):
                 continue
             if written is None:
-                written = {each[0].casefold() for each in words_of(translation, language)}
-            if word.casefold() in written:
+                written = {folded(each[0]) for each in words_of(translation, language)}
+            if folded(word) in written:
                 continue
-        found[word.casefold()] = word
+        found[folded(word)] = word
     return tuple(found.values())
 
 

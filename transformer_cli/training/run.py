@@ -434,21 +434,21 @@ def record_run(folder: RunFolder, session: TrainingSession) -> None:
 def _record_seen_words(
     folder: RunFolder, data: PreparedData, newest: Checkpoint | None, initial: InitialModel | None
 ) -> None:
-    """Write which words the model sees in its training; nothing if those of its initial weights are not known."""
+    """Write which words the model sees in its training; no record if those of its updates until now are not known."""
     words, earlier = data.seen_words, None
     if newest is not None:
+        # Without a record, an earlier version has trained this run, perhaps on other data than those of now.
         earlier = read_seen_words(folder.seen_words_file)
-        is_known = earlier is not None or INIT_FROM not in newest.state()
     elif initial is not None:
         earlier = initial.trained.seen_words
-        is_known = earlier is not None
-    else:
-        is_known = True
-    if words is None or not is_known:
-        return
-    if earlier is not None:
-        words = words.joined(earlier)
-    write_seen_words(folder.seen_words_file, words)
+    has_begun = newest is not None or initial is not None
+    if words is not None and (earlier is not None or not has_begun):
+        write_seen_words(
+            folder.seen_words_file, words if earlier is None else words.joined(earlier)
+        )
+    elif newest is None or is_streaming(data.config.data):
+        # What lies there tells of other data: of a start without a checkpoint, or of those before the stream.
+        folder.seen_words_file.unlink(missing_ok=True)
 
 
 def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:

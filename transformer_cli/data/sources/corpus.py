@@ -430,18 +430,17 @@ def _placed(
 def first_of_each_corpus(
     data: FilesData | HubData, num_pairs: int, report: ReadingReport
 ) -> Iterator[SentencePair]:
-    """At most so many training pairs: an equal part of each corpus, one corpus after the other.
+    """At most so many training pairs of each corpus, one corpus after the other.
 
     With `data.both_directions` each of them is followed by its reverse, which the number does not count.
     """
-    corpora = training_corpora(data)
-    for index in corpora:
+    for index in training_corpora(data):
         if isinstance(data, HubData):
             rows = read_hub(data, index, report)
         else:
             rows = read_files(data, index, report)
         directions = direction_numbers(data, index)
-        for row in islice(rows, -(-num_pairs // len(corpora))):
+        for row in islice(rows, num_pairs):
             report.count("train")
             yield from in_directions(row, index, directions)
 
