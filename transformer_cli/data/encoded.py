@@ -324,12 +324,16 @@ def seen_words_in(batches: Iterable[Rows], data: DataConfig) -> SeenWords | None
     """The words of the sources of a corpus; None for the sequences of a task, which are no text."""
     if isinstance(data, SequencesData):
         return None
+    import pyarrow as pa
     from pyarrow import compute
 
     counts = [WordCounts(direction.source) for direction in data.directions]
     for rows in batches:
         for number, count in enumerate(counts):
-            of_direction = rows.filter(compute.equal(rows.column("direction"), number))
+            of_direction = rows
+            if len(counts) > 1:
+                places = np.flatnonzero(numbers_of(rows.column("direction")) == number)
+                of_direction = rows.take(number_column(places, pa.int64()))
             pieces = compute.utf8_split_whitespace(of_direction.column("source")).flatten()
             found = pieces.value_counts()
             count.add(found.field(0).to_pylist(), found.field(1).to_pylist())
