@@ -313,6 +313,17 @@ def test_a_calibration_with_a_reverse_model_needs_it_whenever_it_is_used(
         translate_lines(["Hi."], None, TranslateOptions(run=str(run), mark=True))
 
 
+def test_a_calibration_whose_record_of_words_is_missing_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run)
+    assert load_translator(run).pipeline.quality is not None
+    (run / "seen_words.json").unlink()
+    assert load_translator(run).pipeline.quality is None
+    assert "seen_words.json is missing, which the calibration reads" in caplog.text
+
+
 def test_a_reverse_model_of_the_same_direction_is_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(DOCS_RUN, run, ignore=shutil.ignore_patterns(CALIBRATION_FILE))

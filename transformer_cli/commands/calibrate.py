@@ -199,6 +199,7 @@ def calibrated_run(
         "sentences": len(pairs),
         "beam_size": translator.decoding.beam_size,
         "settings": conditions_of(translator),
+        "reads_seen_words": words is None,  # the record of the run
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if reverse is not None and of_pairs.load_reader is not None:

@@ -341,11 +341,21 @@ def _qualities(files: TrainedFiles) -> dict[str, Quality]:
             error.hint,
         )
         return {}
-    return {
+    found = {
         direction: quality
         for direction, quality in found.items()
         if quality.conditions.get("step") == files.step
     }
+    if not run.seen_words_file.is_file() and any(
+        quality.conditions.get("reads_seen_words") for quality in found.values()
+    ):
+        logger.warning(
+            "%s is missing, which the calibration reads, so nothing is known about the quality of translations; put it back, or "
+            "calibrate again: tfm calibrate",
+            run.seen_words_file,
+        )
+        return {}
+    return found
 
 
 def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
