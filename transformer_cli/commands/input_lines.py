@@ -17,6 +17,7 @@ from transformer_cli.data.sources.lines import (
     UTF_16_MARKS,
     compression_of,
     read_chunks,
+    refuse_carriage_returns,
     refuse_utf_16,
 )
 from transformer_cli.decoding.translator import WINDOW_LINES
@@ -58,6 +59,7 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
                 break
         refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
         _refuse_binary(beginning[:_BEGINNING_BYTES], str(path))
+        refuse_carriage_returns(beginning[:_BEGINNING_BYTES], path)
     return status
 
 
@@ -180,8 +182,11 @@ def pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
             raise StorageError(f"{name}: cannot be read: {error.strerror}") from error
         if not piece:
             return
-        if is_first and not piece.startswith(UTF_16_MARKS):
-            _refuse_binary(piece[:_BEGINNING_BYTES], name)
+        if is_first:
+            beginning = piece[:_BEGINNING_BYTES]
+            refuse_utf_16(beginning, name)
+            _refuse_binary(beginning, name)
+            refuse_carriage_returns(beginning, name)
         is_first = False
         yield piece
 

@@ -1,5 +1,10 @@
 """PO files: what gets a translation, what stays, and what gettext makes of the result."""
 
+import gettext
+import io
+import shutil
+import subprocess
+
 import polib
 import pytest
 from hypothesis import given
@@ -214,6 +219,104 @@ msgstr ""
 def test_a_template_gets_the_plural_rule_of_its_new_language(target: str, wanted: str) -> None:
     words = WordByWord(str.upper, languages=Direction("en", target))
     assert f'"Plural-Forms: {wanted}\\n"' in done(read_po(TEMPLATE.encode()), words).data.decode()
+
+
+PLURALS = r"""msgid ""
+msgstr ""
+"Project-Id-Version: animals\n"
+"PO-Revision-Date: 2026-11-26 12:00+0000\n"
+"Last-Translator: nobody\n"
+"Language-Team: none\n"
+"Language: \n"
+"MIME-Version: 1.0\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Content-Transfer-Encoding: 8bit\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"
+
+msgid "the dog"
+msgid_plural "the dogs"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid "a car"
+msgstr ""
+"""
+NUMBERS = [0, 1, 2, 5, 1_000_000]
+ONE, OTHER = "THE DOG", "THE DOGS"
+
+
+def _shown(data: bytes, singular: str, plural: str) -> list[str]:
+    """What gettext shows for 0, 1, 2, 5 and a million things."""
+    compiled = gettext.GNUTranslations(io.BytesIO(polib.pofile(data.decode()).to_binary()))
+    return [compiled.ngettext(singular, plural, number) for number in NUMBERS]
+
+
+@pytest.mark.parametrize(
+    ("target", "num_forms", "wanted"),
+    [
+        ("it", 2, [OTHER, ONE, OTHER, OTHER, OTHER]),
+        ("es-MX", 2, [OTHER, ONE, OTHER, OTHER, OTHER]),
+        ("fr", 2, [ONE, ONE, OTHER, OTHER, OTHER]),
+        ("pt", 2, [OTHER, ONE, OTHER, OTHER, OTHER]),
+        ("pt-BR", 2, [ONE, ONE, OTHER, OTHER, OTHER]),
+        ("de", 2, [OTHER, ONE, OTHER, OTHER, OTHER]),
+        ("pl", 3, [OTHER, ONE, OTHER, OTHER, OTHER]),
+        ("ru", 3, [OTHER, ONE, OTHER, OTHER, OTHER]),
+        ("ja", 1, [OTHER] * 5),
+        ("ar", 6, [OTHER, ONE, OTHER, OTHER, OTHER]),
+    ],
+)
+def test_a_plural_of_a_template_has_as_many_forms_as_the_rule_that_it_gets(
+    target: str, num_forms: int, wanted: list[str]
+) -> None:
+    words = WordByWord(str.upper, languages=Direction("en", target))
+    result = done(read_po(PLURALS.encode()), words).data
+    found = entries(result)
+    assert f"nplurals={num_forms};" in result.decode()
+    assert sorted(found["the dog"].msgstr_plural) == list(range(num_forms))
+    assert _shown(result, "the dog", "the dogs") == wanted
+    assert found["a car"].msgstr == "A CAR"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="gettext is not installed")
+@pytest.mark.parametrize("target", ["it", "es", "fr", "pt", "de", "pl", "ru", "ja", "ar"])
+def test_msgfmt_accepts_a_template_with_plurals_that_is_translated(target: str) -> None:
+    words = WordByWord(str.upper, languages=Direction("en", target))
+    command = ["msgfmt", "--check", "--output-file=/dev/null", "-"]
+    catalogue = done(read_po(PLURALS.encode()), words).data
+    assert subprocess.run(command, input=catalogue, capture_output=True).returncode == 0
+
+
+def test_an_empty_plural_gets_the_forms_that_the_rule_of_its_header_has() -> None:
+    rule = "nplurals=3; plural=(n%10==1 ? 1 : n<5 ? 0 : 2);"
+    catalogue = PLURALS.replace("nplurals=INTEGER; plural=EXPRESSION;", rule)
+    found = entries(done(read_po(catalogue.encode())).data)
+    assert found["the dog"].msgstr_plural == {0: OTHER, 1: ONE, 2: OTHER}
+
+
+def test_a_form_that_a_person_wrote_stays_and_the_others_are_added() -> None:
+    rule = "nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);"
+    catalogue = PLURALS.replace("nplurals=INTEGER; plural=EXPRESSION;", rule)
+    catalogue = catalogue.replace('msgstr[1] ""', 'msgstr[1] "by hand"')
+    found = entries(done(read_po(catalogue.encode())).data)
+    assert found["the dog"].msgstr_plural == {0: ONE, 1: "by hand", 2: OTHER}
+
+
+def test_a_plural_whose_one_form_stays_as_it_is_has_no_empty_form() -> None:
+    keeps_dogs = WordByWord(lambda word: word if word == "dogs" else word.upper())
+    catalogue = 'msgid "dog"\nmsgid_plural "dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    found = entries(done(read_po(catalogue.encode()), keeps_dogs).data)
+    assert found["dog"].msgstr_plural == {0: "DOG", 1: "dogs"}
+
+
+@pytest.mark.parametrize(
+    "rule", ["nplurals=999999999; plural=0;", "nplurals=2; plural=(n", "nplurals=2; plural=1/0;"]
+)
+def test_a_plural_rule_that_makes_no_sense_leaves_the_forms_of_the_file(rule: str) -> None:
+    catalogue = PLURALS.replace("nplurals=INTEGER; plural=EXPRESSION;", rule)
+    found = entries(done(read_po(catalogue.encode())).data)
+    assert found["the dog"].msgstr_plural == {0: ONE, 1: OTHER}
 
 
 def test_a_plural_rule_that_is_not_known_is_to_be_filled_in_by_a_person(

@@ -83,18 +83,31 @@ def read_lines(path: Path, encoding: str | None = None) -> Iterator[bytes | None
 
 def _with_line_feeds(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
     beginning, remaining = _beginning(chunks)
-    num_feeds = beginning.count(b"\n")
-    num_lone = beginning.count(b"\r") - beginning.count(b"\r\n")
-    if num_lone >= max(_MIN_LONE_RETURNS, _LONE_RETURNS_PER_FEED * num_feeds):
-        raise carriage_return_error(str(path), path)
+    refuse_carriage_returns(beginning, path)
     yield beginning
     yield from remaining
 
 
-def carriage_return_error(where: str, path: Path, problem: str = "") -> DataError:
-    """The error for a file whose lines, all or some, end with a carriage return and no line feed.
+def refuse_carriage_returns(beginning: bytes, source: Path | str) -> None:
+    """Raise DataError if the lines at the beginning of a text end with carriage returns alone.
 
     Args:
+        source: the file, or the name of a stream.
+    """
+    num_feeds = beginning.count(b"\n")
+    num_lone = beginning.count(b"\r") - beginning.count(b"\r\n")
+    # Two short lines are a file of an old Mac, too, if the last one ends in the same way.
+    is_of_two = num_lone > 1 and not num_feeds and beginning.endswith(b"\r")
+    if is_of_two or num_lone >= max(_MIN_LONE_RETURNS, _LONE_RETURNS_PER_FEED * num_feeds):
+        raise carriage_return_error(str(source), source)
+
+
+def carriage_return_error(where: str, source: Path | str, problem: str = "") -> DataError:
+    """The error for a text whose lines, all or some, end with a carriage return and no line feed.
+
+    Args:
+        where: in which file, and in which line of it.
+        source: the file, or the name of a stream.
         problem: what could not be read because of that.
     """
     cause = "its line ends are carriage returns (old Mac)"
@@ -102,7 +115,7 @@ def carriage_return_error(where: str, path: Path, problem: str = "") -> DataErro
         cause = f"{problem}; this line has carriage returns inside, the line ends of old Macs"
     return DataError(
         f"{where}: {cause}, where line feeds are expected",
-        hint=f"convert it: tr '\\r' '\\n' < {path.name} > new file (unpack a compressed file first); "
+        hint=f"convert it: tr '\\r' '\\n' < {_name_to_convert(source)} > new file (unpack a compressed file first); "
         "or save it with the line ends of Unix or Windows",
     )
 
@@ -180,21 +193,30 @@ def _beginning(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return beginning, remaining
 
 
-def refuse_utf_16(beginning: bytes, path: Path) -> None:
-    """Raise DataError if the first bytes of a file are UTF-16, with a byte-order mark or without."""
+def refuse_utf_16(beginning: bytes, source: Path | str) -> None:
+    """Raise DataError if the first bytes of a text are UTF-16, with a byte-order mark or without.
+
+    Args:
+        source: the file, or the name of a stream.
+    """
     beginning = beginning[:_BEGINNING_BYTES]
     even, odd = beginning[0::2], beginning[1::2]
     nul_shares = [half.count(0) / len(half) if half else 0.0 for half in (even, odd)]
     marked = beginning.startswith(UTF_16_MARKS)
     if marked or (min(nul_shares) < 0.1 and max(nul_shares) > 0.7):
-        raise utf_16_error(path)
+        raise utf_16_error(source)
 
 
-def utf_16_error(path: Path) -> DataError:
-    """The error for a file in UTF-16."""
+def _name_to_convert(source: Path | str) -> str:
+    """What a command that converts a text reads; the name of a stream is no file."""
+    return source.name if isinstance(source, Path) else "FILE"
+
+
+def utf_16_error(source: Path | str) -> DataError:
+    """The error for a text in UTF-16; `source` is the file, or the name of a stream."""
     return DataError(
-        f"{path}: {UTF_16_FOUND}",
-        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; or name it, where an encoding can be named: --encoding utf-16; "
+        f"{source}: {UTF_16_FOUND}",
+        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {_name_to_convert(source)} > new file; or name it, where an encoding can be named: --encoding utf-16; "
         "or save it as UTF-8 with the program that wrote it",
     )
 

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transformer_cli.config.data import Direction
@@ -26,7 +26,7 @@ from transformer_cli.text.languages import primary_language
 logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
-_NUM_PLURALS = re.compile(r"nplurals\s*=\s*(\d+)")
+_RULE = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)")
 # A header has a field in each line, or all of them in one string.
 _LANGUAGE = re.compile(r'(?:"|\\n)Language: *+([^\\"\n]*)\\n')
 # As in a template that xgettext has written.
@@ -37,6 +37,15 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(".*")[ \t]*\Z')
 _CONTINUED = re.compile(r'[ \t]*(".*")[ \t]*\Z')
 _WIDTH = 77
+# No language has more, and a rule with thousands would fill a file with empty lines.
+_MOST_FORMS = 10
+# The Unicode CLDR gives these languages a form for whole millions, which catalogues of gettext do not have.
+_TWO_FORMS = "nplurals=2; plural=(n != 1);"
+_TWO_FORMS_WITH_ZERO = "nplurals=2; plural=(n > 1);"
+_CUSTOMARY_RULES = {
+    **dict.fromkeys(["ca", "es", "it", "lld", "pt", "scn", "vec"], _TWO_FORMS),
+    **dict.fromkeys(["fr", "pt-br"], _TWO_FORMS_WITH_ZERO),
+}
 
 
 @dataclass(slots=True)
@@ -64,6 +73,22 @@ class _Message:
     flags: tuple[int, int] | None = None
     """Where the line of its flags stands, without its line end."""
 
+    @property
+    def forms(self) -> dict[int, _Field]:
+        """The translations of a plural, by their numbers, in the order of the file."""
+        names = {name: re.fullmatch(r"msgstr\[(\d+)\]", name) for name in self.fields}
+        return {int(found[1]): self.fields[name] for name, found in names.items() if found}
+
+    def missing_forms(self, num_forms: int | None) -> list[int]:
+        """The numbers of the translations of a plural that are empty, or that are not there.
+
+        Args:
+            num_forms: how many there should be; None: those that are there.
+        """
+        forms = self.forms
+        numbers = list(forms) if num_forms is None else range(num_forms)
+        return [form for form in numbers if form not in forms or not forms[form].text]
+
     def has_specifications(self, text: str) -> bool:
         """Whether a flag such as c-format says that %s is a placeholder, also directly before a letter."""
         flags = re.split(r"[#,\s]+", text[slice(*self.flags)]) if self.flags else []
@@ -74,11 +99,25 @@ class _Message:
 
 
 @dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which form of a plural belongs to a number."""
+
+    num_forms: int | None
+    """None: it is not known, and each message has as many as the file gives it."""
+    of_one: int = 0
+    """The form of n = 1."""
+
+    def is_singular(self, form: int) -> bool:
+        """Whether a form stands for one thing; the only form of a language stands for any number."""
+        return form == self.of_one and self.num_forms != 1
+
+
+@dataclass(frozen=True, slots=True)
 class _Slot:
-    """A translation that is missing."""
+    """A text without a translation: of a message, or of its plural."""
 
     message: _Message
-    field: _Field
+    is_singular: bool
     segment: Segment
 
 
@@ -90,6 +129,7 @@ class Catalogue:
     slots: tuple[_Slot, ...]
     header: tuple[int, int]
     """Where the text of the header begins and ends."""
+    rule: _Rule
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -100,24 +140,28 @@ class Catalogue:
         """See `Document.write`. A message whose translation is equal to it stays without one, as gettext allows."""
         text = self.content.text
         line_end = "\r\n" if "\r\n" in text else "\n"
-        changes = []
-        fuzzy: dict[int, _Message] = {}
+        place = _PLURALS_TO_FILL_IN.search(text, *self.header)
+        rule = _plural_rule(languages.target) if place else None
+        forms = self.rule if rule is None else _read_rule(rule)
+        found: dict[int, tuple[_Message, dict[bool, TranslatedSegment]]] = {}
+        changed = set()
         for slot, translation in zip(self.slots, translations, strict=True):
-            if translation.pieces == slot.segment.pieces:
-                continue
-            written = _written(string_of(translation), line_end)
-            changes.append(Change(slot.field.start, slot.field.end, written))
-            if translation.doubts:
-                fuzzy[slot.message.start] = slot.message
-        changes += [_marked_as_fuzzy(message, text, line_end) for message in fuzzy.values()]
+            message = slot.message
+            found.setdefault(message.start, (message, {}))[1][slot.is_singular] = translation
+            if translation.pieces != slot.segment.pieces:
+                changed.add(message.start)
+        changes = []
+        for start in sorted(changed):
+            message, texts = found[start]
+            used, of_message = _filled(message, texts, forms, line_end)
+            changes += of_message
+            if any(translation.doubts for translation in used):
+                changes.append(_marked_as_fuzzy(message, text, line_end))
         language = _LANGUAGE.search(text, *self.header)
         source, target = map(primary_language, languages)
         named = primary_language(language[1].strip()) if language is not None else None
         is_ours = named == source or (named == "" and bool(changes))
-        if language is not None and is_ours and source != target:
-            changes.append(Change(*language.span(1), languages.target))
-        if changes and (place := _PLURALS_TO_FILL_IN.search(text, *self.header)):
-            rule = _plural_rule(languages.target)
+        if changes and place:
             if rule is None:
                 logger.warning(
                     "the header has no rule for plurals, and none is known for %s; fill in Plural-Forms",
@@ -125,6 +169,8 @@ class Catalogue:
                 )
             else:
                 changes.append(Change(*place.span(1), rule))
+        if language is not None and is_ours and source != target:
+            changes.append(Change(*language.span(1), languages.target))
         return self.content.encoded(spliced(text, changes))
 
 
@@ -135,24 +181,79 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     messages = list(_messages(content.text, options.watch))
     header = next((each for each in messages if each.fields["msgid"].text == ""), None)
     of_header = header.fields["msgstr"] if header else None
-    plurals = _NUM_PLURALS.search(of_header.text) if of_header else None
-    has_one_form = plurals is not None and plurals[1] == "1"
+    rule = _read_rule(of_header.text if of_header else "")
+    # The header of a template does not tell which forms its translation has.
+    is_template = bool(of_header and "nplurals=INTEGER" in of_header.text)
     slots = []
     for message in messages:
         singular = message.fields["msgid"].text
         plural = message.fields.get("msgid_plural")
-        for name, found in message.fields.items():
-            if not name.startswith("msgstr") or found.text:
-                continue
-            is_singular = plural is None or (name == "msgstr[0]" and not has_one_form)
-            source = singular if is_singular or plural is None else plural.text
+        if plural is None:
+            is_open = not message.fields["msgstr"].text if "msgstr" in message.fields else False
+            sources = {True: singular} if is_open else {}
+        else:
+            missing = message.missing_forms(rule.num_forms)
+            kinds = {rule.is_singular(form) for form in missing}
+            if is_template and missing:
+                kinds = {True, False}
+            texts = {True: singular, False: plural.text}
+            sources = {kind: texts[kind] for kind in (True, False) if kind in kinds}
+        for is_singular, source in sources.items():
             if has_letter(source):
                 segment = tagged_segment(source, f"line {message.line}")
                 if message.has_specifications(content.text):
                     segment = with_placeholders(segment)
-                slots.append(_Slot(message, found, options.watch.counted(segment)))
-    place = (of_header.start, of_header.end) if of_header else (0, 0)
-    return Catalogue(content, tuple(slots), place)
+                slots.append(_Slot(message, is_singular, options.watch.counted(segment)))
+    where = (of_header.start, of_header.end) if of_header else (0, 0)
+    return Catalogue(content, tuple(slots), where, rule)
+
+
+def _filled(
+    message: _Message, texts: Mapping[bool, TranslatedSegment], rule: _Rule, line_end: str
+) -> tuple[list[TranslatedSegment], list[Change]]:
+    """The changes that give a message the translations that it lacks, and which translations they use.
+
+    A plural gets as many forms as the rule has: some are added, and empty ones for which the rule has no number go.
+    """
+    if "msgid_plural" not in message.fields:
+        empty = message.fields["msgstr"]
+        written = _written(string_of(texts[True]), line_end)
+        return [texts[True]], [Change(empty.start, empty.end, written)]
+    sources = {True: message.fields["msgid"].text, False: message.fields["msgid_plural"].text}
+    used: dict[bool, TranslatedSegment] = {}
+    changes, added = [], ""
+    forms = message.forms
+    for form in message.missing_forms(rule.num_forms):
+        kind = rule.is_singular(form)
+        if kind in texts:
+            used[kind] = texts[kind]
+        # A text without letters stays as it is; an empty form beside full ones would be shown as an empty text.
+        string = string_of(texts[kind]) if kind in texts else sources[kind]
+        written = _written(string, line_end)
+        if form in forms:
+            changes.append(Change(forms[form].start, forms[form].end, written))
+        else:
+            added += f"{line_end}msgstr[{form}] {written}"
+    ends = [each.end for each in forms.values()]
+    for (form, empty), before in zip(list(forms.items())[1:], ends, strict=False):
+        if rule.num_forms is not None and form >= rule.num_forms and not empty.text:
+            changes.append(Change(before, empty.end, ""))
+    if added:
+        changes.append(Change(ends[-1], ends[-1], added))
+    return list(used.values()), changes
+
+
+def _read_rule(text: str) -> _Rule:
+    """The rule that a value of Plural-Forms gives; one that is not known if it gives none."""
+    from gettext import c2py
+
+    found = _RULE.search(text)
+    if found is None or not 1 <= int(found[1][:9]) <= _MOST_FORMS:
+        return _Rule(None)
+    try:
+        return _Rule(int(found[1]), c2py(found[2])(1))
+    except (ValueError, ZeroDivisionError):
+        return _Rule(int(found[1]))
 
 
 def _plural_rule(language: str) -> str | None:
@@ -160,12 +261,16 @@ def _plural_rule(language: str) -> str | None:
     from babel import UnknownLocaleError
     from babel.messages.plurals import PLURALS, get_plural
 
-    if primary_language(language) not in PLURALS:
+    primary = primary_language(language)
+    customary = _CUSTOMARY_RULES.get(language.lower().replace("_", "-"))
+    if customary := customary or _CUSTOMARY_RULES.get(primary):
+        return customary
+    if primary not in PLURALS:
         return None
     try:
         return str(get_plural(language.replace("-", "_")))
     except (UnknownLocaleError, ValueError):
-        return str(get_plural(primary_language(language)))
+        return str(get_plural(primary))
 
 
 def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:
