@@ -280,7 +280,8 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
         ("Hello?", "Ciao.", "Ciao."),
         ("(Hello.)", "(Ciao.).", "(Ciao.)."),
         ("So", "Quindi...", "Quindi..."),
-        ("So", "Quindi?", "Quindi?"),
+        ("So", "Quindi?", "Quindi"),
+        ("Really?!", "Davvero!", "Davvero?!"),
         ("猫", "猫。", "猫"),
     ],
 )
