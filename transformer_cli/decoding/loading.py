@@ -32,8 +32,9 @@ from transformer_cli.decoding.engine import (
     ExplainingEngine,
 )
 from transformer_cli.decoding.quality import Quality, read_quality
+from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translator import Reader, Translator
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import Tokenizer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from transformer_cli.config import (
     DecodingConfig,
@@ -57,6 +57,7 @@ from transformer_cli.decoding.repair import (
     with_commas_for_ellipses,
     without_short_rivals,
 )
+from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
 from transformer_cli.decoding.translation import (
@@ -70,7 +71,7 @@ from transformer_cli.decoding.translation import (
     through_pivot,
     with_alternatives,
 )
-from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
+from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ELLIPSIS
 from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans, is_enclosed
@@ -86,16 +87,6 @@ logger = logging.getLogger(__name__)
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
 _SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
-
-
-class Reader(NamedTuple):
-    """The model of another run, which reads given pairs and searches nothing."""
-
-    translator: "Translator"
-    name: str
-    """Of the run."""
-    step: int
-    """Number of updates of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +170,7 @@ class Translator:
         if with_details or self.estimates:
             self.explaining_engine()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
-        towards.reverse_reader()  # refuses a run that is not there
+        reverse_reader(towards)  # refuses a run that is not there
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(
             towards.translate_window(window, with_details=with_details) for window in windows
@@ -329,7 +320,8 @@ class Translator:
             ]
         if explainer is None:
             translations = self._mended(lines, translations)
-        translations = self.read_in_reverse(translations)
+        if self.estimates:
+            translations = read_in_reverse(self, translations)
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
         if self.reports_lines and lines:
@@ -504,65 +496,11 @@ class Translator:
             return self
         estimating = replace(self, estimates=True)
         try:
-            estimating.reverse_reader()
+            reverse_reader(estimating)
         except TfmError as error:
             logger.warning("%s, so translations are not marked; %s", error.message, error.hint)
             return self
         return estimating
-
-    def reverse_reader(self) -> "Translator | None":
-        """The model of the reverse direction that an estimate needs; None if it needs none.
-
-        Raises:
-            MissingInputError: its run is not there.
-            DataError: it is another checkpoint than that of the calibration.
-            UsageError: it has other languages.
-        """
-        quality = self.pipeline.quality if self.estimates else None
-        name = self.reverse if quality is None else quality.reverse
-        if not self.estimates or name is None or self.load_reader is None:
-            return None
-        source, target = self.pipeline.languages
-        hint = "calibrate again: tfm calibrate, with --reverse RUN or without"
-        try:
-            found = self.load_reader(name)
-        except (MissingInputError, UsageError) as error:
-            error.message = f"the reverse model of the calibration, {name}: {error.message}"
-            error.hint = f"put the run back, or {hint}"
-            raise
-        try:
-            reader = found.translator.towards(source, target)
-        except UsageError as error:
-            known = ", ".join(map(str, found.translator.pipeline.data.directions))
-            raise UsageError(
-                f"the reverse model {name} translates {known}; it is to translate {target}-{source}",
-                hint=hint,
-            ) from error
-        measured = None if quality is None else quality.conditions.get("reverse_step")
-        if measured not in (None, found.step):
-            raise DataError(
-                f"the reverse model of the calibration, {name}, was at step {measured}, and is at step {found.step} now",
-                hint=hint,
-            )
-        return reader
-
-    def read_in_reverse(self, translations: list[Translation]) -> list[Translation]:
-        """The translations with the mean log-probability of the tokens of their sources, if an estimate reads it."""
-        reader = self.reverse_reader()
-        if reader is None:
-            return translations
-        from transformer_cli.decoding.given_pairs import pair_likelihoods
-
-        places = [
-            place
-            for place, one in enumerate(translations)
-            if one.details is not None and one.text.strip()
-        ]
-        pairs = [(translations[place].text, translations[place].source) for place in places]
-        for place, read in zip(places, pair_likelihoods(reader, pairs), strict=True):
-            mean = read.log_probability / max(1, read.num_tokens)
-            translations[place] = replace(translations[place], reverse_log_prob=mean)
-        return translations
 
     def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
         """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""
