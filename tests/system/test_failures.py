@@ -204,7 +204,6 @@ FAILURES = {
     "a tokenizer that is none": Failure(65, ["translate", *CHECKPOINT], "tokenizer", with_forged("tokenizer.source.json", lambda _: b"{}"), NO_FORWARD),
     "no such config": Failure(66, ["train", "--config", "en-ti.yaml"], "en-ti.yaml: no such config"),
     "no such corpus": Failure(66, TRAIN, r"a\.en", without_source),
-    "no run to translate with": Failure(66, ["translate", "--input", "tiny.yaml", "--format", "txt"], "no run under runs/"),
     "no run to validate": Failure(66, ["validate"], "no run under runs/"),
     "no run to show": Failure(66, ["info"], "no run under runs/"),
     "no such run": Failure(66, ["translate", "--run", "tyni", "x"], "tyni: no such run", with_trained_run),
