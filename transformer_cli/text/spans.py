@@ -36,6 +36,11 @@ SPECIFICATION = re.compile(rf"(?<![\d%])(?<!\d[ {_SPACE}])%{_SPECIFICATION}")
 """A specification of printf, or the beginning of a word behind a per cent sign, but not the sign behind a number."""
 TOUCHING_SPECIFICATION = re.compile(rf"(?<!%)%{_SPECIFICATION}(?=[A-Za-z])")
 """A specification of printf directly before a letter, or the beginning of a word behind a per cent sign."""
+SPECIFICATION_AT_WORD = re.compile(
+    rf"(?<!%)%(?:\d{{1,3}}\$)?{_SPECIFICATION}(?=[A-Za-z])"
+    rf"|(?<=[^\W\d_])%(?:\d{{1,3}}\$)?{_SPECIFICATION}(?![A-Za-z])"
+)
+"""A specification of printf directly before or behind a letter, with or without its number, as in %1$sdog."""
 # What stands behind \n, \r or \t: no letter, a capital letter, a frequent word, or a letter that no name has there. So dir\name and
 # \textbf have none, and red\nand has one.
 _BEHIND_ESCAPE = (
@@ -53,6 +58,8 @@ _PATTERNS = {
         r"|(?<=[^\W\d_]|[.!?:;,)])%n(?=[^\W\d_])"
         r"|\\(?!\\?\w)[^\w\s]?"
     ),
+    # A star by itself, as in "Fields with * are required"; at the beginning of a line it is the mark of a list.
+    "sign": r"(?<=\S[ \t])\*(?=\s|\Z)",
     # Around bold, slanted and struck-out words.
     "mark": (
         r"(?<![\w*])\*{1,3}(?=\w[^*]{0,200}\*)|(?<=[\w.,:;!?)\]])(?:\*{2,3}(?!\*)|\*(?![\w*]))|(?<!~)~~(?!~)"
@@ -104,8 +111,9 @@ _PATTERNS = {
         rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf
         r"|(?<![\w@#&])[@#][^\W\d_]\w{0,99}"  # @name, #topic
     ),
-    # Names of programs, keys pressed together, versions, and words that begin with letters and have digits.
-    "name": r"(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
+    # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
+    "name": r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20})?(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*])"  # *.txt, *.*, *.png;*.jpg
+    r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
     r"|(?<!\w)[A-Za-z_]\w{0,98}\(\)"  # call()
     r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
@@ -232,6 +240,7 @@ def _spans(text: str) -> Iterator[Span]:
             "escape": SpanKind.TAG,
             "tag": SpanKind.TAG,
             "picture": SpanKind.TAG,
+            "sign": SpanKind.TAG,
             "mark": SpanKind.MARK,
             "number": SpanKind.NUMBER,
         }

@@ -169,3 +169,9 @@ def test_a_paragraph_of_html_on_a_line_of_its_own_stays_around_its_words() -> No
     assert translated(read_json(text.encode()), REVERSED) == (
         '{"a": "<p>CAR. <b>RED</b> THE</p>\\n <p>DOG THE</p>\\n<p>CAT A</p>"}'
     )
+
+
+def test_names_of_files_with_a_star_stay() -> None:
+    filters = "Text files (*.txt)|*.txt|All files (*.*)|*.*"
+    found = json.loads(translated(read_json(json.dumps([filters, "Required *"]).encode())))
+    assert found == ["TEXT FILES (*.txt)|*.txt|ALL FILES (*.*)|*.*", "REQUIRED *"]

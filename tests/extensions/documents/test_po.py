@@ -4,6 +4,7 @@ import gettext
 import io
 import shutil
 import subprocess
+from typing import ClassVar
 
 import polib
 import pytest
@@ -15,6 +16,7 @@ from transformer_cli.extensions.documents.po import read_po
 from transformer_cli.extensions.documents.translation import COPIED, translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.spans import find_spans
 
 from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
@@ -184,6 +186,37 @@ def test_a_specification_that_touches_a_word_stays_where_a_flag_says_that_it_is_
 ) -> None:
     catalogue = f'msgid ""\nmsgstr ""\n\n#, c-format\nmsgid "{text}"\nmsgstr ""\n'
     assert entries(done(read_po(catalogue.encode())).data)[text].msgstr == wanted
+
+
+class Dictionary(WordByWord):
+    """Knows these words alone, each without anything that touches it, and loses any other word."""
+
+    KNOWN: ClassVar[dict[str, str]] = {
+        "the": "il",
+        "dog": "cane",
+        "is": "\u00e8",
+        "big.": "grande.",
+    }
+
+    def _translated(self, word: str) -> str:
+        spans = [word[span.start : span.end] for span in find_spans(word)]
+        return self.KNOWN.get(word, "".join(spans))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("%sdog is big.", "%scane \u00e8 grande."),
+        ("the %sdog%s is big.", "il %scane%s \u00e8 grande."),
+        ("the %1$sdog is big.", "il %1$scane \u00e8 grande."),
+        ("the dog%d is big.", "il cane%d \u00e8 grande."),
+    ],
+)
+def test_the_word_that_a_specification_touches_is_translated(text: str, wanted: str) -> None:
+    catalogue = f'#, c-format\nmsgid "{text}"\nmsgstr ""\n'
+    found = done(read_po(catalogue.encode()), Dictionary())
+    assert entries(found.data)[text].msgstr == wanted
+    assert not found.doubts
 
 
 def test_a_text_whose_specifications_are_lost_stays_and_is_named() -> None:

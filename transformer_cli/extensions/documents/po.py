@@ -3,13 +3,15 @@
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Change,
+    Markup,
+    Role,
     Segment,
     TranslatedSegment,
     has_letter,
@@ -22,6 +24,7 @@ from transformer_cli.extensions.documents.strings import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.spans import SPECIFICATION_AT_WORD
 
 logger = logging.getLogger(__name__)
 
@@ -202,10 +205,28 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
             if has_letter(source):
                 segment = tagged_segment(source, f"line {message.line}")
                 if message.has_specifications(content.text):
-                    segment = with_placeholders(segment)
+                    segment = _with_values_at_words(segment)
                 slots.append(_Slot(message, is_singular, options.watch.counted(segment)))
     where = (of_header.start, of_header.end) if of_header else (0, 0)
     return Catalogue(content, tuple(slots), where, rule)
+
+
+def _with_values_at_words(segment: Segment) -> Segment:
+    """A segment in which a value that touches a word, as in %sdog, moves with that word; the model does not read it.
+
+    In the place of a word, it would hide the word beside it.
+    """
+    found = with_placeholders(segment, SPECIFICATION_AT_WORD)
+    given = set(segment.pieces)
+    return replace(
+        found,
+        pieces=tuple(
+            piece._replace(role=Role.POINT)
+            if isinstance(piece, Markup) and piece not in given
+            else piece
+            for piece in found.pieces
+        ),
+    )
 
 
 def _filled(
