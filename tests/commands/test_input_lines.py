@@ -282,7 +282,9 @@ def test_line_ends_of_old_macs_are_refused_in_a_file_and_in_a_pipe(
     assert _refusals(text, tmp_path) == [cause] * 2
 
 
-@pytest.mark.parametrize("text", [b"One.\r", b"One.\rtwo", b"One.\rTwo.\r\n", b"a\rb\rc\r\nd"])
+@pytest.mark.parametrize(
+    "text", [b"One.\r", b"One.\rtwo", b"\r\r", b"One.\rTwo.\r\n", b"a\rb\rc\r\nd"]
+)
 def test_a_few_carriage_returns_are_no_line_ends(text: bytes) -> None:
     assert len(decode(text)) == 1 + text.count(b"\nd")
 

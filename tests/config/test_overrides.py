@@ -179,3 +179,17 @@ def test_a_missing_config_names_the_nearest_file_beside_it_and_then_a_shipped_on
     with pytest.raises(MissingInputError) as caught:
         find_config(name)
     assert caught.value.hint == f"did you mean {suggested}?"
+
+
+def test_a_config_that_nothing_resembles_gets_a_short_hint_with_the_way_to_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingInputError) as caught:
+        find_config("nope.yaml")
+    shipped = shipped_configs()
+    hint = str(caught.value.hint)
+    named = hint.partition(": ")[2].partition(";")[0].split(", ")
+    assert len(named) == 3
+    assert set(named) <= set(shipped)
+    assert hint.endswith(f"all {len(shipped)} are in the folder {shipped['copy.yaml'].parent}")

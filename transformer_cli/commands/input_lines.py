@@ -59,7 +59,7 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
                 break
         refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
         _refuse_binary(beginning[:_BEGINNING_BYTES], str(path))
-        refuse_carriage_returns(beginning[:_BEGINNING_BYTES], path)
+        refuse_carriage_returns(beginning[:_BEGINNING_BYTES], path, may_be_short=True)
     return status
 
 
@@ -186,7 +186,7 @@ def pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
             beginning = piece[:_BEGINNING_BYTES]
             refuse_utf_16(beginning, name)
             _refuse_binary(beginning, name)
-            refuse_carriage_returns(beginning, name)
+            refuse_carriage_returns(beginning, name, may_be_short=True)
         is_first = False
         yield piece
 

@@ -199,31 +199,40 @@ def _refuse_corpus(file: Path) -> None:
 
 def shipped_configs() -> dict[str, Path]:
     """The configs that come with the package: names for --config, and paths."""
-    package = Path(__file__).resolve().parents[1]
-    folder = package / "configs"  # in an installed package
-    if not folder.is_dir():
-        folder = package.parent / "configs"  # in a clone of the repository
+    folder = _shipped_folder()
     return {str(file.relative_to(folder)): file for file in sorted(folder.rglob("*.yaml"))}
 
 
+def _shipped_folder() -> Path:
+    package = Path(__file__).resolve().parents[1]
+    folder = package / "configs"  # in an installed package
+    return folder if folder.is_dir() else package.parent / "configs"  # in a clone of the repository
+
+
+_MOST_NEAREST = 3
+
+
 def _suggestion(path: Path, shipped: list[str]) -> str:
-    """The nearest config beside the path that was asked for, else the nearest shipped one."""
+    """The nearest config beside the path that was asked for, else the nearest shipped ones, and how all are listed."""
     beside = _nearest(path.name, _configs_in(path.parent))
-    nearest = str(path.parent / beside) if beside else None
-    nearest = nearest or _nearest(str(path), shipped) or _nearest(path.name, shipped)
-    if nearest is not None:
-        return f"did you mean {nearest}?"
-    return f"configs that come with tfm: {', '.join(sorted(shipped))}"
+    if beside:
+        return f"did you mean {path.parent / beside[0]}?"
+    nearest = _nearest(str(path), shipped) or _nearest(path.name, shipped)
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    nearest = _nearest(path.name, shipped, least_similarity=0.0)
+    return f"the nearest of those that come with tfm: {', '.join(nearest)}; all {len(shipped)} are in the folder {_shipped_folder()}"
 
 
-def _nearest(wanted: str, names: list[str]) -> str | None:
-    """The most similar name; the ending and the case of letters do not count."""
+def _nearest(wanted: str, names: list[str], least_similarity: float = 0.6) -> list[str]:
+    """The most similar names, the nearest first; the ending and the case of letters do not count."""
     by_stem = {name.removesuffix(Path(name).suffix).casefold(): name for name in reversed(names)}
     stem = wanted.removesuffix(Path(wanted).suffix).casefold()
     for sought in (stem, wanted.casefold()):
-        if close := difflib.get_close_matches(sought, by_stem, n=1, cutoff=0.6):
-            return by_stem[close[0]]
-    return None
+        close = difflib.get_close_matches(sought, by_stem, n=_MOST_NEAREST, cutoff=least_similarity)
+        if close:
+            return [by_stem[each] for each in close]
+    return []
 
 
 def _configs_in(folder: Path) -> list[str]:

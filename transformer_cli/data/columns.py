@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.data.sources.lines import read_text_chunks
+from transformer_cli.data.sources.lines import num_lone_returns, read_text_chunks
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import ROLES, first_rows
 from transformer_cli.process.errors import DataError
@@ -92,7 +92,7 @@ def columns_of(
 def require_line_feeds(path: Path, encoding: str | None = None) -> None:
     """Refuse lines that a carriage return alone ends; a line feed in a quoted field may be in the file too."""
     beginning = next(read_text_chunks(path, encoding), b"")
-    num_alone = beginning.count(b"\r") - beginning.count(b"\r\n")
+    num_alone = num_lone_returns(beginning)
     if num_alone > beginning.count(b"\n"):
         raise DataError(
             f"{path}: a carriage return alone ends its lines, as on old Macs: {num_alone:,} at its beginning",

@@ -1,14 +1,16 @@
 """Files with the line ends of old Macs: carriage returns, alone or mixed with line feeds."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from transformer_cli.config import Config
+from transformer_cli.config import Config, SplitName
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES
 from transformer_cli.data.sources.local_files import read_files
 from transformer_cli.process.errors import DataError
@@ -94,3 +96,44 @@ def test_a_giant_line_is_named_before_what_follows_from_it(tmp_path: Path) -> No
     cause, consequence = caught.value.message.split("; ")
     assert cause.endswith("a.tsv.gz:2: a side of more than 1,048,576 bytes, which is no sentence")
     assert "no validation pairs" in consequence
+
+
+def _files(end: str) -> dict[str, str]:
+    """The rows in each format, with this behind each line, and in JSON behind each text."""
+    quoted = "".join(f'"{source}","{target}"{end}' for source, target in ROWS)
+    texts = end.removesuffix("\n")
+    records = [{"it": f"{source}{texts}", "en": f"{target}{texts}"} for source, target in ROWS[1:]]
+    return {
+        "a.tsv": "".join(f"{source}\t{target}{end}" for source, target in ROWS),
+        "a.csv": "".join(f"{source};{target}{end}" for source, target in ROWS),
+        "quoted.csv": quoted,
+        "a.it": "".join(f"{source}{end}" for source, _ in ROWS[1:]),
+        "a.en": "".join(f"{target}{end}" for _, target in ROWS[1:]),
+        "a.jsonl": "".join(f"{json.dumps(record)}{end}" for record in records),
+    }
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        {"path": "a.tsv"} | NAMED,
+        {"path": "a.csv"} | NAMED,
+        {"path": "quoted.csv"} | NAMED,
+        {"path": "a.jsonl", "source_field": "it", "target_field": "en"},
+        {"source_path": "a.it", "target_path": "a.en"},
+    ],
+)
+def test_line_ends_that_were_saved_twice_give_the_same_pairs_in_the_same_splits(
+    corpus: dict[str, object], split: SplitName, tmp_path: Path
+) -> None:
+    found = []
+    for name, end in (("unix", "\n"), ("twice", "\r\r\n")):
+        (tmp_path / name).mkdir()
+        for file, text in _files(end).items():
+            (tmp_path / name / file).write_bytes(text.encode())
+        data = config_of(tmp_path / name, corpus).data
+        found.append([*read_pairs(data, split, seed=1, report=ReadingReport())])
+    assert found[0] == found[1]
+    assert 100 < len(found[0]) < 400
+    assert not any("\r" in text for pair in found[1] for text in (pair.source, pair.target))

@@ -34,6 +34,8 @@ _BEGINNING_BYTES = 4096
 # part of sentences.
 _MIN_LONE_RETURNS = 3
 _LONE_RETURNS_PER_FEED = 20
+_TWO_LINES_OF_MACS = re.compile(rb"[^\r]+\r[^\r]+\r")
+_RETURNS_BEFORE_FEED = re.compile(rb"\r+(?=\n)")
 _UNUSUAL = (
     (b"\r", "a carriage return inside a sentence"),
     (b"\n", "a line end inside a sentence"),
@@ -88,18 +90,24 @@ def _with_line_feeds(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
     yield from remaining
 
 
-def refuse_carriage_returns(beginning: bytes, source: Path | str) -> None:
+def refuse_carriage_returns(
+    beginning: bytes, source: Path | str, *, may_be_short: bool = False
+) -> None:
     """Raise DataError if the lines at the beginning of a text end with carriage returns alone.
 
     Args:
         source: the file, or the name of a stream.
+        may_be_short: whether two lines that both end so are enough; a corpus has more.
     """
-    num_feeds = beginning.count(b"\n")
-    num_lone = beginning.count(b"\r") - beginning.count(b"\r\n")
-    # Two short lines are a file of an old Mac, too, if the last one ends in the same way.
-    is_of_two = num_lone > 1 and not num_feeds and beginning.endswith(b"\r")
+    num_feeds, num_lone = beginning.count(b"\n"), num_lone_returns(beginning)
+    is_of_two = may_be_short and not num_feeds and _TWO_LINES_OF_MACS.fullmatch(beginning)
     if is_of_two or num_lone >= max(_MIN_LONE_RETURNS, _LONE_RETURNS_PER_FEED * num_feeds):
         raise carriage_return_error(str(source), source)
+
+
+def num_lone_returns(text: bytes) -> int:
+    """How many carriage returns belong to no line feed; of \\r\\r\\n, an accident of Windows, none is alone."""
+    return text.count(b"\r") - sum(map(len, _RETURNS_BEFORE_FEED.findall(text)))
 
 
 def carriage_return_error(where: str, source: Path | str, problem: str = "") -> DataError:
@@ -121,7 +129,7 @@ def carriage_return_error(where: str, source: Path | str, problem: str = "") -> 
 
 
 def cut_lines(chunks: Iterable[bytes], path: Path) -> Iterator[bytes | None]:
-    """Yield each line without its line end; None for a line of more than MAX_LINE_BYTES bytes.
+    """Yield each line without its line end, of which all carriage returns before the line feed are part; None for a line of more than MAX_LINE_BYTES bytes.
 
     A UTF-8 byte-order mark at the start is removed; UTF-16 is a DataError, which names the path.
     """
@@ -171,7 +179,7 @@ codecs.register_error("tfm-damage", _damage)
 
 
 def _line(line: bytes) -> bytes | None:
-    line = line.removesuffix(b"\r")
+    line = line.rstrip(b"\r")
     return line if len(line) <= MAX_LINE_BYTES else None
 
 
@@ -231,6 +239,8 @@ def decode_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yield both sides as text; a pair is kept or skipped as a whole, so the sides stay aligned.
 
+    A carriage return at the end of a side is left out: it is part of a line end that was saved twice, and no text.
+
     Args:
         places: the names of the source file and of the target file, for messages.
         policy: for a pair that is not UTF-8: raise an error, skip it, or replace the bad bytes.
@@ -246,6 +256,7 @@ def decode_pairs(
             place = places[0] if source is None else places[1]
             report.skip(TOO_LONG, f"{place}:{line}")
             continue
+        source, target = source.rstrip(b"\r"), target.rstrip(b"\r")
         if b"\0" in source or b"\0" in target:
             place = places[0] if b"\0" in source else places[1]
             report.skip("a NUL byte", f"{place}:{line}")

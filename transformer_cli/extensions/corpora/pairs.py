@@ -124,10 +124,11 @@ class NumberedPairs:
 
 
 def decoded_pair(raw: RawPair) -> NumberedPair:
-    """The pair as text; bytes that are not UTF-8 become U+FFFD."""
+    """The pair as text, as `decode_pairs` reads it; bytes that are not UTF-8 become U+FFFD."""
     line, source, target = raw
     if source is None or target is None:
         return NumberedPair(line, "", "", TOO_LONG)
+    source, target = source.rstrip(b"\r"), target.rstrip(b"\r")
     damage = NUL_BYTE if b"\0" in source or b"\0" in target else ""
     try:
         return NumberedPair(line, source.decode(), target.decode(), damage)
