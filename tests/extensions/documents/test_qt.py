@@ -33,7 +33,8 @@ def message(source: str, translation: str, attributes: str = "") -> str:
         (message("Good day", '<translation type="unfinished">Ciao</translation>'), '<translation type="unfinished">Ciao</translation>'),
         (message("Good day", '<translation type="vanished"></translation>'), '<translation type="vanished"></translation>'),
         (message("12", "<translation/>"), "<translation/>"),
-        (message('A <byte value="x1b"/> b', "<translation/>"), "<translation/>"),
+        (message('red<byte value="x1b"/> car &amp; more', "<translation/>"), '<translation>RED<byte value="x1b"/> CAR &amp; MORE</translation>'),
+        (message('red<byte value="x9"/>car', "<translation/>"), '<translation>RED<byte value="x9"/>CAR</translation>'),
         (
             message("%n car(s)", "<translation>\n  <numerusform></numerusform>\n  <numerusform/>\n</translation>", ' numerus="yes"'),
             "<translation>\n  <numerusform>%n CAR(S)</numerusform>\n  <numerusform>%n CAR(S)</numerusform>\n</translation>",
@@ -46,6 +47,12 @@ def test_a_message_gets_a_translation_if_it_has_none(given: str, wanted: str) ->
     before = given.partition("</source>")[0]
     assert f"{before}</source>{wanted}</message>" in found
     assert found.endswith(linguist(done_message).partition("</name>\n")[2].lstrip())
+
+
+def test_a_source_with_other_elements_stays_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    given = message("<lengthvariant>A red car</lengthvariant>", "<translation/>")
+    assert given in translated(read_qt(linguist(given).encode()))
+    assert "line 6: the message is not translated" in caplog.text
 
 
 def test_a_new_translation_stands_on_a_line_of_its_own_if_the_source_does() -> None:

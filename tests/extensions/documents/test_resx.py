@@ -31,6 +31,14 @@ ELEMENTS = {
     '<data name="f" mimetype="x"><value>ten</value></data>': ("ten", "ten"),
     '<data name="&gt;&gt;x.Name"><value>button</value></data>': ("button", "button"),
     '<data name="g"><value>Brand</value><comment>{Locked}</comment></data>': ("Brand", "Brand"),
+    '<data name="l"><value>The red dog and the dogs</value><comment>{Locked="dog", "The red"} a brand</comment></data>': (
+        "The red dog and the dogs",
+        "The red dog AND THE DOGS",
+    ),
+    '<data name="m"><value>The red dog</value><comment>{Locked=qps-ploc}</comment></data>': (
+        "The red dog",
+        "THE RED DOG",
+    ),
     '<data name="h"><value/></data>': ("<value/>", "<value/>"),
     '<data name="i"><value>file_name</value></data>': ("file_name", "file_name"),
     '<metadata name="j"><value>True text</value></metadata>': ("True text", "True text"),

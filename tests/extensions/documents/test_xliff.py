@@ -36,6 +36,14 @@ def test_a_version_that_is_not_named_is_known_by_its_elements(version: str) -> N
     assert without == with_version.replace(named, "<xliff", 1)
 
 
+@pytest.mark.parametrize("version", ["1.2", "2.0"])
+def test_tags_in_a_cdata_section_move_with_their_words(version: str) -> None:
+    source = "<![CDATA[The <b>red</b> car & <i>more</i>]]>"
+    text = xliff(unit(source)) if version == "1.2" else xliff_2(unit_2(segment(source)))
+    result = translated(read_xliff(text.encode()), REVERSED)
+    assert "><![CDATA[<i>MORE</i> & CAR <b>RED</b> THE]]></target>" in result
+
+
 def test_another_version_is_to_be_saved_as_one_that_is_read() -> None:
     with pytest.raises(DataError, match=r"this is XLIFF 3\.0; 1\.2 and 2 are read") as caught:
         read_xliff(b'<xliff version="3.0"/>')

@@ -8,6 +8,7 @@ from functools import partial
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Edit,
+    InlinePart,
     Role,
     Segment,
     Slot,
@@ -17,11 +18,16 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     rendered,
 )
-from transformer_cli.extensions.documents.strings import with_icu_branches
+from transformer_cli.extensions.documents.strings import (
+    string_of,
+    tagged_segment,
+    with_icu_branches,
+)
 from transformer_cli.extensions.documents.xml import (
     LINE_BREAKS,
     Element,
     Inline,
+    XmlKind,
     XmlText,
     escaped_xml,
     inline_runs,
@@ -161,13 +167,13 @@ def _slots_of(
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return []
     place = f"unit {unit.attributes.get('id', '?')}"
-    pieces = with_icu_branches([part.piece for part in runs[0]], place, escaped_xml)
-    segment = watch.counted(Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True))
+    is_cdata = _is_cdata(marked)
+    segment = watch.counted(_segment(xml, marked, runs[0], place, keeps_spaces=keeps_spaces))
     if target is not None:
-        return [Slot(target.start, target.end, segment, partial(_target, unit, ""))]
+        return [Slot(target.start, target.end, segment, partial(_target, unit, "", is_cdata))]
     after = unit.child("seg-source") or source
     gap = white_space_before(xml.content.text, source.start)
-    return [Slot(after.end, after.end, segment, partial(_target, unit, gap))]
+    return [Slot(after.end, after.end, segment, partial(_target, unit, gap, is_cdata))]
 
 
 def _is_open(xml: XmlText, target: Element) -> bool:
@@ -175,11 +181,32 @@ def _is_open(xml: XmlText, target: Element) -> bool:
     return state in _OPEN_STATES or not (xml.whole_text(target).strip() or target.elements)
 
 
-def _target(unit: Element, gap: str, found: TranslatedSegment) -> str:
+def _is_cdata(source: Element) -> bool:
+    """Whether the text of an element is one CDATA section, in which tags of HTML are written as text."""
+    return [not isinstance(child, Element) and child.kind for child in source.children] == [XmlKind.CDATA]  # fmt: skip
+
+
+def _segment(
+    xml: XmlText, source: Element, run: Sequence[InlinePart], place: str, *, keeps_spaces: bool
+) -> Segment:
+    if _is_cdata(source):
+        return tagged_segment(xml.whole_text(source), place, keeps_spaces=keeps_spaces)
+    pieces = with_icu_branches([part.piece for part in run], place, escaped_xml)
+    return Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True)
+
+
+def _content(found: TranslatedSegment, *, is_cdata: bool) -> str:
+    """A translation as it stands in the file."""
+    if is_cdata:
+        return f"<![CDATA[{string_of(found).replace(']]>', ']]]]><![CDATA[>')}]]>"
+    return rendered(found.pieces, escaped_xml)
+
+
+def _target(unit: Element, gap: str, is_cdata: bool, found: TranslatedSegment) -> str:
     """The target element of a unit, with the prefix of its other elements."""
     name = unit.name.removesuffix("trans-unit") + "target"
     state = "needs-review-translation" if found.doubts else "translated"
-    return f'{gap}<{name} state="{state}">{rendered(found.pieces, escaped_xml)}</{name}>'
+    return f'{gap}<{name} state="{state}">{_content(found, is_cdata=is_cdata)}</{name}>'
 
 
 def _kind_of(element: Element) -> Inline:
@@ -268,8 +295,7 @@ def _segment_2(
     runs = inline_runs(xml, source, partial(_kind_of_2, codes), _pair_2, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return None
-    pieces = with_icu_branches([part.piece for part in runs[0]], place, escaped_xml)
-    return Segment(pieces, place, keeps_spaces=keeps_spaces, is_label=True)
+    return _segment(xml, source, runs[0], place, keeps_spaces=keeps_spaces)
 
 
 def _kind_of_2(codes: Mapping[str, str], element: Element) -> Inline:
@@ -310,11 +336,15 @@ def _slot_2(
         tag = f"{tag.removesuffix('/>').rstrip()}>" if tag.endswith("/>") else tag
     segment_tag = text[segment.start : segment.inner_start]
     between = text[segment.inner_start : start]
-    return Slot(segment.start, end, found, partial(_written_2, segment_tag, between, tag))
+    return Slot(
+        segment.start, end, found, partial(_written_2, segment_tag, between, tag, _is_cdata(source))
+    )
 
 
-def _written_2(segment_tag: str, between: str, target_tag: str, found: TranslatedSegment) -> str:
+def _written_2(
+    segment_tag: str, between: str, target_tag: str, is_cdata: bool, found: TranslatedSegment
+) -> str:
     state = ' state="translated"' + (f' subState="{_NEEDS_REVIEW}"' if found.doubts else "")
     name = target_tag.strip().strip("<>").split()[0]
     tag = _STATE.sub("", segment_tag).removesuffix(">").rstrip()
-    return f"{tag}{state}>{between}{target_tag}{rendered(found.pieces, escaped_xml)}</{name}>"
+    return f"{tag}{state}>{between}{target_tag}{_content(found, is_cdata=is_cdata)}</{name}>"
