@@ -62,7 +62,7 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.messages import log_to_file
 from transformer_cli.process.signals import signals_as_requests
 from transformer_cli.process.torchrun import Launch, read_launch
-from transformer_cli.storage import RunLock, replace_file
+from transformer_cli.storage import RunLock, remove, replace_file
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.seen_words import read_seen_words, write_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
@@ -446,9 +446,9 @@ def _record_seen_words(
         write_seen_words(
             folder.seen_words_file, words if earlier is None else words.joined(earlier)
         )
-    elif newest is None or is_streaming(data.config.data):
+    elif (newest is None or is_streaming(data.config.data)) and folder.seen_words_file.exists():
         # What lies there tells of other data: of a start without a checkpoint, or of those before the stream.
-        folder.seen_words_file.unlink(missing_ok=True)
+        remove([folder.seen_words_file])
 
 
 def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
