@@ -88,7 +88,6 @@ NASTY = {
     "a lone carriage return": b"1 2\r3 4\n5 6\n",
     "other separators": "1\u2028 2\n3\u2029 4\n5\x85 6\n7\x0b 8\n1\x0c 2\n3\x1c4\n".encode(),
     "not UTF-8": b"1 \xff\xfe 2\n\xc3\n3 4\n",
-    "utf-16": "1 2\n3 4\n".encode("utf-16"),
     "a byte-order mark": b"\xef\xbb\xbf1 2 3\n4 5\n",
     "zero bytes": b"1 \x00 2\n\x00\n",
     "blanks": " \n\t\n\u3000\n\u00a0\n1 2 3\n".encode(),
