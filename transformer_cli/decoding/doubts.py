@@ -163,7 +163,7 @@ _PART_OF_NUMBER = re.compile(
     r"|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dos|tres|quatro|cuatro|seis|sete|nove|oito|ocho)ci?ent[oa]s?|cento\w*|centinai[oa]"
     r"|(?:du|tre)zent[oa]s|quin(?:ient|hent)[oa]s|(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|\w+nt[ia]|cento)mila|mille\w*"
 )
-# With the words between: vingt et un, trinta e um, vierundzwanzig has none.
+# The word before or behind a number; a short word such as "and" may stand between: vingt et un, trinta e um.
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[\s-]+(?:(?:et|e|y|and|en|und)\s+)?$")
 _WORD_BEHIND = re.compile(r"[\s-]+(?:(?:et|e|y|and|en|und)[\s-]+)?([^\W\d_]+)")
 _LONGEST_WORD = 60  # characters
@@ -446,7 +446,7 @@ def _lacks_number_word(text: str, other: str, language: str, other_language: str
         return False
     for found in _number_word(language).finditer(text):
         word = found[0].casefold()
-        number = _cardinals(language).get(word)  # None for SİX, whose dot the pattern does not see
+        number = _cardinals(language).get(word)  # None for SİX: casefolded, İ is two signs
         if number is None or _is_part_of_number(text, found.span(), language):
             continue
         # A name keeps its words, as the Big Ten does; and another word may begin with the number, as dreiköpfig does.
@@ -475,7 +475,7 @@ def _is_part_of_number(text: str, span: tuple[int, int], language: str) -> bool:
 
 @cache
 def _number_word(language: str) -> re.Pattern[str]:
-    """The words of a language that surely count two or more; four-wheel has none, because the other language may name the thing otherwise."""
+    """The words of a language for numbers from two on; not before a hyphen, because four-wheeler is a quad in another language."""
     words = (
         word
         for word, number in _cardinals(language).items()

@@ -352,7 +352,9 @@ class Translator:
             ]
             translations = [
                 replace(each, doubts=(*each.doubts, ENCLOSED))
-                if each.text == each.source and is_enclosed(each.source)
+                if each.text == each.source
+                and ENCLOSED not in each.doubts
+                and is_enclosed(each.source)
                 else each
                 for each in translations
             ]
