@@ -25,7 +25,10 @@ from transformer_cli.process.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
-def _threads_stay_as_they_are() -> Iterator[None]:
+def _threads_and_environment_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # `prepare_machine` sets variables of PyTorch's allocator; those of the user are not what is tested here.
+    variables = {name: value for name, value in os.environ.items() if "ALLOC_CONF" not in name}
+    monkeypatch.setattr(runtime.os, "environ", variables)
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
