@@ -2,6 +2,7 @@
 
     python tests/unchanged/walk.py                     # a table of all walks
     python tests/unchanged/walk.py --files translate   # also the files, by folder, of the walks that are named
+    python tests/unchanged/walk.py --functions train   # also each function with its lines, its calls and its callers
     python tests/unchanged/walk.py --python /path/to/another/tree/.venv/bin/python
 
 Walks: `translate` one sentence with the run docs/run; `train`: three updates of copy.yaml; `serve`: one POST /translate (the
@@ -52,7 +53,7 @@ class Counter:
 
     def __init__(self, package: Path) -> None:
         self._prefix = str(package) + os.sep
-        self._codes: set[CodeType] = set()
+        self._calls: dict[CodeType, dict[CodeType | None, int]] = {}
         self._files_of_classes: set[str] = set()
         self._arrows: set[tuple[str, str]] = set()
         self._direct_arrows: set[tuple[str, str]] = set()
@@ -82,10 +83,11 @@ class Counter:
             return
         if _runs_at_import(frame):
             return
-        self._codes.add(code)
+        callers = self._calls.setdefault(code, defaultdict(int))
         caller, is_direct = frame.f_back, True
         while caller is not None:
             if self._counts(caller.f_code):
+                callers[caller.f_code] += 1
                 pair = caller.f_code.co_filename, code.co_filename
                 if pair[0] != pair[1]:
                     self._arrows.add(pair)
@@ -93,8 +95,9 @@ class Counter:
                         self._direct_arrows.add(pair)
                 return
             if caller.f_code.co_filename.startswith(self._prefix):
-                return  # code at the top of a module, which calls a function while it is imported
+                break  # code at the top of a module, which calls a function while it is imported
             caller, is_direct = caller.f_back, False
+        callers[None] += 1
 
     def _counts(self, code: CodeType) -> bool:
         known = self._is_of_package.get(code)
@@ -105,18 +108,31 @@ class Counter:
 
     def result(self) -> dict[str, Any]:
         """What was counted; paths are relative to the package."""
-        names = {code for code in self._codes if not code.co_name.startswith("<")}
-        entered = {code.co_filename for code in self._codes}
+        names = {code for code in self._calls if not code.co_name.startswith("<")}
+        entered = {code.co_filename for code in self._calls}
         return {
             "files": sorted(self._short(file) for file in entered),
             "with_classes": sorted(self._short(file) for file in entered | self._files_of_classes),
-            "functions": sorted(f"{self._short(one.co_filename)}:{one.co_qualname}" for one in names),
+            "functions": sorted(self._name(one) for one in names),
+            "details": sorted(
+                [
+                    f"{self._short(one.co_filename)}:{one.co_firstlineno:04}",
+                    self._name(one),
+                    1 + max(line or 0 for *_, line in one.co_lines()) - one.co_firstlineno,
+                    sum(self._calls[one].values()),
+                    sorted("(import)" if by is None else self._name(by) for by in self._calls[one]),
+                ]
+                for one in names
+            ),
             "arrows": self._relative(self._arrows),
             "direct_arrows": self._relative(self._direct_arrows),
         }  # fmt: skip
 
     def _relative(self, pairs: set[tuple[str, str]]) -> list[list[str]]:
         return sorted([self._short(a), self._short(b)] for a, b in pairs)
+
+    def _name(self, code: CodeType) -> str:
+        return f"{self._short(code.co_filename)}:{code.co_qualname}"
 
     def _short(self, file: str) -> str:
         return Path(file.removeprefix(self._prefix)).as_posix()
@@ -321,6 +337,15 @@ def by_folder(files: list[str]) -> list[str]:
     return [f"  {folder or '.'}/ ({len(names)}): {', '.join(names)}" for folder, names in sorted(folders.items())]  # fmt: skip
 
 
+def by_function(details: list[tuple[str, str, int, int, list[str]]]) -> list[str]:
+    """One line per function, in the order of the source: lines, calls, callers, name, and the caller if it is one."""
+    lines = ["  lines  calls  callers"]
+    for _, name, num_lines, num_calls, callers in details:
+        only = f"  <- {callers[0]}" if len(callers) == 1 else ""
+        lines.append(f"  {num_lines:5}  {num_calls:5}  {len(callers):7}  {name}{only}")
+    return lines
+
+
 def _print(result: dict[str, Any]) -> None:
     sys.stdout.write("\n" + json.dumps(result) + "\n")
     sys.stdout.flush()
@@ -339,6 +364,7 @@ def main() -> None:
     )
     parser.add_argument("--walks", nargs="+", choices=WALKS, default=WALKS)
     parser.add_argument("--files", nargs="*", choices=WALKS, help="list the files of these walks, or of all")  # fmt: skip
+    parser.add_argument("--functions", nargs="*", choices=WALKS, help="list the functions of these walks, or of all")  # fmt: skip
     parser.add_argument("--json", type=Path, help="also write all that was counted to this file")
     parser.add_argument("--inside", choices=WALKS, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -360,6 +386,9 @@ def main() -> None:
     for name in options.walks if options.files == [] else options.files or ():
         _say(f"\n{TITLES[name]}:")
         _say("\n".join(by_folder(results[name]["files"])))
+    for name in options.walks if options.functions == [] else options.functions or ():
+        _say(f"\n{TITLES[name]}:")
+        _say("\n".join(by_function(results[name]["details"])))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
 
