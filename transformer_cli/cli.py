@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, NoReturn, TextIO
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from transformer_cli import __version__
@@ -20,7 +19,6 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     CarefulCommand,
     CarefulGroup,
-    CarefulTop,
     SentenceCommand,
     unknown_command,
     with_debug,
@@ -246,7 +244,17 @@ class Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
-            self._made[name] = _command(name, self.table[name])
+            entry, app = self.table[name], typer.Typer(add_completion=False, rich_markup_mode=None)
+            function, epilog = with_debug(imported(entry.place)), f"Example: {entry.example}"
+            if entry.commands:
+                app.callback(cls=LazyGroup, invoke_without_command=True, epilog=epilog)(function)
+                made: Any = get_group(app)
+                made.name, made.commands = name, Commands(entry.commands)
+            else:
+                kind = SentenceCommand if entry.takes_sentences else CarefulCommand
+                app.command(name=name, cls=kind, epilog=epilog)(function)
+                made = get_command(app)
+            self._made[name] = made
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -256,21 +264,8 @@ class Commands(Mapping[str, Any]):
         return len(self.table)
 
 
-def _command(name: str, entry: Entry) -> Any:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    function, epilog = with_debug(imported(entry.place)), f"Example: {entry.example}"
-    if entry.commands:
-        app.callback(cls=LazySubgroup, invoke_without_command=True, epilog=epilog)(function)
-        group = get_group(app)
-        group.name, group.commands = name, Commands(entry.commands)  # type: ignore[assignment]
-        return group
-    kind = SentenceCommand if entry.takes_sentences else CarefulCommand
-    app.command(name=name, cls=kind, epilog=epilog)(function)
-    return get_command(app)
-
-
-class LazyGroup(TyperGroup):
-    """The group of all commands: its help lists them and imports none."""
+class LazyGroup(CarefulGroup):
+    """All commands, or a command that has commands below it: its help lists them and imports none."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -293,16 +288,8 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, entry.help) for name, entry in table.items()])
 
 
-class TopGroup(LazyGroup, CarefulTop):
-    """The group of all commands, which refuses an unknown option as they do."""
-
-
-class LazySubgroup(LazyGroup, CarefulGroup):
-    """A command that has commands below it, which are imported when they are asked for."""
-
-
 app = typer.Typer(
-    cls=TopGroup,
+    cls=LazyGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

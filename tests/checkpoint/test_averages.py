@@ -28,6 +28,7 @@ from transformer_cli.checkpoint.trained_files import (
     averaged_steps,
     mean_of_checkpoints,
     mean_weights,
+    seen_lengths_of,
     write_average,
 )
 from transformer_cli.process.errors import DataError
@@ -92,7 +93,7 @@ def test_an_average_has_seen_what_its_checkpoints_have_seen(tmp_path: Path) -> N
     snapshot = Snapshot(10, model.state_dict(), {}, state, files)
     saved = open_checkpoint(Checkpoints(tmp_path, METRIC).save(snapshot))
     for one in (load_trained(saved.folder), load_trained(average_of([saved]).folder)):
-        assert one.seen == SeenLengths(21, 0.6)
+        assert seen_lengths_of(one.checkpoint, one.config) == SeenLengths(21, 0.6)
 
 
 @pytest.mark.long

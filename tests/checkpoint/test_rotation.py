@@ -2,6 +2,7 @@
 
 import math
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, list_checkpoints
-from transformer_cli.checkpoint.run_folder import Scored, best_first
+from transformer_cli.checkpoint.run_folder import Scored, badness
 from transformer_cli.config import TrainingConfig
 from transformer_cli.process.errors import TfmError
 
@@ -64,6 +65,12 @@ def test_the_newest_and_the_best_stay(
     assert {checkpoint.step for checkpoint in checkpoints} - retention.superfluous(
         checkpoints
     ) == kept
+
+
+def best_first(checkpoints: Sequence[Scored], metric: str) -> list[int]:
+    """The steps that have a score, sorted by `badness`."""
+    keys = (badness(one, metric) for one in checkpoints)
+    return [step for *_, step in sorted(key for key in keys if key is not None)]
 
 
 def test_among_equal_scores_the_earliest_is_the_best() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, open_checkpoint, portable_files
-from transformer_cli.checkpoint.trained_files import read_files
+from transformer_cli.checkpoint.trained_files import read_files, seen_lengths_of
 from transformer_cli.config import FilesData
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
@@ -23,12 +23,12 @@ def seen_of(
     config = config.model_copy(update={"data": FilesData.model_validate({**corpus, **sides})})
     snapshot = Snapshot(10, model.state_dict(), {}, state, portable_files(config, source, target))
     saved = open_checkpoint(Checkpoints(folder).save(snapshot))
-    return read_files(saved.folder).seen
+    return seen_lengths_of(saved, read_files(saved.folder).config)
 
 
 @pytest.mark.parametrize("seen", [SeenLengths(31, 0.55), SeenLengths(31, None), UNKNOWN_LENGTHS])
 def test_recorded_lengths_come_back(tmp_path: Path, seen: SeenLengths) -> None:
-    assert seen_of(tmp_path, {"seen_lengths": seen.to_json()}) == seen
+    assert seen_of(tmp_path, {"seen_lengths": seen._asdict()}) == seen
 
 
 def test_the_sentences_of_the_validation_stand_in_for_those_of_the_training(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from transformer_cli.process import signals
 from transformer_cli.process.signals import (
+    SignalRequests,
     cleaned_up,
     end_by_signals,
     ended_after,
-    signals_as_requests,
 )
 
 from ..faults import run_in_child
@@ -70,7 +70,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, number: signal.S
         signal.signal(number, signal.SIG_IGN)
         end_by_signals()
         send(number)
-        with signals_as_requests() as requests:
+        with SignalRequests() as requests:
             send(number)
             assert requests.signal_number is None
             assert not requests.wants_save
@@ -83,7 +83,7 @@ def test_a_handler_of_the_program_around_us_is_left_alone() -> None:
     noted: list[int] = []
     before = signal.signal(signal.SIGUSR1, lambda number, _: noted.append(number))
     try:
-        with signals_as_requests() as requests:
+        with SignalRequests() as requests:
             send(signal.SIGUSR1)
         assert (noted, requests.wants_save) == ([signal.SIGUSR1], False)
     finally:
@@ -160,7 +160,7 @@ def test_the_first_signal_is_a_request(
     capfd: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
     before = signal.getsignal(number)
-    with signals_as_requests() as request:
+    with SignalRequests() as request:
         assert request.signal_number is None
         send(number)
         assert request.signal_number == number
@@ -172,7 +172,7 @@ def test_the_first_signal_is_a_request(
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_the_second_signal_ends_the_process(tmp_path: Path, second: signal.Signals) -> None:
     def work() -> int:
-        with signals_as_requests():
+        with SignalRequests():
             send(signal.SIGTERM)
             send(second)
             return 7
@@ -188,7 +188,7 @@ def test_under_torchrun_the_same_signal_soon_after_is_no_second_one(
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     monkeypatch.setattr(os, "_exit", ends.append)
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    with signals_as_requests() as requests:
+    with SignalRequests() as requests:
         signal.raise_signal(signal.SIGTERM)
         now += signals.PASSED_ON_SECONDS - 0.5
         signal.raise_signal(signal.SIGTERM)
@@ -203,7 +203,7 @@ def test_the_signals_of_a_terminal_that_closes_are_one_request(tmp_path: Path) -
     """SIGHUP comes from the shell and from the system; a service manager sends it beside SIGTERM."""
 
     def work(*numbers: signal.Signals) -> int:
-        with signals_as_requests() as requests:
+        with SignalRequests() as requests:
             for number in numbers:
                 send(number)
             return int(requests.signal_number or 0)
@@ -217,7 +217,7 @@ def test_the_signals_of_a_terminal_that_closes_are_one_request(tmp_path: Path) -
 
 
 def test_a_signal_to_save_is_a_request_to_save(capfd: pytest.CaptureFixture[str]) -> None:
-    with signals_as_requests() as requests:
+    with SignalRequests() as requests:
         send(signal.SIGUSR1)
         assert (requests.wants_save, requests.signal_number) == (True, None)
     assert "SIGUSR1: saving after this step" in capfd.readouterr().err
@@ -227,7 +227,7 @@ def test_a_signal_to_save_is_a_request_to_save(capfd: pytest.CaptureFixture[str]
 def test_a_closed_stderr_does_not_turn_a_request_into_an_error() -> None:
     def work() -> int:
         os.close(2)
-        with signals_as_requests() as request:
+        with SignalRequests() as request:
             send(signal.SIGTERM)
             return int(request.signal_number or 0)
 
@@ -242,7 +242,7 @@ def test_signals_that_this_system_does_not_have_are_left_out() -> None:
         "del signal.SIGHUP, signal.SIGUSR1, signal.setitimer\n"
         "from transformer_cli.process import signals\n"
         "signals.end_by_signals()\n"
-        "with signals.signals_as_requests() as requests:\n"
+        "with signals.SignalRequests() as requests:\n"
         "    signal.raise_signal(signal.SIGINT)\n"
         "assert requests.signal_number == signal.SIGINT\n"
         "signal.raise_signal(signal.SIGTERM)\n"
@@ -269,7 +269,7 @@ def test_every_signal_has_a_handler_at_every_moment_of_the_change(
 
     def work() -> int:
         monkeypatch.setattr(signals.signal, "signal", watched)
-        with signals_as_requests():
+        with SignalRequests():
             pass
         assert seen
         return int(

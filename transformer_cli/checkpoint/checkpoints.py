@@ -7,7 +7,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from transformer_cli import storage
@@ -78,7 +78,7 @@ class Checkpoints:
             StorageError: there are checkpoints, but none is valid.
         """
         listing = list_checkpoints(self.folder)
-        newest = self._first_verified(listing.whole, listing)
+        newest = next((one for one in listing.whole if self._is_verified(one, listing)), None)
         if newest is None and listing.skipped:
             raise StorageError(
                 f"{self.folder}: no checkpoint is valid:{listing.reasons()}",
@@ -92,7 +92,8 @@ class Checkpoints:
         """The valid checkpoint with the best score; None if no checkpoint has a score."""
         listing = list_checkpoints(self.folder)
         averages = list_checkpoints(self.folder, AVERAGE).whole
-        return self._first_verified(ranked(listing.whole, averages), listing)
+        order = ranked(listing.whole, averages)
+        return next((found for found in order if self._is_verified(found, listing)), None)
 
     def save(self, snapshot: Snapshot, score: float | None = None) -> Path:
         """Write a checkpoint, verify it, then delete checkpoints that the retention does not keep.
@@ -147,7 +148,9 @@ class Checkpoints:
 
     def require_space(self, checkpoint_bytes: int) -> None:
         """Raise TryAgainError if the disk has no space for the checkpoints to come, each of this size."""
-        still_to_come = max(1, self.retention.most + 1 - len(list_checkpoints(self.folder).whole))
+        kept = self.retention
+        most = kept.keep_last + kept.keep_best + kept.num_regular
+        still_to_come = max(1, most + 1 - len(list_checkpoints(self.folder).whole))
         storage.require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
 
     def recognise_folder(self) -> None:
@@ -234,9 +237,6 @@ class Checkpoints:
             ) from error
         self._verified[folder.name] = checkpoint.manifest
 
-    def _first_verified(self, among: Sequence[Checkpoint], listing: Listing) -> Checkpoint | None:
-        return next((found for found in among if self._is_verified(found, listing)), None)
-
     def _is_verified(self, checkpoint: Checkpoint, listing: Listing) -> bool:
         try:
             checkpoint.verify()
@@ -265,16 +265,17 @@ class Checkpoints:
             scored = [found.scored(self.retention.metric) for found in own]
             steps = self.retention.superfluous(scored)
             kept = [found for found in own if found.step not in steps]
-            damaged = [found for found in kept if not self._is_trusted(found, listing)]
+            damaged = [
+                found
+                for found in kept
+                # What this process has verified before is not read again.
+                if self._verified.get(found.folder.name) != found.manifest
+                and not self._is_verified(found, listing)
+            ]
             if not damaged:
                 return kept, [found for found in own if found.step in steps]
             for found in damaged:
                 _warn_of_damage(listing.skipped[found.folder.name])
-
-    def _is_trusted(self, checkpoint: Checkpoint, listing: Listing) -> bool:
-        """Whether this process has verified the checkpoint, now or earlier."""
-        known = self._verified.get(checkpoint.folder.name)
-        return known == checkpoint.manifest or self._is_verified(checkpoint, listing)
 
 
 def _warn_of_damage(reason: str) -> None:

@@ -467,21 +467,11 @@ class Retention:
         """The steps whose checkpoints are neither among the newest nor among the best."""
         checkpoints = list(checkpoints)
         newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
-        best = best_first(checkpoints, self.metric)
+        keys = (badness(one, self.metric) for one in checkpoints)
+        best = [step for *_, step in sorted(key for key in keys if key is not None)]
         regular = [step for step in newest if step % self.save_every == 0]
         kept = {*newest[: self.keep_last], *best[: self.keep_best], *regular[: self.num_regular]}
         return set(newest) - kept
-
-    @property
-    def most(self) -> int:
-        """The largest number of checkpoints that are kept."""
-        return self.keep_last + self.keep_best + self.num_regular
-
-
-def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
-    """The steps that have a score, the best first; equal scores are sorted by loss, then by step."""
-    keys = (badness(one, metric) for one in checkpoints)
-    return [key[-1] for key in sorted(key for key in keys if key is not None)]
 
 
 def badness(scored: Scored, metric: str) -> tuple[float, float, int] | None:

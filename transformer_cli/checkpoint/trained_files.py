@@ -96,21 +96,9 @@ class TrainedFiles:
         return self.checkpoint.step
 
     @property
-    def seen(self) -> SeenLengths:
-        """The lengths of the texts that the model was trained on.
-
-        A run of an earlier version did not record them. Then the sentences of its validation tell how long those of the
-        training were, and only a translation that is shorter than all real ones counts as too short.
-
-        Raises:
-            DataError: they are recorded, but are no lengths.
-        """
-        return seen_lengths_of(self.checkpoint, self.config)
-
-    @property
     def seen_words(self) -> SeenWords | None:
         """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
-        run = RunFolder.of_checkpoint(self.folder)
+        run = RunFolder.of_checkpoint(self.checkpoint.folder)
         return None if run is None else read_seen_words(run.seen_words_file)
 
     @property
@@ -166,7 +154,14 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
 
 
 def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
-    """See `TrainedFiles.seen`."""
+    """The lengths of the texts that a model was trained on.
+
+    A run of an earlier version did not record them. Then the sentences of its validation tell how long those of the
+    training were, and only a translation that is shorter than all real ones counts as too short.
+
+    Raises:
+        DataError: they are recorded, but are no lengths.
+    """
     state = checkpoint.state()
     if SEEN_LENGTHS in state:
         recorded = StateValues(state, str(checkpoint.folder / STATE_FILE)).part(SEEN_LENGTHS)
@@ -221,16 +216,15 @@ def read_files(folder: Path) -> TrainedFiles:
 def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
     names = tokenizer_names({file.name for file in checkpoint.manifest.files})
-    loaded = [_tokenizer(checkpoint, name) for name in names]
+    loaded = []
+    for name in names:
+        content = checkpoint.file(name, max_bytes=MAX_TOKENIZER_BYTES)
+        try:
+            loaded.append(Tokenizer.from_file(name, content))
+        except DataError as error:
+            where = f"{checkpoint.folder / name}: {error.message}"
+            raise DataError(where, hint=error.hint) from error
     return loaded[0], loaded[-1]
-
-
-def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:
-    content = checkpoint.file(name, max_bytes=MAX_TOKENIZER_BYTES)
-    try:
-        return Tokenizer.from_file(name, content)
-    except DataError as error:
-        raise DataError(f"{checkpoint.folder / name}: {error.message}", hint=error.hint) from error
 
 
 # Files for a checkpoint: its config and its tokenizers, without any path of this machine.

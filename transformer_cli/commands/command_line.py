@@ -80,23 +80,8 @@ def with_debug(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _begin_log(ctx: Any) -> None:
-    """Send the log of this process to standard error; --debug may also stand before the name of a subcommand."""
-    from transformer_cli.process.messages import talk_on_stderr
-
-    debug, command = False, ctx
-    while command is not None:
-        debug, command = debug or bool(command.params.get(_DEBUG)), command.parent
-    talk_on_stderr(debug=debug)
-
-
-class CarefulCommand(TyperCommand):
-    """A command that refuses what the parser would pass over, and that names the option that was left out."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Begin the log, and run the function of the command."""
-        _begin_log(ctx)
-        return super().invoke(ctx)
+class _Careful:
+    """Before the class of Typer for a command or a group: refuses what the parser would pass over, and begins the log."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line.
@@ -105,44 +90,38 @@ class CarefulCommand(TyperCommand):
             UsageError: an option is given twice, is unknown or has a wrong value, the name of a file is empty, or an
                 option was left out.
         """
-        return _parsed(self, ctx, args, super().parse_args)
-
-
-class CarefulTop(TyperGroup):
-    """As `CarefulCommand`, for the group of all commands, which has no log of its own."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line up to the command.
-
-        Raises:
-            UsageError: as of `CarefulCommand`.
-        """
-        return _parsed(self, ctx, args, super().parse_args)
-
-
-class CarefulGroup(CarefulTop):
-    """As `CarefulCommand`, for a command that has subcommands and also works without one."""
+        _check_arguments(self, ctx, args)
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc]  # Typer's class has it
+        except Exception as error:
+            option, problem = getattr(error, "param", None), getattr(error, "message", "")
+            if option is not None and problem:
+                raise _wrong_value(self, ctx, given, option, problem) from error
+            if incomplete := _incomplete(self, ctx, error):
+                raise incomplete from error
+            raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Begin the log, and run the function of the command or the subcommand that is named."""
-        _begin_log(ctx)
-        return super().invoke(ctx)
+        """Send the log of this process to standard error, and run the function of the command.
+
+        --debug may also stand before the name of a subcommand.
+        """
+        from transformer_cli.process.messages import talk_on_stderr
+
+        debug, command = False, ctx
+        while command is not None:
+            debug, command = debug or bool(command.params.get(_DEBUG)), command.parent
+        talk_on_stderr(debug=debug)
+        return super().invoke(ctx)  # type: ignore[misc]  # Typer's class has it
 
 
-def _parsed(
-    command: Any, ctx: Any, args: list[str], parse: Callable[[Any, list[str]], list[str]]
-) -> list[str]:
-    _check_arguments(command, ctx, args)
-    given = list(args)
-    try:
-        return parse(ctx, args)
-    except Exception as error:
-        option, problem = getattr(error, "param", None), getattr(error, "message", "")
-        if option is not None and problem:
-            raise _wrong_value(command, ctx, given, option, problem) from error
-        if incomplete := _incomplete(command, ctx, error):
-            raise incomplete from error
-        raise
+class CarefulCommand(_Careful, TyperCommand):
+    """A command that refuses what the parser would pass over, and that names the option that was left out."""
+
+
+class CarefulGroup(_Careful, TyperGroup):
+    """As `CarefulCommand`, for a command that has subcommands, and for the group of all commands."""
 
 
 def _incomplete(command: Any, ctx: Any, error: Exception) -> UsageError | None:

@@ -58,7 +58,7 @@ def stored_config(text: str, origin: str) -> Config:
     Raises:
         ConfigError: the text is not YAML, or a setting is not allowed.
     """
-    settings = _parse_written(text, origin)
+    settings = parse_yaml(text, origin, is_written=True)
     if not isinstance(settings, dict):
         raise ConfigError(f"{origin}: a config is a mapping of sections, found {_kind(settings)}")
     data = settings.get("data")
@@ -580,12 +580,20 @@ def _refusal(problem: str, at: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
 
 
-def parse_yaml(text: str, origin: str) -> Any:
+def parse_yaml(text: str, origin: str, *, is_written: bool = False) -> Any:
     """Parse YAML.
+
+    Args:
+        is_written: whether `to_yaml` has written the text, which can be read faster then.
 
     Raises:
         ConfigError: the text is not YAML, or uses a part of YAML that is refused.
     """
+    # The parser in C sees tabs and marks of the byte order in another way, and its messages have other words. A question mark is
+    # the beginning of a key where it stands alone.
+    if is_written and yaml.__with_libyaml__ and text.isascii() and not {"\t", "?"} & {*text}:
+        with suppress(yaml.YAMLError, RecursionError, ValueError, OverflowError):
+            return _FastLoader(text).get_single_data()
     try:
         return _Loader(text).get_single_data()
     except yaml.MarkedYAMLError as error:
@@ -596,13 +604,3 @@ def parse_yaml(text: str, origin: str) -> Any:
         raise ConfigError(f"{origin}{line}: {error.problem or error.context}", hint=hint) from error
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         raise ConfigError(f"{origin}: not YAML: {error}") from error
-
-
-def _parse_written(text: str, origin: str) -> Any:
-    """As `parse_yaml`, of a text that `to_yaml` has written; sooner."""
-    # The parser in C sees tabs and marks of the byte order in another way, and its messages have other words. A question mark is
-    # the beginning of a key where it stands alone.
-    if yaml.__with_libyaml__ and text.isascii() and "\t" not in text and "?" not in text:
-        with suppress(yaml.YAMLError, RecursionError, ValueError, OverflowError):
-            return _FastLoader(text).get_single_data()
-    return parse_yaml(text, origin)

@@ -86,10 +86,6 @@ class EncodedPairs(NamedTuple):
         """The source ids and the target ids of the pairs at these indices."""
         return self.source.padded(indices, pad_id), self.target.padded(indices, pad_id)
 
-    def longest(self) -> NDArray[np.int64]:
-        """The number of ids of the longer side of each pair."""
-        return np.maximum(self.source.lengths, self.target.lengths)
-
 
 class EncodedCorpus:
     """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
@@ -292,7 +288,7 @@ def encode_short_pairs(
     if not is_kept.all():
         rows = rows.take(number_column(np.flatnonzero(is_kept), pa.int64()))
     encoded = encode_pairs(rows, *tokenizers, sequence_format, has_links=has_links)
-    is_short = encoded.longest() <= max_length
+    is_short = np.maximum(encoded.source.lengths, encoded.target.lengths) <= max_length
     is_kept[is_kept] = is_short
     return encoded.select(is_short), is_kept
 
@@ -354,11 +350,6 @@ class TokenCount:
     num_tokens: int = 0
     num_unknown: int = 0
 
-    def add(self, sentences: IdLists) -> None:
-        self.num_sentences += len(sentences.lengths)
-        self.num_tokens += int((sentences.ids != Tokenizer.eos_id).sum())
-        self.num_unknown += int((sentences.ids == Tokenizer.unk_id).sum())
-
     @property
     def tokens_per_sentence(self) -> float:
         return self.num_tokens / max(1, self.num_sentences)
@@ -403,8 +394,11 @@ class DataReport:
 
     def count(self, pairs: EncodedPairs, split: str) -> None:
         """Add encoded pairs to the numbers of a split."""
-        getattr(self.source, split).add(pairs.source)
-        getattr(self.target, split).add(pairs.target)
+        for side, sentences in ((self.source, pairs.source), (self.target, pairs.target)):
+            counted: TokenCount = getattr(side, split)
+            counted.num_sentences += len(sentences.lengths)
+            counted.num_tokens += int((sentences.ids != Tokenizer.eos_id).sum())
+            counted.num_unknown += int((sentences.ids == Tokenizer.unk_id).sum())
 
     def dropped_share(self) -> float:
         """The share (0 to 1) of the training pairs that reading skipped or cleaning dropped."""

@@ -30,7 +30,6 @@ from transformer_cli.data.pairs import (
     table_lines,
 )
 from transformer_cli.data.sources.corpus import (
-    HeldOutPairs,
     KeptPairs,
     has_split,
     read_held_out,
@@ -199,7 +198,13 @@ def drops(
     if rules.min_words is not None:
         yield "min_words", _on_either_side(lambda text, n: len(text.split()) < n, rules.min_words)
     if rules.max_words is not None:
-        yield "max_words", _on_either_side(_has_more_words, rules.max_words)
+        # Counting words is slow, and more than n words need more than 2 n characters.
+        yield (
+            "max_words",
+            _on_either_side(
+                lambda text, n: len(text) >= 2 * n and len(text.split()) > n, rules.max_words
+            ),
+        )
     if rules.max_characters is not None:
         yield "max_characters", _on_either_side(lambda text, n: len(text) > n, rules.max_characters)
     if (max_ratio := rules.max_length_ratio) is not None:
@@ -225,11 +230,6 @@ def _on_either_side(
     applies: Callable[[str, int], bool], limit: int
 ) -> Callable[[SentencePair], bool]:
     return lambda pair: applies(pair.source, limit) or applies(pair.target, limit)
-
-
-def _has_more_words(text: str, limit: int) -> bool:
-    # Counting words is slow, and more than `limit` words need more than 2 * `limit` characters.
-    return len(text) >= 2 * limit and len(text.split()) > limit
 
 
 def _has_unlike_lengths(pair: SentencePair, limit: float) -> bool:
@@ -315,15 +315,12 @@ def all_held_out_pairs(config: Config, kept: KeptPairs | None = None) -> HeldOut
 def _read(
     config: Config, splits: Sequence[SplitName], kept: KeptPairs | None = None
 ) -> HeldOutSplits:
-    read = read_held_out(config.data, splits, seed=config.seed, kept=kept)
-    return {split: _cleaned_split(config, found) for split, found in read.items()}
-
-
-def _cleaned_split(config: Config, read: HeldOutPairs) -> HeldOutSplit:
-    found = HeldOutSplit([], read.reading, read.drawn_reading, CleaningReport())
-    for drawn, group in groupby(read.pairs, key=lambda pair: is_drawn(config, pair)):
-        rules = rules_for_held_out(config, drawn=drawn)
-        found.pairs.extend(clean(group, rules, found.cleaning))
+    found = HeldOutSplits()
+    for split, read in read_held_out(config.data, splits, seed=config.seed, kept=kept).items():
+        found[split] = HeldOutSplit([], read.reading, read.drawn_reading, CleaningReport())
+        for drawn, group in groupby(read.pairs, key=lambda pair: is_drawn(config, pair)):
+            rules = rules_for_held_out(config, drawn=drawn)
+            found[split].pairs.extend(clean(group, rules, found[split].cleaning))
     return found
 
 

@@ -8,13 +8,14 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import Checkpoint, RunFolder
 from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
     first_usable,
     load_weights,
     read_files,
+    seen_lengths_of,
 )
 from transformer_cli.config import (
     Config,
@@ -263,10 +264,13 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         config: with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
     """
+    seen = seen_lengths_of(files.checkpoint, files.config)
     pipeline = TextPipeline.of(
-        files.source_tokenizer, files.target_tokenizer, config, config.decoding, files.seen
+        files.source_tokenizer, files.target_tokenizer, config, config.decoding, seen
     )
-    pipeline = replace(pipeline, qualities=_qualities(files), seen_words=files.seen_words)
+    pipeline = replace(
+        pipeline, qualities=_qualities(files.checkpoint), seen_words=files.seen_words
+    )
     if alone and config.decoding.engine in OTHER_ENGINES:
         pytorch = cache(partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
@@ -327,9 +331,9 @@ def load_reader(run: str, *, config: Config) -> Reader:
     return Reader(loaded.translator, found.name, loaded.trained.step)
 
 
-def _qualities(files: TrainedFiles) -> dict[str, Quality]:
+def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
     """What `tfm calibrate` has written into the run, for the checkpoint that it has measured; nothing if the file is damaged."""
-    run = RunFolder.of_checkpoint(files.folder)
+    run = RunFolder.of_checkpoint(checkpoint.folder)
     if run is None:
         return {}
     try:
@@ -345,7 +349,7 @@ def _qualities(files: TrainedFiles) -> dict[str, Quality]:
     found = {
         direction: quality
         for direction, quality in found.items()
-        if quality.conditions.get("step") == files.step
+        if quality.conditions.get("step") == checkpoint.step
     }
     if not run.seen_words_file.is_file() and any(
         quality.conditions.get("reads_seen_words") for quality in found.values()

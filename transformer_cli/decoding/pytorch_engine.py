@@ -152,7 +152,6 @@ class PyTorchEngine:
             groups += beam_groups(requests, options)
         lengths = [len(request.ids) for request in requests]
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        self._require_evaluation()
         for of_group, indices in groups:
             batches = length_batches(
                 indices,
@@ -226,15 +225,11 @@ class PyTorchEngine:
                 explanations |= zip(batch, of_batch, strict=True)
         return [explanations[index] for index in range(len(pairs))]
 
-    def _require_evaluation(self) -> None:
-        """Refuse a model in training mode."""
-        if any(model.training for model in self.models):
-            raise ValueError("the model is in training mode; call model.eval() before translating")
-
     @contextmanager
     def _inference(self) -> Iterator[None]:
-        """Without gradients, in the machine's precision."""
-        self._require_evaluation()
+        """Without gradients, in the machine's precision; a model in training mode is refused."""
+        if any(model.training for model in self.models):
+            raise ValueError("the model is in training mode; call model.eval() before translating")
         with torch.inference_mode(), self.machine.autocast():
             yield
 
@@ -251,7 +246,8 @@ class PyTorchEngine:
                 for each in found
             ]
         if self.native_search is not None and self._is_native(requests, options):
-            return self._natively_found(requests, options)
+            with self._inference():
+                return self._natively_found(requests, options)
         with self._inference():
             return list(hypothesis_lists(self._search(requests, options)))
 

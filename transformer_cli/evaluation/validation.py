@@ -154,6 +154,7 @@ def validate(
     samples: list[Sample] = []
     unknown_words = UnknownWords()
     num_before = 0
+    has_several = len(translator.pipeline.data.directions) > 1
     for of_direction, group in _by_direction(translator, pairs):
         here = [i - num_before for i in shown if 0 <= i - num_before < len(group)]
         num_before += len(group)
@@ -168,7 +169,8 @@ def validate(
         report = _report(of_direction, group, translations, scores)
         reports.append(_with_intervals(report) if with_intervals else report)
         predicted = dict(zip(translated, texts, strict=True))
-        samples += [_sample(of_direction, group[i], predicted[i]) for i in here]
+        direction = of_direction.pipeline.languages if has_several else None
+        samples += [Sample(*group[i][:2], predicted[i], direction) for i in here]
     loss = _mean_loss(reports)
     return ValidationReport(
         loss=loss,
@@ -253,12 +255,6 @@ def conditions_of(translator: Translator) -> str:
 def _with_intervals(report: DirectionReport) -> DirectionReport:
     scores = [measurement.score(with_interval=True) for measurement in report.measurements]
     return replace(report, scores=scores)
-
-
-def _sample(translator: Translator, pair: SentencePair, predicted: str) -> Sample:
-    has_several = len(translator.pipeline.data.directions) > 1
-    direction = translator.pipeline.languages if has_several else None
-    return Sample(pair.source, pair.target, predicted, direction)
 
 
 def _mean_loss(reports: Sequence[DirectionReport]) -> float:

@@ -385,8 +385,7 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     )  # does not copy a tensor that is already pinned
 
 
-def _has_glibc() -> bool:
-    return sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+_HAS_GLIBC = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
 
 
 def keep_freed_memory() -> None:
@@ -398,7 +397,7 @@ def keep_freed_memory() -> None:
     # (its memory stops growing after 10,000 lines, and not after 150,000), and a training, too; with 16, a translation is
     # 100 MB smaller again and a training 40 MB. Both take the same time.
     os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
-    if not _has_glibc():
+    if not _HAS_GLIBC:
         return
     trim_threshold, mmap_threshold = -1, -3
     libc = ctypes.CDLL(None)
@@ -423,7 +422,7 @@ def return_freed_memory() -> None:
     """Give freed memory back to the system, after work with objects of other sizes, such as decoding or reading a corpus."""
     if pyarrow := sys.modules.get("pyarrow"):
         pyarrow.default_memory_pool().release_unused()
-    if _has_glibc():
+    if _HAS_GLIBC:
         ctypes.CDLL(None).malloc_trim(0)
 
 

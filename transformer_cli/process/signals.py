@@ -98,8 +98,8 @@ class ended_after:  # used as a function, like contextlib.suppress
             _ending.finish()
 
 
-class _CleanedUp:
-    """The context manager of `cleaned_up`."""
+class cleaned_up:  # used as a function, like contextlib.suppress
+    """A block in which a signal calls a function before it ends the process, to remove a temporary file."""
 
     def __init__(self, cleanup: Callable[[], Any]) -> None:
         self._cleanup = cleanup
@@ -111,13 +111,11 @@ class _CleanedUp:
         _ending.cleanups.pop(self, None)
 
 
-def cleaned_up(cleanup: Callable[[], Any]) -> _CleanedUp:
-    """A block in which a signal calls a function before it ends the process, to remove a temporary file."""
-    return _CleanedUp(cleanup)
-
-
 class SignalRequests:
-    """The requests of signals to a training: to stop, or to save; the training loop reads them between two steps."""
+    """A block in which the first signal to end is a request to stop, and SIGUSR1 one to save; the training loop reads them between two steps.
+
+    The second signal to end ends the process at once.
+    """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -174,14 +172,6 @@ class SignalRequests:
     def _note_save(self, signal_number: int, frame: FrameType | None) -> None:
         self.wants_save = True
         _tell("\ntfm: SIGUSR1: saving after this step\n")
-
-
-def signals_as_requests() -> SignalRequests:
-    """Turn the first signal to end into a request to stop, and SIGUSR1 into a request to save.
-
-    The second signal to end ends the process at once.
-    """
-    return SignalRequests()
 
 
 def _flush_output() -> None:

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,12 +154,8 @@ class FileSystem:
     link = staticmethod(os.symlink)
     remove_file = staticmethod(os.unlink)
     remove_folder = staticmethod(os.rmdir)
-
-    def create_file(self, path: Path) -> int:
-        return open_file(path, NEW)
-
-    def open_to_append(self, path: Path) -> int:
-        return open_file(path, OWN | os.O_APPEND)
+    create_file = staticmethod(partial(open_file, flags=NEW))
+    open_to_append = staticmethod(partial(open_file, flags=OWN | os.O_APPEND))
 
     def free_bytes(self, path: Path) -> int:
         """Free space on the disk of `path`, which need not exist; no limit if the file system has no size."""

@@ -205,14 +205,13 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
         DamagedError: a file is missing, added or damaged.
         StorageError: the folder cannot be read.
     """
-    with _opened(path) as folder:
-        manifest = _manifest_of(folder, path)
-        for problem in _wrong_names(folder, path, manifest):
+    with _opened(path) as sealed:
+        for problem in _wrong_names(sealed):
             raise DamagedError(problem)
-        for listed in manifest.files:
-            with _open_regular(folder, path, listed.name, size=listed.size):
+        for listed in sealed.manifest.files:
+            with _open_regular(sealed.descriptor, path, listed.name, size=listed.size):
                 pass
-        yield SealedFolder(path, folder, manifest)
+        yield sealed
 
 
 def damage_of(path: Path) -> list[str]:
@@ -222,11 +221,9 @@ def damage_of(path: Path) -> list[str]:
         StorageError: the folder cannot be read.
     """
     try:
-        with _opened(path) as folder:
-            manifest = _manifest_of(folder, path)
-            found = [*_wrong_names(folder, path, manifest)]
-            sealed = SealedFolder(path, folder, manifest)
-            for listed in manifest.files:
+        with _opened(path) as sealed:
+            found = [*_wrong_names(sealed)]
+            for listed in sealed.manifest.files:
                 try:
                     with sealed.open(listed.name):
                         pass
@@ -238,12 +235,18 @@ def damage_of(path: Path) -> list[str]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int | None]:
-    """The descriptor of a folder (None on Windows), with errors that say what a user can understand."""
+def _opened(path: Path) -> Iterator[SealedFolder]:
+    """Open a folder and read its manifest; errors in the block say what a user can understand."""
     try:
         folder = filesystem.open_folder(path)
         try:
-            yield folder
+            with _open_regular(folder, path, MANIFEST_NAME) as file:
+                data = file.read(MAX_MANIFEST_BYTES + 1)
+            if len(data) > MAX_MANIFEST_BYTES:
+                raise DamagedError(
+                    f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes"
+                )
+            yield SealedFolder(path, folder, parse_manifest(data, str(path / MANIFEST_NAME)))
         finally:
             if folder is not None:
                 os.close(folder)
@@ -253,20 +256,13 @@ def _opened(path: Path) -> Iterator[int | None]:
         raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _manifest_of(folder: int | None, path: Path) -> Manifest:
-    with _open_regular(folder, path, MANIFEST_NAME) as file:
-        data = file.read(MAX_MANIFEST_BYTES + 1)
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise DamagedError(f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes")
-    return parse_manifest(data, str(path / MANIFEST_NAME))
-
-
-def _wrong_names(folder: int | None, path: Path, manifest: Manifest) -> Iterator[str]:
+def _wrong_names(sealed: SealedFolder) -> Iterator[str]:
     """A message for each file that is missing, then for each that the manifest does not list."""
-    names = os.listdir(path if folder is None else folder)
+    path = sealed.path
+    names = os.listdir(path if sealed.descriptor is None else sealed.descriptor)
     # Hidden files do not count: file managers make them.
     found = {name for name in names if not name.startswith(".")} - {SIGNATURE_NAME}
-    expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
+    expected = {MANIFEST_NAME, *(file.name for file in sealed.manifest.files)}
     for name in sorted(expected - found):
         yield f"{path / name}: missing"
     for name in sorted(found - expected):
@@ -370,46 +366,9 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
             gaps, overlaps or bytes after them.
         DamagedError: the file became shorter while it was read.
     """
-    header, num_bytes = _read_header(file, origin)
-    return _read_data(file, header, num_bytes, expected, origin)
-
-
-def read_all_tensors(file: FileIO, origin: str) -> dict[str, Tensor]:
-    """Read all tensors of a safetensors file, whatever their names and shapes; the whole header is checked first.
-
-    Args:
-        file: at its beginning.
-        origin: what messages call the file.
-
-    Raises:
-        DataError: the file is not safetensors, or has tensors of unknown types, gaps, overlaps or bytes after them.
-        DamagedError: the file became shorter while it was read.
-    """
     import torch
 
     header, num_bytes = _read_header(file, origin)
-    expected = {}
-    for name, entry in header.items():
-        if entry.dtype not in DTYPES:
-            raise DataError(
-                f"{origin}: {name[:200]!r} is of the type {entry.dtype}, which is not supported"
-            )
-        dtype = getattr(torch, DTYPES[entry.dtype])
-        if math.prod(entry.shape) * dtype.itemsize > num_bytes:
-            raise DataError(f"{origin}: {name[:200]!r} is larger than the file")
-        expected[name] = torch.empty(entry.shape, dtype=dtype, device="meta")
-    return _read_data(file, header, num_bytes, expected, origin)
-
-
-def _read_data(
-    file: FileIO,
-    header: dict[str, _Entry],
-    num_bytes: int,
-    expected: Mapping[str, Tensor],
-    origin: str,
-) -> dict[str, Tensor]:
-    import torch
-
     for name in sorted(expected.keys() - header.keys()):
         raise DataError(f"{origin}: {name} is missing")
     for name in sorted(header.keys() - expected.keys()):
@@ -443,6 +402,34 @@ def _read_data(
                 raise DamagedError(f"{origin}: ends inside {name}")
             rest = rest[count:]
     return tensors
+
+
+def read_all_tensors(file: FileIO, origin: str) -> dict[str, Tensor]:
+    """Read all tensors of a safetensors file, whatever their names and shapes; the whole header is checked first.
+
+    Args:
+        file: at its beginning.
+        origin: what messages call the file.
+
+    Raises:
+        DataError: the file is not safetensors, or has tensors of unknown types, gaps, overlaps or bytes after them.
+        DamagedError: the file became shorter while it was read.
+    """
+    import torch
+
+    header, num_bytes = _read_header(file, origin)
+    expected = {}
+    for name, entry in header.items():
+        if entry.dtype not in DTYPES:
+            raise DataError(
+                f"{origin}: {name[:200]!r} is of the type {entry.dtype}, which is not supported"
+            )
+        dtype = getattr(torch, DTYPES[entry.dtype])
+        if math.prod(entry.shape) * dtype.itemsize > num_bytes:
+            raise DataError(f"{origin}: {name[:200]!r} is larger than the file")
+        expected[name] = torch.empty(entry.shape, dtype=dtype, device="meta")
+    file.seek(0)
+    return read_tensors(file, expected, origin)
 
 
 def require_finite(tensors: Mapping[str, Tensor], origin: str) -> None:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sentencex import get_sentence_boundaries
 
@@ -665,10 +665,6 @@ class SeenLengths(NamedTuple):
         if self.smallest_ratio is not None and other.smallest_ratio is not None:
             ratio = min(self.smallest_ratio, other.smallest_ratio)
         return SeenLengths(longest, ratio)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, for state.json."""
-        return self._asdict()
 
 
 UNKNOWN_LENGTHS = SeenLengths()

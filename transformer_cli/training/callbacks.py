@@ -293,7 +293,12 @@ class Recorder(Callback):
             self.is_recording = False  # otherwise steps would be recorded twice
             self._warn(error)
         try:
-            self.boards = _open_boards(self.folder.tensorboard_folder, first_step)
+            folder = self.folder.tensorboard_folder
+            if any(folder.glob(f"{_EVENTS}*")):
+                # Earlier versions wrote here; their curves lose the steps that are trained again.
+                _EventFile(folder, first_step=first_step).close()
+            # TensorBoard puts curves of the same name into one chart, with one curve for each folder of event files.
+            self.boards = {name: _EventFile(folder / name, first_step=first_step) for name in PARTS}
         except OSError as error:
             self._warn(error)
 
@@ -428,17 +433,6 @@ def translator_of(sample: Sample, translator: Translator) -> Translator:
     if sample.direction is None:
         return translator
     return translator.towards(sample.direction.target, sample.direction.source)
-
-
-def _open_boards(folder: Path, first_step: int) -> dict[str, "_EventFile"]:
-    """An event file for the training, and one for the validations: TensorBoard draws both into one chart.
-
-    TensorBoard puts curves of the same name into one chart, with one curve for each folder of event files.
-    """
-    if any(folder.glob(f"{_EVENTS}*")):
-        # Earlier versions wrote here; their curves lose the steps that are trained again.
-        _EventFile(folder, first_step=first_step).close()
-    return {name: _EventFile(folder / name, first_step=first_step) for name in PARTS}
 
 
 class _EventFile:

@@ -28,7 +28,7 @@ from transformer_cli.checkpoint import (
 )
 from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder
-from transformer_cli.checkpoint.trained_files import seen_lengths_of
+from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
 from transformer_cli.config import Config, TrainingConfig, to_yaml
 from transformer_cli.data.encoded import lengths_seen_in
 from transformer_cli.data.order import UpdateSize
@@ -40,7 +40,7 @@ from transformer_cli.data.sources.given import Given, config_of_given, named_spl
 from transformer_cli.data.streaming import StreamedUpdates, require_shareable
 from transformer_cli.data.updates import Share, Updates, training_pairs
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.loading import build_translator, load_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.validation import summary_lines
@@ -60,7 +60,7 @@ from transformer_cli.process.errors import (
     TryAgainError,
 )
 from transformer_cli.process.messages import log_to_file
-from transformer_cli.process.signals import signals_as_requests
+from transformer_cli.process.signals import SignalRequests
 from transformer_cli.process.torchrun import Launch, read_launch
 from transformer_cli.storage import RunLock, remove, replace_file
 from transformer_cli.text import SequenceFormat
@@ -238,8 +238,15 @@ def _end(
         averages = session.config.training.average_last is not None
         if averages and average_at_end(session) and was_finished:
             record_run(folder, session)
-        make_translator = partial(load_translator, folder.path)
-        for line in summary_lines(session.config, folder.metrics_file, make_translator):
+
+        def best() -> Translator:
+            found = session.checkpoints.best() or session.checkpoints.newest_valid()
+            assert found is not None, "a run that is done has saved"
+            config, tokenizers = session.config, session.data.tokenizers
+            model = load_weights(TrainedFiles(config, *tokenizers, found)).model
+            return build_translator(model, *tokenizers, config, session.experiment.machine)
+
+        for line in summary_lines(session.config, folder.metrics_file, best):
             logger.info("%s", line, extra={"is_no_record": was_finished})
     if not was_finished:
         how = f"stopped by {', '.join(limits) or 'a callback'}"
@@ -306,7 +313,7 @@ def _one_training() -> Iterator[None]:
 
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     config, processes = session.config, session.experiment.worker.processes
-    with signals_as_requests() as request:
+    with SignalRequests() as request:
         own: list[Callback] = [SignalsObeyed(request)]
         limit = limit_of_watchdog(config.runtime, session.experiment.machine, processes.size)
         if limit is not None:
@@ -600,7 +607,7 @@ class TrainingSession:
         if newest is not None and SEEN_LENGTHS in newest.state():
             seen = seen.joined(seen_lengths_of(newest, config))
         elif initial is not None:
-            seen = seen.joined(initial.trained.seen)
+            seen = seen.joined(seen_lengths_of(initial.trained.checkpoint, initial.trained.config))
         return cls(
             config, data, experiment, progress, meter, checkpoints, pairs, validation,
             seen=seen, compilation=compilation,
@@ -663,24 +670,15 @@ class TrainingSession:
         decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
         # A validation compares models: a copied source or a repair would hide what a model writes.
         decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
-        tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
-        experiment = self.experiment
-        return build_translator(
-            model, *tokenizers, self._as_it_began(), experiment.machine, decoding=decoding
-        )
-
-    def _as_it_began(self) -> Config:
-        """The config with which a model of this run reads text while it is trained.
-
-        A run of an earlier version was validated on sources with their invisible characters. With other sources it might
-        stop at another step or keep another checkpoint.
-        """
         data = self.config.data
-        if data.cleaning.normalize_invisible is not None:
-            return self.config
-        cleaning = data.cleaning.model_copy(update={"normalize_invisible": False})
-        data = data.model_copy(update={"cleaning": cleaning})
-        return self.config.model_copy(update={"data": data})
+        if data.cleaning.normalize_invisible is None:
+            # A run of an earlier version was validated on sources with their invisible characters. With other sources it
+            # might stop at another step or keep another checkpoint.
+            cleaning = data.cleaning.model_copy(update={"normalize_invisible": False})
+            data = data.model_copy(update={"cleaning": cleaning})
+        config = self.config.model_copy(update={"data": data})
+        machine = self.experiment.machine
+        return build_translator(model, *self.data.tokenizers, config, machine, decoding=decoding)
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
@@ -703,7 +701,7 @@ class TrainingSession:
                 "progress": progress.to_json(),
                 "meter": meter.to_json(),
                 "validation": self.validation,
-                SEEN_LENGTHS: self.seen.to_json(),
+                SEEN_LENGTHS: self.seen._asdict(),
                 **({GRADIENT_SCALE: scale.to_json()} if (scale := one.optimizer.scale) else {}),
                 **({INIT_FROM: self.origin} if self.origin else {}),
             },

@@ -138,7 +138,12 @@ class Beams:
         is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
         scores = totals / self._penalties[length]
         self._newest = Candidates(parents, tokens, totals, scores, is_kept, is_end)
-        self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
+        # The W best finished hypotheses, those of this step among them; -inf means: not finished.
+        slots = torch.arange(self._beam_size, device=scores.device)
+        origins = ((length - 1) * self._beam_size + slots).expand_as(scores)
+        rivals, best = self._rank_with_finished(scores.where(is_kept & is_end, -torch.inf))
+        self._finished = rivals.gather(1, best)
+        self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
         self._totals = totals.where(is_kept & ~is_end, -torch.inf)
 
     def length_penalty(self, length: int) -> float:
@@ -167,14 +172,6 @@ class Beams:
     def newest_candidates(self) -> Candidates:
         """What the last call of `extend` chose among, and what it decided."""
         return self._newest
-
-    def _keep_finished(self, scores: Tensor) -> None:
-        """Add the candidates of the last step, (b, W); a score of -inf means: not finished."""
-        slots = torch.arange(self._beam_size, device=scores.device)
-        origins = ((len(self._steps) - 1) * self._beam_size + slots).expand_as(scores)
-        rivals, best = self._rank_with_finished(scores)
-        self._finished = rivals.gather(1, best)
-        self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
 
     def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The scores of finished hypotheses, then of (b, W) candidates; and the places of the W best."""
