@@ -120,12 +120,6 @@ def touch(file: int, path: Path) -> None:
     os.utime(file if os.utime in os.supports_fd else path)
 
 
-def free_bytes(path: Path) -> int:
-    """Free space on the disk of a file or folder; no limit if the file system has no size."""
-    usage = shutil.disk_usage(path)
-    return usage.free if usage.total else sys.maxsize
-
-
 def try_lock(file: int) -> bool | None:
     """Whether this process holds the lock of an open file now; None where the file system has no locks."""
     from filelock import lock_descriptor  # most commands lock nothing
@@ -161,7 +155,8 @@ class FileSystem:
         """Free space on the disk of `path`, which need not exist; no limit if the file system has no size."""
         while not path.exists() and path != path.parent:
             path = path.parent
-        return free_bytes(path)
+        usage = shutil.disk_usage(path)
+        return usage.free if usage.total else sys.maxsize
 
 
 REAL = FileSystem()

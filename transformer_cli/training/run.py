@@ -183,7 +183,11 @@ def train(
         raise TypeError(
             f"config: {config!r} is no Config; load_config makes one of a file or a name"
         )
-    callbacks, launch = _checked(callbacks), read_launch()
+    # Before the work begins, so that a mistake does not end a long training.
+    callbacks = (callbacks,) if isinstance(callbacks, Callback) else tuple(callbacks)
+    if wrong := [one for one in callbacks if not isinstance(one, Callback)]:
+        raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
+    launch = read_launch()
     splits = None if data is None else named_splits(data)
     if languages is not None and splits is None:
         raise TypeError("languages: those of `data`, which is not given")
@@ -273,14 +277,6 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     return place_on_device(machine, launch, config.runtime)
 
 
-def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:
-    """Check the callbacks before the work begins, so that a mistake does not end a long training."""
-    found = (callbacks,) if isinstance(callbacks, Callback) else tuple(callbacks)
-    if wrong := [one for one in found if not isinstance(one, Callback)]:
-        raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
-    return found
-
-
 @contextmanager
 def _writing(folder: RunFolder, processes: Processes) -> Iterator[None]:
     """Rank 0 locks the run folder and writes the log; a new folder of a start that is refused is removed."""
@@ -339,11 +335,7 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
 
 
 def _who_received(received: Sequence[int]) -> str:
-    """With several processes, one that received the signal by which they end; nothing with one process.
-
-    Args:
-        received: the number of the signal of each rank, or 0.
-    """
+    """With several processes, the one whose signal ends them; `received` has the number of the signal of each rank, or 0."""
     if len(received) == 1:
         return ""
     number = max(received)
@@ -376,7 +368,9 @@ def open_run(
     if processes.is_main:
         Checkpoints(folder.path).sweep()
         if from_scratch:
-            _set_aside(folder)
+            along = [path.name for path in folder.records()]
+            if (place := Checkpoints(folder.path).move_away(along)) is not None:
+                logger.info("the earlier checkpoints are now in %s", place)
     try:
         return _opened(folder, config, machine, processes, initial, accept_data_change)
     except BaseException:
@@ -395,7 +389,11 @@ def _opened(
 ) -> TrainingSession:
     newest = Checkpoints(folder.path).newest_valid() if processes.is_main else None
     if newest is not None and IMPORTED in newest.state():
-        raise _refusal_to_continue(folder, config)
+        changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
+        raise ConfigError(
+            f"{folder.path}: this run was imported, so its training cannot go on",
+            hint=f"fine-tune it in a new run: tfm train --config {folder.config_file} {changes}",
+        )
     [has_begun] = processes.any_of(newest is not None)
     origin: dict[str, Any] = {}
     if has_begun:
@@ -458,21 +456,6 @@ def _record_seen_words(
         remove([folder.seen_words_file])
 
 
-def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
-    changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
-    return ConfigError(
-        f"{folder.path}: this run was imported, so its training cannot go on",
-        hint=f"fine-tune it in a new run: tfm train --config {folder.config_file} {changes}",
-    )
-
-
-def _set_aside(folder: RunFolder) -> None:
-    """Rename the files of an earlier run, so that a new one can start."""
-    place = Checkpoints(folder.path).move_away(along=[path.name for path in folder.records()])
-    if place is not None:
-        logger.info("the earlier checkpoints are now in %s", place)
-
-
 def _prepared_data(
     folder: RunFolder,
     config: Config,
@@ -481,25 +464,25 @@ def _prepared_data(
     accept_data_change: bool,
 ) -> PreparedData:
     """The data that the newest checkpoint was trained on, or newly prepared data."""
-    tokenizers = initial.tokenizers if initial else None
+    tokenizers = tokenizers_of(newest) if newest else initial.tokenizers if initial else None
+    is_done = False
     if newest is None:
         take_over(config, folder.data_folder, folder.path.parent)
+    else:
+        progress = Progress.from_json(newest.training_state().part("progress"))
+        is_done = is_finished(progress, config.training)
     data = prepare_data(
         config,
         folder.data_folder,
         accept_change=accept_data_change,
         has_begun=newest is not None,
-        is_finished=newest is not None and is_finished(_progress_of(newest), config.training),
-        tokenizers=tokenizers_of(newest) if newest else tokenizers,
+        is_finished=is_done,
+        tokenizers=tokenizers,
     )
     if newest is None or accept_data_change:
         for line in data.report.lines():
             logger.info("%s", line, extra={"is_table": True})
     return data
-
-
-def _progress_of(checkpoint: Checkpoint) -> Progress:
-    return Progress.from_json(checkpoint.training_state().part("progress"))
 
 
 # A training session: one process' part of a run, from the newest checkpoint to the end of the loop.
@@ -602,15 +585,14 @@ class TrainingSession:
             seed=config.seed,
             average=average,
         )
-        pairs = validation_pairs(config, data)
         seen = lengths_seen_in(data.train, config)
         if newest is not None and SEEN_LENGTHS in newest.state():
             seen = seen.joined(seen_lengths_of(newest, config))
         elif initial is not None:
             seen = seen.joined(seen_lengths_of(initial.trained.checkpoint, initial.trained.config))
         return cls(
-            config, data, experiment, progress, meter, checkpoints, pairs, validation,
-            seen=seen, compilation=compilation,
+            config, data, experiment, progress, meter, checkpoints, validation_pairs(config, data),
+            validation, seen=seen, compilation=compilation,
         )  # fmt: skip
 
     def run(self, callbacks: Callbacks) -> Progress:
@@ -637,9 +619,8 @@ class TrainingSession:
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         settings, processes = self.config.validation, self.experiment.worker.processes
         average = self.experiment.average  # if there is one, it is validated and translates
-        model = (
-            average.model if average else self.experiment.model
-        ).eval()  # each step switches it back
+        # Each step switches it back.
+        model = (average.model if average else self.experiment.model).eval()
         if self.config.runtime.sharding == "full":
             model = whole_copy(model, self.experiment.machine.device)
         # The callbacks get the translator of this process; of several, all share out the work.
