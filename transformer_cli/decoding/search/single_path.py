@@ -111,10 +111,7 @@ class BestToken:
     """The token with the largest score; of equal scores, the first."""
 
     num_paths = 1
-
-    def choose(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Choice`."""
-        return largest(scores)
+    choose = staticmethod(largest)
 
     def select(self, rows: Tensor) -> None:
         """Nothing to do: there is no state."""
