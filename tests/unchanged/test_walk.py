@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .walk import Counter, by_folder, num_lines, part_of, write_docx
+from .walk import Counter, by_folder, by_function, num_lines, part_of, write_docx
 
 FIRST = """\
 import threading
@@ -99,6 +99,17 @@ def test_functions_of_all_threads_count_and_lambdas_are_no_functions(package: Pa
     names = ["back", "first_of", "through_library", "work"]
     expected = ["first.py:go", *(f"inner/second.py:{name}" for name in names)]
     assert counted(package)["functions"] == expected
+
+
+def test_each_function_has_its_lines_its_calls_and_its_callers(package: Path) -> None:
+    details = counted(package)["details"]
+    found = {name: (lines, calls, callers) for _, name, lines, calls, callers in details}
+    by_lambda = "inner/second.py:through_library.<locals>.<lambda>"
+    assert found["inner/second.py:back"] == (2, 2, [by_lambda])
+    assert found["inner/second.py:work"] == (2, 1, ["(outside)"]), "a thread calls it"
+    assert by_function(details)[-1].split() == [
+        *("2", "2", "1", "inner/second.py:first_of"), *("<-", "inner/second.py:back"),
+    ]  # fmt: skip
 
 
 def test_an_arrow_goes_from_the_file_of_the_caller_to_that_of_the_callee(package: Path) -> None:

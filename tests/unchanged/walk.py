@@ -120,7 +120,7 @@ class Counter:
                     self._name(one),
                     1 + max(line or 0 for *_, line in one.co_lines()) - one.co_firstlineno,
                     sum(self._calls[one].values()),
-                    sorted("(import)" if by is None else self._name(by) for by in self._calls[one]),
+                    sorted("(outside)" if by is None else self._name(by) for by in self._calls[one]),
                 ]
                 for one in names
             ),
