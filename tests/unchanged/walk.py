@@ -41,9 +41,10 @@ TITLES = {
     "translate": "tfm translate, one sentence",
     "train": "tfm train copy.yaml, three updates",
     "serve": "one POST /translate",
-    "serve/": "  of it, files of serving/",
     "docx": "tfm translate, a small docx",
 }
+FOLDERS = {"serve": "serving/", "docx": "documents/"}
+"""The folder of an extension whose part of a walk has a row of its own."""
 SECONDS_FOR_ONE_WALK = 600
 IS_FUNCTION = 0x1  # inspect.CO_OPTIMIZED: modules and bodies of classes do not have it
 
@@ -381,8 +382,9 @@ def main() -> None:
     for name in options.walks:
         result = results[name] = counted(options.python, package, name)
         _say(row(TITLES[name], package, result))
-        if name == "serve":
-            _say(row(TITLES["serve/"], package, part_of(result, "serving/")))
+        if name in FOLDERS:
+            part = part_of(result, FOLDERS[name])
+            _say(row(f"  of it, files of {FOLDERS[name]}", package, part))
     for name in options.walks if options.files == [] else options.files or ():
         _say(f"\n{TITLES[name]}:")
         _say("\n".join(by_folder(results[name]["files"])))

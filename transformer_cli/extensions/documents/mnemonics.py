@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from transformer_cli.text.languages import primary_language
@@ -78,6 +79,7 @@ def with_mnemonic(
     return f"{label[:place]}{mnemonic.sign}{label[place:]}"
 
 
+@dataclass(slots=True)
 class KeysOfLabels:
     """Marks the labels of a document in order, so that those beside each other have different keys, as in their source.
 
@@ -85,17 +87,16 @@ class KeysOfLabels:
     of an earlier one, or another sign.
     """
 
-    def __init__(self, language: str) -> None:
-        """For labels in a language, after which comes no other key."""
-        self._language = language
-        self._sign = ""
-        self._of_source: set[str] = set()
-        self._taken: set[str] = set()
+    language: str
+    """Of the labels."""
+    _sign: str = ""
+    _of_source: set[str] = field(default_factory=set)
+    _taken: set[str] = field(default_factory=set)
 
     def marked(self, label: str, mnemonic: Mnemonic) -> str:
         """A translated label with its mark; see `with_mnemonic`."""
         self._begin(mnemonic)
-        found = with_mnemonic(label, mnemonic, self._language, self._taken)
+        found = with_mnemonic(label, mnemonic, self.language, self._taken)
         place = next(at for at, sign in enumerate(found) if label[at : at + 1] != sign)
         start = place + found[place:].index(mnemonic.sign) + 1
         self._taken.add(found[start].casefold())
