@@ -27,9 +27,9 @@ class Suggestion(NamedTuple):
     least_gain: float = LEAST_GAIN  # a trial that gives less has not helped
 
 
-def setting(because: str, change: str, *, expected: float) -> Suggestion:
+def setting(because: str, change: str, expected: float, *, what: str = "") -> Suggestion:
     """The suggestion to give one setting another value."""
-    return Suggestion(because, f"set {change}", (change,), expected)
+    return Suggestion(because, what or f"set {change}", (change,), expected)
 
 
 def worth_trying(found: Iterable[Suggestion]) -> list[Suggestion]:
@@ -138,9 +138,9 @@ class MachineFacts(NamedTuple):
         """
         if self.could_use_bfloat16:
             because = "matrix products are in float32, and this machine is fast at bfloat16"
-            yield setting(because, "runtime.precision=bfloat16", expected=2.0)
+            yield setting(because, "runtime.precision=bfloat16", 2.0)
         now, other = self.num_threads, 1 if self.num_threads > 1 else self.num_cores
         if self.device == "cpu" and now != other:
             words = [f"{one} threads" if one > 1 else "one thread" for one in (now, other)]
             because = f"{words[0]} {'are' if now > 1 else 'is'} slower than {words[1]}"
-            yield setting(because, f"runtime.threads={other}", expected=1.5)
+            yield setting(because, f"runtime.threads={other}", 1.5)

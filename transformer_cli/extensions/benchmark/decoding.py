@@ -27,7 +27,6 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.search import Scorer
 from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
@@ -126,13 +125,12 @@ def translate_round(translator: Translator, lines: Sequence[str], *, phases: boo
     engine = translator.engine
     assert isinstance(engine, PyTorchEngine)
     stopwatch, found = Stopwatch(engine.machine.device, phases=phases), Timed()
-    model = cast(Transformer, _watched_model(engine, found, stopwatch.mark))
+    model = cast(Transformer, _watched_model(engine, found, stopwatch))
     changed = replace(engine, model=model, translating=None)
+    search = stopwatch.around(changed.translate, TEXT, SEARCH)
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
-        stopwatch.mark(TEXT)
-        hypotheses = changed.translate(requests, options)
-        stopwatch.mark(SEARCH)
+        hypotheses: list[list[Hypothesis]] = search(requests, options)
         found.num_tokens += sum(len(request.ids) for request in requests)
         found.target_tokens += _num_tokens(hypotheses)
         return hypotheses
@@ -150,45 +148,37 @@ def _num_tokens(hypotheses: Sequence[Sequence[Hypothesis]]) -> int:
     return sum(len(best[0].ids) for best in hypotheses if best)
 
 
-def _watched_model(engine: PyTorchEngine, found: Timed, mark: Callable[[str], None]) -> Observed:
+def _watched_model(engine: PyTorchEngine, found: Timed, stopwatch: Stopwatch) -> Observed:
     """The model of an engine; it counts the work of its batches and marks the encoder and each decoder step."""
-    translating = engine.translating or engine.model
+    translating: Any = engine.translating or engine.model
+    compute_memory = stopwatch.around(translating.encode, SEARCH, ENCODER)
 
     def encode(source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
-        mark(SEARCH)
-        memory = translating.encode(source_ids, source_mask)
-        mark(ENCODER)
         cells, length = source_ids.numel(), source_ids.size(1)
         found.num_batches += 1
         found.num_cells += cells
         found.work += np.array([cells, 0, cells * length, 0, 0])
+        memory: Tensor = compute_memory(source_ids, source_mask)
         return memory
 
     def start_decoding(
         memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
     ) -> Observed:
-        state: Scorer
-        if attended_layer is None:
-            state = translating.start_decoding(memory, source_mask)
-        else:
-            state = engine.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
-        mark(ENCODER)
-        steps = itertools.count(1)
+        # Only the plain model returns attention weights.
+        options = {} if attended_layer is None else {"attended_layer": attended_layer}
+        model = engine.model if options else translating
+        state = model.start_decoding(memory, source_mask, **options)
+        stopwatch.mark(ENCODER)
+        step, steps = stopwatch.around(state.advance, SEARCH, DECODER), itertools.count(1)
 
         def advance(last_ids: Tensor) -> Tensor:
-            mark(SEARCH)
-            scores = state.advance(last_ids)
-            mark(DECODER)
-            found.num_steps += 1
             rows = len(last_ids)
+            found.num_steps += 1
             found.work += np.array([0, rows, 0, rows * next(steps), rows * memory.size(1)])
+            scores: Tensor = step(last_ids)
             return scores
 
-        def select(rows: Tensor, *, keeps_sources: bool = False) -> None:
-            mark(SEARCH)
-            state.select(rows, keeps_sources=keeps_sources)
-            mark(DECODER)
-
+        select = stopwatch.around(state.select, SEARCH, DECODER)
         return Observed(state, advance=advance, select=select)
 
     return Observed(engine.model, encode=encode, start_decoding=start_decoding)
@@ -296,22 +286,18 @@ def decoding_suggestions(
     """
     found, rows = [*facts.suggestions()], beam["rows_per_step"]
 
-    def batches_of(tokens: int, verb: str, because: str, expected: float) -> Suggestion:
-        what, change = (
-            f"{verb} decoding.batch_tokens to {tokens:,}",
-            f"decoding.batch_tokens={tokens}",
-        )
-        return Suggestion(because, what, (change,), expected)
-
     if facts.device == "cuda" and not is_recorded and rows <= MOST_ROWS:
-        because, change = "the CPU starts each kernel of a step", "runtime.cuda_graphs=true"
-        found.append(advice.setting(because, change, expected=3.0))
+        because = "the CPU starts each kernel of a step"
+        found.append(advice.setting(because, "runtime.cuda_graphs=true", 3.0))
+    raised, lowered = 4 * batch_tokens, max(batch_tokens // 4, 1)
     if rows < MANY_ROWS and rows / beam["beam_size"] < num_lines / 2:
         because = f"a decoder step has only {rows:,.0f} rows"
-        found.append(batches_of(4 * batch_tokens, "raise", because, 1.3))
+        what = f"raise decoding.batch_tokens to {raised:,}"
+        found.append(advice.setting(because, f"decoding.batch_tokens={raised}", 1.3, what=what))
     elif facts.device == "cpu" and beam["phases"][SEARCH]["share"] > 0.25:
         because = f"a decoder step has {rows:,.0f} rows, whose scores do not fit into the caches"
-        found.append(batches_of(max(batch_tokens // 4, 1), "lower", because, 1.1))
+        what = f"lower decoding.batch_tokens to {lowered:,}"
+        found.append(advice.setting(because, f"decoding.batch_tokens={lowered}", 1.1, what=what))
     return advice.worth_trying(found)
 
 

@@ -32,14 +32,14 @@ Figures = dict[str, Any]
 class Pacing:
     """How long is measured."""
 
-    num_updates: int | None = (
-        None  # of each of the two series of a training; None: as many as fit into the seconds
-    )
+    # Of training, which is measured twice: for the speed, then for the phases.
+    num_updates: int | None = None  # instead of seconds
     warm_up_seconds: float = 3.0
     speed_seconds: float = 10.0
     phases_seconds: float = 5.0
-    product_seconds: float = 0.5  # for each shape of matrix product
     turn_seconds: float = 1.5  # in a trial: how long each of the two configs trains per turn
+    # Of both:
+    product_seconds: float = 0.5  # for each shape of matrix product
     num_turns: int = 3
     num_trials: int = 2
     # Of translating:
@@ -72,6 +72,17 @@ class Stopwatch:
         """The time since the last mark belongs to this phase."""
         if self._has_phases:
             self._laps[-1].append((phase, self._now()))
+
+    def around(self, work: Callable[..., Any], before: str, phase: str) -> Callable[..., Any]:
+        """The same work, which gives the time before it to one phase and its own to another."""
+
+        def call(*inputs: Any, **options: Any) -> Any:
+            self.mark(before)
+            result = work(*inputs, **options)
+            self.mark(phase)
+            return result
+
+        return call
 
     def end_lap(self, phase: str) -> None:
         """As `mark`; then the next lap begins."""

@@ -176,27 +176,19 @@ class Trainee:
         experiment, timed = self.session.experiment, list[Timed]()
         recorded = experiment.worker.recorded
 
-        def next_updates() -> list[Batch]:
-            stopwatch.mark(OTHER)
-            batches = next(experiment.updates)
-            stopwatch.mark(DATA)
+        next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
+
+        def next_update() -> list[Batch]:
+            batches: list[Batch] = next_batches()
             timed.append(_counted(batches, recorded))
             return batches
 
-        def marked(work: Callable[..., Any], phase: str) -> Callable[..., Any]:
-            def call(*inputs: Any, **options: Any) -> Any:
-                stopwatch.mark(OTHER)
-                result = work(*inputs, **options)
-                stopwatch.mark(phase)
-                return result
-
-            return call
-
-        changes: dict[str, Any] = {"updates": Observed(experiment.updates, next_one=next_updates)}
+        changes: dict[str, Any] = {"updates": Observed(experiment.updates, next_one=next_update)}
         if recorded is None:
-            changes["objective"] = marked(experiment.objective, LOSS)
+            changes["objective"] = stopwatch.around(experiment.objective, OTHER, LOSS)
         else:
-            passes: Any = Observed(recorded, sum_gradients=marked(recorded.sum_gradients, REPLAY))
+            replay = stopwatch.around(recorded.sum_gradients, OTHER, REPLAY)
+            passes: Any = Observed(recorded, sum_gradients=replay)
             changes["worker"] = replace(experiment.worker, recorded=passes)
         ends_at = time.perf_counter() + seconds
 
@@ -422,17 +414,17 @@ def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
     if not situation.are_layers_compiled and runtime.compile is not True:
         # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
         gain = 1.05 if is_waiting else 1.2
-        yield advice.setting("the layers are not compiled", "runtime.compile=true", expected=gain)
+        yield advice.setting("the layers are not compiled", "runtime.compile=true", gain)
     may_record = runtime.sharding == "none" and not situation.config.model.layer_dropout
     if runtime.cuda_graphs or not may_record:
         return
     change = "runtime.cuda_graphs=true"
     if is_waiting:
         because = f"the GPU computes only {busy:.0%} of the time and waits for the CPU to start its kernels"
-        yield advice.setting(because, change, expected=min(3.0, 1.0 / max(busy, 0.01)))
+        yield advice.setting(because, change, min(3.0, 1.0 / max(busy, 0.01)))
     elif busy is None and share <= SMALL_SHARE:
         because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
-        yield advice.setting(because, change, expected=min(2.0, SMALL_SHARE / max(share, 0.01)))
+        yield advice.setting(because, change, min(2.0, SMALL_SHARE / max(share, 0.01)))
 
 
 def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
@@ -442,7 +434,7 @@ def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestio
         because = f"waiting for data takes {waiting:.0%} of an update"
         change = f"runtime.threads={now - 1}"
         what = f"leave a core for the thread that prepares batches: set {change}"
-        yield Suggestion(because, what, (change,), 1.0 / (1.0 - waiting))
+        yield advice.setting(because, change, 1.0 / (1.0 - waiting), what=what)
 
 
 def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
