@@ -164,14 +164,104 @@ class _Now:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What an autouse fixture would do for each test, at a tenth of its price."""
     _Now.is_fast = item.get_closest_marker("fast") is not None
+    process()
     forget_settings_of_logger()
     # Hypothesis also tries constants of all modules that are imported: each random test starts with the same ones.
     if item.get_closest_marker("hypothesis"):
         _import_whole_package()
 
 
-def pytest_runtest_teardown() -> None:
+# A test that changes what the whole process has decides what a later test of the same worker sees.
+
+
+SET_ONCE = {
+    "LRU_CACHE_CAPACITY",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+    "PYTORCH_ALLOC_CONF",
+    "TORCHINDUCTOR_CACHE_DIR",
+}
+"""Variables that `prepare_machine` or PyTorch set, for libraries that read them at their first use. No test sees those of another."""
+
+
+def _flags_of_torch() -> tuple[object, ...]:
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "compile"):  # not imported, or not completely
+        return ()
+    return (
+        torch.get_default_dtype(),
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_grad_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.backends.cudnn.deterministic,
+        torch.backends.cudnn.benchmark,
+        # On a GPU, `prepare_machine` chooses the kernels of attention for the whole process.
+        torch.cuda.is_initialized()
+        or (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.cudnn_sdp_enabled()),
+    )
+
+
+class Process:
+    """What all tests of a process share, as it was when the last of them had ended."""
+
+    def __init__(self) -> None:
+        self.modules = sys.modules.copy()
+        self.variables, self.others = self._variables(), self._others()
+
+    def _variables(self) -> dict[Any, Any]:
+        # `os.environ` decodes each name and each value when it is asked, which would take a second for all tests.
+        variables: dict[Any, Any] = getattr(os.environ, "_data", os.environ).copy()
+        for name in ("PYTEST_CURRENT_TEST", b"PYTEST_CURRENT_TEST"):
+            variables.pop(name, None)
+        return variables
+
+    def _others(self) -> dict[str, object]:
+        handlers = [
+            one for one in logging.root.handlers if type(one).__module__ != "_pytest.logging"
+        ]
+        return {
+            "the working directory": os.getcwd(),
+            "sys.path": sys.path.copy(),
+            "the root logger": (handlers, logging.root.level),
+            "flags of PyTorch": _flags_of_torch(),
+        }
+
+    def changes(self, *, of_modules: bool = True) -> list[str]:
+        """What is not as it was at the last call; to compare all modules takes longer than the rest."""
+        others, self.others = self.others, self._others()
+        changed = [
+            f"{name}: {others[name]} before, {now} after"
+            for name, now in self.others.items()
+            if now != others[name] != ()
+        ]
+        variables, self.variables = self.variables, self._variables()
+        if variables != self.variables:
+            names = {os.fsdecode(name) for name, _ in variables.items() ^ self.variables.items()}
+            changed += [f"os.environ[{name!r}]" for name in sorted(names - SET_ONCE)]
+            for name in names & SET_ONCE:
+                os.environ.pop(name, None)
+            self.variables = self._variables()
+        if of_modules and self.modules != sys.modules:
+            changed += [
+                f"sys.modules[{name!r}]"
+                for name, module in self.modules.items()
+                if sys.modules.get(name) is not module
+            ]
+            self.modules = sys.modules.copy()
+        return changed
+
+
+process = functools.cache(Process)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A test leaves the process as it was; what is patched in `sys.modules` is seen after the last test of a file."""
     _Now.is_fast = False
+    yield
+    is_last = nextitem is None or nextitem.path != item.path
+    if changed := process().changes(of_modules=is_last):
+        pytest.fail(f"this test changed, for all later ones: {'; '.join(changed)}", pytrace=False)
 
 
 def _refuse_processes(
