@@ -208,7 +208,8 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
     flat, kind, paths = flat_settings(found), found["kind"], dict[str, str]()
     for part in PARTS[kind]:
         prefix = "" if kind == "training" else f"{part}: "
-        for name, path in _figures_in(found.get(part, {}), kind):
+        of_part = found.get(part)
+        for name, path in _figures_in(of_part if isinstance(of_part, Mapping) else {}, kind):
             is_phase = path.startswith("phases.")
             shown = f"{prefix}{name.strip()}{', ms' if is_phase else ''}"
             paths[shown] = f"{part}.{path}{'.milliseconds' if is_phase else ''}"
