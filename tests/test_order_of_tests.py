@@ -1,8 +1,11 @@
-"""The result of a test does not depend on the tests before it: what a test leaves behind fails it."""
+"""The result of a test does not depend on the tests before it: what a test leaves behind fails it. And a fast one starts no process."""
 
 import logging
+import multiprocessing
 import os
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,3 +59,20 @@ def test_a_module_that_is_imported_is_no_change(tmp_path: Path, process: Any) ->
 
         assert process.changes() == []
         del sys.modules["new_here"]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda: subprocess.run([sys.executable, "-c", ""], check=True),
+        lambda: os.system("true"),
+        lambda: os.posix_spawn(sys.executable, [sys.executable, "-c", ""], {}),
+        lambda: os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", ""]),
+        lambda: multiprocessing.get_context("spawn").Process(target=print).start(),
+    ],
+    ids=["subprocess", "system", "posix_spawn", "spawnv", "multiprocessing"],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has not all of these")
+def test_a_fast_test_starts_no_process(start: Callable[[], object]) -> None:
+    with pytest.raises(AssertionError, match="needs the marker process"):
+        start()
