@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -209,6 +210,14 @@ def _flags_of_torch() -> tuple[object, ...]:
     )
 
 
+def _is_same(before: ModuleType, now: ModuleType | None) -> bool:
+    """Whether it is the same module; transformers replaces itself by one that imports its parts when they are asked for."""
+    if now is before or now is None:
+        return now is before
+    files = [getattr(one, "__file__", None) for one in (before, now)]
+    return files[0] == files[1] is not None
+
+
 class Process:
     """What all tests of a process share, as it was when the last of them had ended."""
 
@@ -253,7 +262,7 @@ class Process:
             changed += [
                 f"sys.modules[{name!r}]"
                 for name, module in self.modules.items()
-                if sys.modules.get(name) is not module
+                if not _is_same(module, sys.modules.get(name))
             ]
             self.modules = sys.modules.copy()
         return changed
