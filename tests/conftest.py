@@ -184,12 +184,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 SET_ONCE = {
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
     "LRU_CACHE_CAPACITY",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
     "PYTORCH_ALLOC_CONF",
     "TORCHINDUCTOR_CACHE_DIR",
 }
-"""Variables that `prepare_machine` or PyTorch set, for libraries that read them at their first use. No test sees those of another."""
+"""Variables that `prepare_machine`, PyTorch or scikit-learn set, for libraries that read them at their first use. No test sees those of another."""
 
 
 def _flags_of_torch() -> tuple[object, ...]:
