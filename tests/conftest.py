@@ -8,11 +8,13 @@ import os
 import pkgutil
 import re
 import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -57,8 +59,12 @@ TIER_OF_FIXTURE = {
 HEAVY = {"system", "kills", "browser", "imitated_gpu", "heavy"}
 NOT_OF_EVERY_DAY = {"slow", "gpu", "network"}
 NOT_FAST = {*TIER_OF_FIXTURE.values(), *HEAVY, *NOT_OF_EVERY_DAY, "compiler", "long"}
-# What starts a process, by its name in Python's audit events.
-STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+STARTS: tuple[tuple[Any, str], ...] = (
+    (subprocess.Popen, "__init__"),
+    *((os, name) for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system")),
+    (BaseProcess, "start"),
+)
+"""What starts a process."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,6 +103,9 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(
+        20_000, 20, 20
+    )  # instead of 700: it looked too often at what a test needs until its end
     gc.enable()
 
 
@@ -164,35 +173,135 @@ class _Now:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What an autouse fixture would do for each test, at a tenth of its price."""
     _Now.is_fast = item.get_closest_marker("fast") is not None
+    process()
     forget_settings_of_logger()
     # Hypothesis also tries constants of all modules that are imported: each random test starts with the same ones.
     if item.get_closest_marker("hypothesis"):
         _import_whole_package()
 
 
-def pytest_runtest_teardown() -> None:
+# A test that changes what the whole process has decides what a later test of the same worker sees.
+
+
+SET_ONCE = {
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+    "LRU_CACHE_CAPACITY",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+    "PYTORCH_ALLOC_CONF",
+    "TORCHINDUCTOR_CACHE_DIR",
+}
+"""Variables that `prepare_machine`, PyTorch or scikit-learn set, for libraries that read them at their first use. No test sees those of another."""
+
+
+def _flags_of_torch() -> tuple[object, ...]:
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "compile"):  # not imported, or not completely
+        return ()
+    return (
+        torch.get_default_dtype(),
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_grad_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.backends.cudnn.deterministic,
+        torch.backends.cudnn.benchmark,
+        # On a GPU, `prepare_machine` chooses the kernels of attention for the whole process.
+        torch.cuda.is_initialized()
+        or (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.cudnn_sdp_enabled()),
+    )
+
+
+def _is_same(before: ModuleType, now: ModuleType | None) -> bool:
+    """Whether it is the same module; transformers replaces itself by one that imports its parts when they are asked for."""
+    if now is before or now is None:
+        return now is before
+    files = [getattr(one, "__file__", None) for one in (before, now)]
+    return files[0] == files[1] is not None
+
+
+class Process:
+    """What all tests of a process share, as it was when the last of them had ended."""
+
+    def __init__(self) -> None:
+        self.modules = sys.modules.copy()
+        self.variables, self.others = self._variables(), self._others()
+
+    def _variables(self) -> dict[Any, Any]:
+        # `os.environ` decodes each name and each value when it is asked, which would take a second for all tests.
+        variables: dict[Any, Any] = getattr(os.environ, "_data", os.environ).copy()
+        for name in ("PYTEST_CURRENT_TEST", b"PYTEST_CURRENT_TEST"):
+            variables.pop(name, None)
+        return variables
+
+    def _others(self) -> dict[str, object]:
+        handlers = [
+            one for one in logging.root.handlers if type(one).__module__ != "_pytest.logging"
+        ]
+        return {
+            "the working directory": os.getcwd(),
+            "sys.path": sys.path.copy(),
+            "the root logger": (handlers, logging.root.level),
+            "flags of PyTorch": _flags_of_torch(),
+        }
+
+    def changes(self, *, of_modules: bool = True) -> list[str]:
+        """What is not as it was at the last call; to compare all modules takes longer than the rest."""
+        others, self.others = self.others, self._others()
+        changed = [
+            f"{name}: {others[name]} before, {now} after"
+            for name, now in self.others.items()
+            if now != others[name] != ()
+        ]
+        variables, self.variables = self.variables, self._variables()
+        if variables != self.variables:
+            names = {os.fsdecode(name) for name, _ in variables.items() ^ self.variables.items()}
+            changed += [f"os.environ[{name!r}]" for name in sorted(names - SET_ONCE)]
+            for name in names & SET_ONCE:
+                os.environ.pop(name, None)
+            self.variables = self._variables()
+        if of_modules and self.modules != sys.modules:
+            changed += [
+                f"sys.modules[{name!r}]"
+                for name, module in self.modules.items()
+                if not _is_same(module, sys.modules.get(name))
+            ]
+            self.modules = sys.modules.copy()
+        return changed
+
+
+process = functools.cache(Process)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A test leaves the process as it was; what is patched in `sys.modules` is seen after the last test of a file."""
     _Now.is_fast = False
+    yield
+    is_last = nextitem is None or nextitem.path != item.path
+    if changed := process().changes(of_modules=is_last):
+        pytest.fail(f"this test changed, for all later ones: {'; '.join(changed)}", pytrace=False)
 
 
-def _refuse_processes(
-    event: str, arguments: tuple[object, ...], now: type[_Now] = _Now, starts: set[str] = STARTS
-) -> None:
-    if event not in starts or not now.is_fast or arguments[:1] == ("fc-list",):
-        return  # matplotlib asks fc-list once which fonts there are
-    raise AssertionError(f"{event}: a test that starts a process needs the marker process")
+def _refused_in_fast_tests(start: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which no test of the fast tier may call."""
+
+    @functools.wraps(start)
+    def checked(*given: Any, **named: Any) -> Any:
+        # matplotlib asks fc-list once which fonts there are.
+        if _Now.is_fast and "fc-list" not in str(given[1:2]):
+            raise AssertionError(
+                f"{start.__qualname__}: a test that starts a process needs the marker process"
+            )
+        return start(*given, **named)
+
+    return checked
 
 
-sys.addaudithook(_refuse_processes)
-
-
-def _start(process: BaseProcess) -> None:
-    """Without an audit event of Python, `multiprocessing` starts new interpreters."""
-    _refuse_processes("subprocess.Popen", ())
-    _start_of_python(process)
-
-
-_start_of_python = BaseProcess.start
-BaseProcess.start = _start  # type: ignore[method-assign]
+# A hook for Python's audit events sees all of them, but Python calls it for each file and each import: 2 % of the time.
+for owner, name in STARTS:
+    if hasattr(owner, name):
+        setattr(owner, name, _refused_in_fast_tests(getattr(owner, name)))
 
 
 @functools.cache

@@ -39,6 +39,7 @@ NATIVE: dict[str, dict[str, Any]] = {
     "residual of normed": {"norm_placement": "residual_of_normed"},
     "SSRU of Marian": {"decoder_layer": "ssru", "norm_placement": "post", "positions": "sinusoidal_marian", "tie_embeddings": "all"},
     "SSRU, no positions": {"decoder_layer": "ssru", "positions": "none", "decoder_layers": 3},
+    "one decoder layer": {"decoder_layers": 1},
     "grouped heads": {"num_kv_heads": 2, "head_dim": 10, "positions": "learned"},
     "no biases": {"feed_forward_bias": False, "attention_bias": False, "output_bias": False},
     "embeddings as they are": {"scale_embeddings": False, "norm_placement": "post"},
@@ -176,6 +177,7 @@ def test_a_shortlist_hides_the_tokens_of_other_sentences() -> None:
         assert set(one.ids) <= set(shortlist.of(request.ids).tolist())
 
 
+@pytest.mark.long
 def test_each_call_follows_its_own_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_search, "_MOST_RULES", 2)
     engine = engine_of({"decoder_layer": "ssru"})

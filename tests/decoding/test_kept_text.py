@@ -13,6 +13,7 @@ from transformer_cli.decoding.doubts import ENCLOSED, MARKS
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.quality import can_be_green
+from transformer_cli.decoding.text_pipeline import _without_single_marks
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 from .stub_translators import (
@@ -426,3 +427,23 @@ def test_a_clause_behind_a_comma_whose_end_is_lost_is_translated_by_itself() -> 
     [found] = of.translate([text])
     assert found.text.endswith("contadino, c'era un problema con la mia stampante.")
     assert found.is_divided
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("{the dog is big}", "the dog is big"),
+        ("<<the dog>>", "the dog"),
+        ("<the dog}", "<the dog}"),
+        ("[[the dog]]", "the dog"),
+        ("(a house", "a house"),
+        ("a house)", "a house"),
+        ("the house (a big one)", "the house (a big one)"),
+        ("the dog :)", "the dog :)"),
+        ("'the dog'", "the dog"),
+        ("{}", "{}"),
+    ],
+)
+def test_marks_around_a_sentence_are_left_out_with_their_partner(text: str, inside: str) -> None:
+    start, end = _without_single_marks(f"- {text}.", 2, 2 + len(text))
+    assert f"- {text}."[start:end] == inside

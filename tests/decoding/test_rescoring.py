@@ -40,6 +40,7 @@ def mean(translator: Translator, source: str, target: str) -> float:
     return found.log_probability / found.num_tokens
 
 
+@pytest.mark.long
 def test_the_chosen_translation_has_the_best_sum_of_forced_scores() -> None:
     translator = rescoring()
     options = translator.decoding.model_copy(update={"rescore": None, "num_best": 8})
@@ -77,6 +78,7 @@ def test_the_candidates_of_all_sentences_are_scored_in_one_call(
     assert asked == [3 * 5] * 2
 
 
+@pytest.mark.long
 def test_the_best_of_several_come_in_the_new_order() -> None:
     [best] = rescoring().translate(LINES[:1])
     [several] = rescoring(num_best=4).translate(LINES[:1])

@@ -25,13 +25,16 @@ from transformer_cli.process.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
-def _threads_and_environment_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _process_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # `prepare_machine` sets variables of PyTorch's allocator; those of the user are not what is tested here.
     variables = {name: value for name, value in os.environ.items() if "ALLOC_CONF" not in name}
     monkeypatch.setattr(runtime.os, "environ", variables)
-    before = torch.get_num_threads()
+    threads, kernels = torch.get_num_threads(), torch.backends.cuda
+    flash, cudnn = kernels.flash_sdp_enabled(), kernels.cudnn_sdp_enabled()
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(threads)
+    kernels.enable_flash_sdp(flash)
+    kernels.enable_cudnn_sdp(cudnn)
 
 
 @pytest.mark.parametrize(

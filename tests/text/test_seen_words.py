@@ -73,6 +73,7 @@ def test_the_turkish_capital_with_a_dot_is_that_letter() -> None:
     assert unseen_words("\u0130yi \u0131\u015f\u0131k.", "", seen, "tr") == ()
 
 
+@pytest.mark.long
 def test_three_letters_of_the_file_are_enough_for_a_word() -> None:
     dice = random.Random(1)
     found = SeenWords.of({str(dice.random()): 1 for _ in range(100_000)})

@@ -254,7 +254,8 @@ def test_of_a_small_alphabet_no_letter_is_unknown() -> None:
 
 
 def test_of_a_large_alphabet_rare_characters_are_unknown() -> None:
-    assert character_coverage(90, 1000) == 1.0
+    assert character_coverage(250, 1000) == 1.0
+    assert character_coverage(251, 1000) == 0.9995
     assert character_coverage(3000, 8000) == 0.9995
 
 

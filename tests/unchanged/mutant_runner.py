@@ -14,6 +14,7 @@ import functools
 import gc
 import importlib
 import importlib.machinery
+import importlib.util
 import json
 import os
 import resource
@@ -26,6 +27,9 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "transformer_cli"
+IN_THIS_PROCESS = (
+    ["-n0"] if importlib.util.find_spec("xdist") else []
+)  # pyproject.toml asks for workers
 NO_PROGRESS_SECONDS = 300.0  # a test that waits forever uses no processor time; on a busy machine, neither does one at low priority
 
 _open, _write, _close = os.open, os.write, os.close  # some tests replace those of os
@@ -250,7 +254,7 @@ class Choice:
 
 
 def arguments(files: list[str], markers: str | None, folder: Path) -> list[str]:
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=line", f"--basetemp={folder}/tests", "-W", "ignore:Module already imported"]  # fmt: skip
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=line", f"--basetemp={folder}/tests", "-W", "ignore:Module already imported", *IN_THIS_PROCESS]  # fmt: skip
     return [*options, *(["-m", markers] if markers else []), *files]
 
 
@@ -364,7 +368,7 @@ def find_reach(files: list[str], result: Path, folder: Path) -> None:
     watching = sys.modules["mutant_runner"]
     watching._is_test_process = True
     reach = watching.Reach()
-    options = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", f"--basetemp={folder}/tests"]  # fmt: skip
+    options = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", f"--basetemp={folder}/tests", *IN_THIS_PROCESS]  # fmt: skip
     pytest.main([*options, *files], plugins=[reach])
     result.write_text(json.dumps(reach.results()))
 

@@ -330,7 +330,7 @@ class Workshop:
         self._fails_unchanged: dict[str, bool] = {}
         self._numbers = 0
 
-    def reached(self, drawn: list[Drawn]) -> dict[str, Any]:
+    def reached(self, drawn: list[Drawn], markers: str | None = None) -> dict[str, Any]:
         """Run tests once, unchanged, and find which places each of them reaches."""
         hooks = self.folder / "hooks"
         hooks.mkdir()
@@ -348,6 +348,7 @@ class Workshop:
         }  # fmt: skip
         result = self.folder / "reach.json"
         command = [self.python, str(RUNNER), "reach", str(result), str(self._new_folder()), *self.tests]  # fmt: skip
+        command += ["-m", markers] if markers else []
         subprocess.run(command, cwd=self.copy, env=environment, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
         found = json.loads(result.read_text())
         for test in found["tests"].values():
@@ -586,7 +587,7 @@ def _reached(workshop: Workshop, drawn: list[Drawn], options: argparse.Namespace
     """What the tests reach, from the file of an earlier run if there is one."""
     file = options.reach or options.results.with_name(options.results.stem + ".reach.json")
     if not file.is_file():
-        file.write_text(json.dumps({"keys": [one.key for one in drawn], **workshop.reached(drawn)}))  # fmt: skip
+        file.write_text(json.dumps({"keys": [one.key for one in drawn], **workshop.reached(drawn, options.markers)}))  # fmt: skip
     known = json.loads(file.read_text())
     if not {one.key for one in drawn} <= set(known["keys"]):
         raise SystemExit(f"{file} is of other mutants; remove it, or name another with --reach")

@@ -175,7 +175,11 @@ def test_that_fails():
 @pytest.mark.process
 def test_mutants_are_found_by_the_tests_that_reach_them(tmp_path: Path, tree: Path) -> None:
     write(
-        tree, {"tests/legs/test_walking.py": TESTS, "pyproject.toml": "[tool.pytest.ini_options]\n"}
+        tree,
+        {
+            "tests/legs/test_walking.py": TESTS,
+            "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-n 2'\n",
+        },
     )
     drawn = draw(tree / "transformer_cli", ("legs",), 100, seed=1)
     by_change = {one.mutant.after: one for one in drawn}

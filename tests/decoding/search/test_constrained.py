@@ -70,6 +70,27 @@ def run(
     return constrained_search(MarkovChain(tables), SPECIAL_IDS, lengths, decoding, NO_START, states)
 
 
+@pytest.mark.parametrize(
+    ("piece", "goes_on", "ends_in_word"),
+    [
+        (" house", False, True),
+        ("s", True, True),
+        ("s.", True, False),
+        ("s ", True, False),
+        (".", False, False),
+        ("(a", False, True),
+        ("\u0301", True, True),  # a combining acute accent
+        ("\u00e9".encode()[:1], True, True),  # half a letter
+        ("", False, False),  # a special token
+    ],
+)
+def test_the_edges_of_a_token_are_its_first_and_its_last_character(
+    piece: str | bytes, goes_on: bool, ends_in_word: bool
+) -> None:
+    edges = WordEdges.of([piece.encode() if isinstance(piece, str) else piece])
+    assert (edges.goes_on.tolist(), edges.ends_in_word.tolist()) == ([goes_on], [ends_in_word])
+
+
 def contains(ids: TokenIds, terms: tuple[Term, ...], edges: WordEdges) -> bool:
     """Whether token ids contain every term as often as needed."""
     counts = Counter(terms)

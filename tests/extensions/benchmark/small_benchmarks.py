@@ -10,7 +10,7 @@ from transformer_cli.config import Config, load_config
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.extensions.benchmark import decoding
 from transformer_cli.extensions.benchmark.advice import MachineFacts
-from transformer_cli.extensions.benchmark.measuring import Figures
+from transformer_cli.extensions.benchmark.measuring import Figures, Pacing
 from transformer_cli.extensions.benchmark.training import PHASES, Situation
 
 TINY = (
@@ -18,6 +18,12 @@ TINY = (
     "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1", "runtime.device=cpu",
     "runtime.precision=float32", "runtime.threads=1", "training.batch_sentences=8",
 )  # fmt: skip
+
+AT_ONCE = Pacing(
+    num_updates=3, warm_up_seconds=0.0, speed_seconds=0.0, phases_seconds=0.0, product_seconds=0.0, turn_seconds=0.0,
+    num_trials=0, round_seconds=0.0, num_rounds=2,
+)  # fmt: skip
+"""As little as can be measured, without a trial."""
 
 
 def script(name: str) -> ModuleType:

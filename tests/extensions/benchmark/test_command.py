@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,12 @@ from typer.testing import CliRunner
 
 from transformer_cli.cli import app
 from transformer_cli.config import load_config
-from transformer_cli.extensions.benchmark import decoding, measuring, training
-from transformer_cli.extensions.benchmark.decoding import DecodingPacing
-from transformer_cli.extensions.benchmark.training import TrainingPacing
+from transformer_cli.extensions.benchmark import measuring
+from transformer_cli.extensions.benchmark.measuring import Pacing
 from transformer_cli.process.errors import ConfigError, MissingInputError, TfmError, UsageError
 from transformer_cli.training.run import train
 
-from .small_benchmarks import TINY
+from .small_benchmarks import AT_ONCE, TINY
 
 SETTINGS = [option for setting in TINY for option in ("--set", setting)]
 
@@ -27,8 +27,7 @@ SETTINGS = [option for setting in TINY for option in ("--set", setting)]
 def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Measure for a moment; the temporary folders are inside the test's own."""
     monkeypatch.setattr(measuring, "SIDES", {"cpu": (16, 32)})
-    monkeypatch.setattr(training, "TrainingPacing", _training_pacing)
-    monkeypatch.setattr(decoding, "DecodingPacing", _decoding_pacing)
+    monkeypatch.setattr(measuring, "Pacing", _pacing)
     (tmp_path / "temporary").mkdir()
     (tmp_path / "here").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -38,12 +37,8 @@ def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def _training_pacing(num_updates: int | None) -> TrainingPacing:
-    return TrainingPacing(num_updates or 3, 0.0, 0.0, 0.0, 0.0, 0.0, num_trials=0)
-
-
-def _decoding_pacing() -> DecodingPacing:
-    return DecodingPacing(round_seconds=0.0, num_rounds=2, product_seconds=0.0, num_trials=0)
+def _pacing(num_updates: int | None = None) -> Pacing:
+    return replace(AT_ONCE, num_updates=num_updates or 3)
 
 
 def run(*arguments: str) -> Any:

@@ -93,6 +93,11 @@ def test_conditions_that_differ_are_named(
         ('{"tfm_benchmark": 99}', DataError, "format 99"),
         ('{"tfm_benchmark": 1, "kind": "decoding"}', DataError, "of training, .* of decoding"),
         ('{"tfm_benchmark": 1, "kind": "training"}', DataError, "figures.* is missing"),
+        (
+            '{"tfm_benchmark": 1, "kind": "training", "figures": 3}',
+            DataError,
+            "figures.* is missing",
+        ),
         (b"\xff\xfe", DataError, "not JSON"),
     ],
 )

@@ -1,5 +1,6 @@
 """Translating under a stopwatch: the same translations, every token counted, phases that fill the time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ from transformer_cli.extensions.benchmark import decoding, measuring
 from transformer_cli.extensions.benchmark.advice import Suggestion
 from transformer_cli.extensions.benchmark.decoding import (
     PHASES,
-    DecodingPacing,
     Subject,
     benchmark_decoding,
     decoding_limit,
@@ -25,16 +25,10 @@ from ...decoding.small_translators import (
     tokenizer_of_words,
     translator,
 )
-from .small_benchmarks import exactly, machine_facts, search_figures
+from .small_benchmarks import AT_ONCE, exactly, machine_facts, search_figures
 
 LINES = [" ".join(WORDS[:count]) for count in range(1, 8)]
-SHORT = DecodingPacing(
-    round_seconds=0.0,
-    num_rounds=2,
-    product_seconds=0.0,
-    num_turns=1,
-    num_trials=1,
-)
+SHORT = replace(AT_ONCE, num_turns=1, num_trials=1)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -51,7 +45,7 @@ def test_every_token_and_row_is_counted() -> None:
     forced = _subject(is_forced=True)
     found = forced.translate(LINES, 1)
     num_tokens = sum(len(line.split()) + 1 for line in LINES)  # with [EOS]
-    assert found.source_tokens == num_tokens
+    assert found.num_tokens == num_tokens
     assert found.target_tokens == num_tokens, "lengths are forced to those of the sources"
     beam = forced.translate(LINES, 2)
     assert beam.target_tokens == num_tokens
@@ -61,7 +55,7 @@ def test_every_token_and_row_is_counted() -> None:
 def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
     found = _subject(is_forced=True).translate([" ".join(WORDS[:3])], 1)
     assert found.work.tolist() == [4, 4, 16, 1 + 2 + 3 + 4, 16]
-    assert (found.num_batches, found.num_steps, found.source_cells) == (1, 4, 4)
+    assert (found.num_batches, found.num_steps, found.num_cells) == (1, 4, 4)
 
 
 def test_watching_changes_no_translation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,4 +126,4 @@ def _subject(*, is_forced: bool) -> Subject:
     tokenizer = tokenizer_of_words()
     model = random_model(tokenizer).float()
     config = config_of(model, DecodingConfig(beam_size=4, split_sentences=False))
-    return Subject.of(model, (tokenizer, tokenizer), config, is_forced=is_forced)
+    return Subject(model, (tokenizer, tokenizer), config, is_forced=is_forced)

@@ -30,7 +30,7 @@ def subject_of(*, is_forced: bool = False, **settings: Any) -> Subject:
     tokenizer = tokenizer_of_words()
     model = random_model(tokenizer).float()
     config = config_of(model, DecodingConfig(split_sentences=False, **settings))
-    return Subject.of(model, (tokenizer, tokenizer), config, is_forced=is_forced)
+    return Subject(model, (tokenizer, tokenizer), config, is_forced=is_forced)
 
 
 def measured(subject: Subject) -> Figures:

@@ -12,12 +12,11 @@ from typer.testing import CliRunner
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.cli import app
 from transformer_cli.config import load_config
-from transformer_cli.extensions.benchmark import measuring, training
-from transformer_cli.extensions.benchmark.training import TrainingPacing
+from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.training.run import train
 
-from .small_benchmarks import TINY
+from .small_benchmarks import AT_ONCE, TINY
 
 # Sequences of fewer symbols: a vocabulary that is learned from them is smaller.
 TUNED = "name=tuned", "data.num_symbols=4", "training.init_from=copy"
@@ -26,11 +25,7 @@ TUNED = "name=tuned", "data.num_symbols=4", "training.init_from=copy"
 @pytest.fixture(autouse=True)
 def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "SIDES", {"cpu": (16, 32)})
-    monkeypatch.setattr(
-        training,
-        "TrainingPacing",
-        lambda num_updates: TrainingPacing(3, 0.0, 0.0, 0.0, 0.0, 0.0, num_trials=0),
-    )
+    monkeypatch.setattr(measuring, "Pacing", lambda num_updates: AT_ONCE)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 

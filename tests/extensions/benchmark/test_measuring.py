@@ -8,6 +8,7 @@ import torch
 from transformer_cli.extensions.benchmark import measuring
 from transformer_cli.extensions.benchmark.measuring import (
     Stopwatch,
+    Timed,
     busy_seconds,
     kernel_seconds,
     measure_products,
@@ -30,8 +31,11 @@ def test_the_phases_of_a_lap_fill_it_and_a_phase_may_come_twice() -> None:
         time.sleep(0.002)
         stopwatch.mark(phase)
     stopwatch.end_lap("rest")
-    whole = time.perf_counter() - started_at
-    [lap] = stopwatch.laps()
+    whole, timed = time.perf_counter() - started_at, Timed()
+    stopwatch.give_times([timed], ("first", "never"))
+    lap = timed.phases
+    assert list(lap) == ["first", "never", "second", "rest"]
+    assert timed.seconds == sum(lap.values())
     assert sum(lap.values()) == pytest.approx(whole, abs=0.002)
     assert lap["first"] >= 0.004
     assert lap["second"] >= 0.002
@@ -42,13 +46,16 @@ def test_a_lap_begins_where_the_last_one_ended() -> None:
     stopwatch.end_lap("work")
     time.sleep(0.003)
     stopwatch.end_lap("work")
-    assert [list(lap) for lap in stopwatch.laps()] == [["work"], ["work"]]
-    assert stopwatch.laps()[1]["work"] >= 0.003
+    first, second = Timed(), Timed()
+    stopwatch.give_times([first, second], ())
+    assert [list(one.phases) for one in (first, second)] == [["work"], ["work"]]
+    assert second.phases["work"] >= 0.003
+    assert second.cpu_seconds < second.seconds, "the processor slept"
 
 
 def test_the_shares_of_all_phases_sum_up_to_one() -> None:
-    laps = [{"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 2.0}]
-    found = phases_of(laps, ("a", "b", "c"))
+    laps = [{"a": 1.0, "b": 3.0, "c": 0.0}, {"a": 2.0, "b": 2.0, "c": 0.0}]
+    found = phases_of(laps)
     assert sum(phase["share"] for phase in found.values()) == pytest.approx(1.0)
     assert found["a"]["share"] == pytest.approx(3 / 8)
     assert found["c"]["share"] == 0.0

@@ -8,13 +8,20 @@ import pytest
 from transformer_cli.extensions.benchmark import measuring, training
 from transformer_cli.extensions.benchmark.advice import Suggestion
 from transformer_cli.extensions.benchmark.training import (
-    TrainingPacing,
     benchmark_training,
     training_limit,
     training_suggestions,
 )
 
-from .small_benchmarks import figures, machine_facts, memory_of, situation, tiny_config, tiny_data
+from .small_benchmarks import (
+    AT_ONCE,
+    figures,
+    machine_facts,
+    memory_of,
+    situation,
+    tiny_config,
+    tiny_data,
+)
 
 FULL = memory_of(95 * 10**8, 10**10)
 GIGABYTE = 10**9
@@ -165,8 +172,7 @@ def test_the_limit_names_both_peaks_and_how_busy_the_gpu_is() -> None:
 def test_all_updates_together_have_the_slow_ones_too(tmp_path: Path) -> None:
     """A median hides compilations and recordings in a few updates."""
     config = tiny_config("training.accumulate=2")
-    pacing = TrainingPacing(3, 0.0, 0.0, 0.0, 0.0, 0.0, num_trials=0)
-    found = benchmark_training(config, tiny_data(config, tmp_path), tmp_path / "run", pacing)
+    found = benchmark_training(config, tiny_data(config, tmp_path), tmp_path / "run", AT_ONCE)
     measured = found["figures"]
     highest = measured["target_tokens_per_second"]["high"]
     assert 0.0 < measured["target_tokens_per_second_together"] < 10 * highest
@@ -190,9 +196,7 @@ def test_a_gpu_that_is_far_below_its_peak_tries_cuda_graphs() -> None:
     assert training_suggestions(slow, situation()) == [], "a CPU has no CUDA graphs"
 
 
-SHORT = TrainingPacing(
-    num_updates=3, warm_up_seconds=0.0, product_seconds=0.0, turn_seconds=0.0, num_turns=2, num_trials=1
-)  # fmt: skip
+SHORT = replace(AT_ONCE, num_turns=2, num_trials=1)
 
 
 @pytest.fixture(autouse=True)

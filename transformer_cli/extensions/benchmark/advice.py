@@ -2,49 +2,51 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
 
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.extensions.benchmark.measuring import spread
+from transformer_cli.extensions.benchmark.measuring import Figures, Pacing, spread
 from transformer_cli.process.device import Machine, num_usable_cpus, prepare_machine
 from transformer_cli.process.errors import TfmError
 
 logger = logging.getLogger(__name__)
 
-LEAST_GAIN = 1.03
-"""Below this factor a trial cannot tell a gain from noise."""
-HOPELESS = 0.8
-"""A ratio below this ends a trial: another turn would only take time."""
+LEAST_GAIN = 1.03  # below this factor a trial cannot tell a gain from noise
+HOPELESS = 0.8  # a ratio below this ends a trial: another turn would only take time
 
 
 class Suggestion(NamedTuple):
     """A change of settings that may make the work faster."""
 
-    because: str
-    """What was measured."""
-    what: str
-    """The change, in words."""
-    overrides: tuple[str, ...]
-    """The change, as `--set` takes it."""
-    expected: float
-    """How many times as fast the work may become; only for the order of the trials."""
-    least_gain: float = LEAST_GAIN
-    """A trial that gives less has not helped."""
+    because: str  # what was measured
+    what: str  # the change, in words
+    overrides: tuple[str, ...]  # the change, as `--set` takes it
+    expected: float  # how many times as fast the work may become; only for the order of the trials
+    least_gain: float = LEAST_GAIN  # a trial that gives less has not helped
+
+
+def setting(because: str, change: str, expected: float, *, what: str = "") -> Suggestion:
+    """The suggestion to give one setting another value."""
+    return Suggestion(because, what or f"set {change}", (change,), expected)
+
+
+def worth_trying(found: Iterable[Suggestion]) -> list[Suggestion]:
+    """The suggestions that promise a gain, the largest first."""
+    return sorted(
+        (one for one in found if one.expected >= LEAST_GAIN), key=lambda one: -one.expected
+    )
 
 
 class Trial(NamedTuple):
     """A suggestion that was measured, in turns with the unchanged config."""
 
     suggestion: Suggestion
-    ratio: float | None
-    """Median: how many times as many target tokens; None: the trial failed."""
+    ratio: float | None  # median: how many times as many target tokens; None: the trial failed
     low: float = 0.0
     high: float = 0.0
-    unit: str = "second"
-    """Per second, or per CPU-second."""
+    unit: str = "second"  # or CPU-second
     failure: str = ""
 
     @property
@@ -53,38 +55,23 @@ class Trial(NamedTuple):
         least = self.suggestion.least_gain
         return self.ratio is not None and self.ratio >= least and self.low > 1.0
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields, and those of the suggestion."""
-        return self._asdict() | {"suggestion": self.suggestion._asdict()}
-
-
-def worth_trying(found: Iterable[Suggestion | None]) -> list[Suggestion]:
-    """The suggestions that promise a gain, the largest first."""
-    worth = [one for one in found if one is not None and one.expected >= LEAST_GAIN]
-    return sorted(worth, key=lambda one: -one.expected)
-
 
 def tried(
-    suggestion: Suggestion,
-    subject: Any,
-    changed: Callable[[Sequence[str]], AbstractContextManager[Any]],
-    speed: Callable[[Any, str], float],
-    *,
-    num_turns: int,
+    suggestion: Suggestion, subject: Any, speed: Callable[[Any, str], float], *, num_turns: int
 ) -> Trial:
     """The trial of a suggestion. Noise of the machine changes slowly, so it disturbs both measurements of a turn alike.
 
     Args:
         suggestion: the change.
-        subject: what is measured without the change; it has a `machine` and a number of threads, `num_threads`.
-        changed: makes the same with other settings.
+        subject: what is measured without the change: it has a `machine` and `num_threads`, and `changed(overrides)` opens the same
+            with other settings.
         speed: measures target tokens per second or per CPU-second.
         num_turns: how often both are measured.
     """
     logger.info("trying %s", " ".join(suggestion.overrides))
     unit, ratios = "second", list[float]()
     try:
-        with changed(suggestion.overrides) as other:
+        with subject.changed(suggestion.overrides) as other:
             if subject.machine.device.type == "cpu" and other.num_threads == subject.num_threads:
                 unit = "CPU-second"  # other programs disturb it less
             speed(subject, unit), speed(other, unit)  # warms up
@@ -97,36 +84,44 @@ def tried(
     return Trial(suggestion, found["median"], found["low"], found["high"], unit)
 
 
+def advised(
+    limit: str, worth: Sequence[Suggestion], subject: Any, speed: Callable[[Any, str], float], pacing: Pacing
+) -> Figures:  # fmt: skip
+    """The trials of the first suggestions, and a sentence that says what limits the work (`limit`) and what helped; see `tried`."""
+    trials = [
+        tried(one, subject, speed, num_turns=pacing.num_turns) for one in worth[: pacing.num_trials]
+    ]
+    as_json = [one._asdict() | {"suggestion": one.suggestion._asdict()} for one in trials]
+    return {"trials": as_json, "conclusion": conclusion(limit, trials)}
+
+
 def conclusion(limit: str, trials: Sequence[Trial]) -> str:
     """What limits the work (`limit`, without its full stop) and what to change: only what helped in its trial is advised."""
-    helped = [trial for trial in trials if trial.has_helped]
-    if helped:
+    if helped := [trial for trial in trials if trial.has_helped]:
         best = max(helped, key=lambda trial: trial.ratio or 0.0)
         because, what = best.suggestion.because, best.suggestion.what
         return (
             f"{limit}. {because[0].upper()}{because[1:]}: {what}. A trial of this gave {best.ratio:.2f} times "
             f"as many target tokens per {best.unit} ({best.low:.2f} to {best.high:.2f})."
         )
-    if not trials:
-        return f"{limit}. No setting promises more."
     results = ", ".join(
         f"{' '.join(one.suggestion.overrides)} "
         f"({'failed' if one.ratio is None else f'{one.ratio:.2f} times as fast'})"
         for one in trials
     )
-    return f"{limit}. Tried, and not faster in most turns: {results}."
+    tail = f"Tried, and not faster in most turns: {results}" if trials else "No setting promises more"  # fmt: skip
+    return f"{limit}. {tail}."
 
 
 class MachineFacts(NamedTuple):
     """The machine, and what it could do."""
 
-    device: str
-    """cpu, cuda or mps."""
+    device: str  # cpu, cuda or mps
     num_threads: int
-    num_cores: int
-    """CPU cores that this process may use."""
-    could_use_bfloat16: bool
-    """Whether matrix products are in float32 although this machine is fast at bfloat16."""
+    num_cores: int  # of the CPU, that this process may use
+    could_use_bfloat16: (
+        bool  # matrix products are in float32 although this machine is fast at bfloat16
+    )
 
     @classmethod
     def of(cls, machine: Machine) -> "MachineFacts":
@@ -143,14 +138,9 @@ class MachineFacts(NamedTuple):
         """
         if self.could_use_bfloat16:
             because = "matrix products are in float32, and this machine is fast at bfloat16"
-            yield setting(because, "runtime.precision=bfloat16", expected=2.0)
+            yield setting(because, "runtime.precision=bfloat16", 2.0)
         now, other = self.num_threads, 1 if self.num_threads > 1 else self.num_cores
         if self.device == "cpu" and now != other:
             words = [f"{one} threads" if one > 1 else "one thread" for one in (now, other)]
             because = f"{words[0]} {'are' if now > 1 else 'is'} slower than {words[1]}"
-            yield setting(because, f"runtime.threads={other}", expected=1.5)
-
-
-def setting(because: str, change: str, *, expected: float) -> Suggestion:
-    """The suggestion to give one setting another value."""
-    return Suggestion(because, f"set {change}", (change,), expected)
+            yield setting(because, f"runtime.threads={other}", 1.5)

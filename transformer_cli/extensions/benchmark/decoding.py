@@ -3,10 +3,9 @@
 import copy
 import itertools
 import logging
-import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -28,33 +27,12 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.loading import OTHER_ENGINES, build_translator, load_run
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.search import Scorer
-from transformer_cli.extensions.benchmark import measuring
-from transformer_cli.extensions.benchmark.advice import (
-    MachineFacts,
-    Suggestion,
-    conclusion,
-    setting,
-    tried,
-    worth_trying,
-)
-from transformer_cli.extensions.benchmark.measuring import (
-    Figures,
-    Observed,
-    Stopwatch,
-    Timed,
-    rates,
-    spread,
-    unit_of_speed,
-)
+from transformer_cli.extensions.benchmark import advice, measuring
+from transformer_cli.extensions.benchmark.advice import MachineFacts, Suggestion
+from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
 from transformer_cli.extensions.benchmark.training import data_to_measure
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import (
-    Machine,
-    prepare_machine,
-    processor_name,
-    seed_everything,
-)
+from transformer_cli.process.device import prepare_machine, processor_name, seed_everything
 from transformer_cli.process.errors import TfmError
 from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat
@@ -68,29 +46,15 @@ TEXT, ENCODER, DECODER, SEARCH = PHASES
 FORCED = SequenceFormat(has_end=False)
 """As many target tokens as source tokens, because a model with random weights would not end its sentences."""
 USUAL_BEAM = 4
-MANY_ROWS = 256
-"""With this many rows or more, the matrix products of a decoder step are large enough."""
+MANY_ROWS = 256  # with so many rows or more, the matrix products of a decoder step are large enough
 OTHER = "ctranslate2"
-OF_PYTORCH = {"cpu": ("float32", "bfloat16", "int8"), "cuda": ("float32", "auto")}
-"""The precisions by device. On a GPU, `auto` is the one in which this card is fast."""
-OF_OTHER = {"cpu": ("float32", "int8"), "cuda": ("float32", "float16", "bfloat16")}
+CONTESTANTS = {
+    "cpu": {"torch": ("float32", "bfloat16", "int8"), OTHER: ("float32", "int8")},
+    "cuda": {"torch": ("float32", "auto"), OTHER: ("float32", "float16", "bfloat16")},
+}
+"""The precisions of the engines by device. On a GPU, `auto` is the one in which this card is fast."""
 CLEAR_GAIN = 1.1
 """How many times as fast another precision must be to be advised: translations in it may differ."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodingPacing:
-    """How long is measured."""
-
-    round_seconds: float = 1.0
-    """The number of lines is chosen so that greedy search takes about this time for them."""
-    max_lines: int = 2000
-    num_rounds: int = 4
-    product_seconds: float = 0.5
-    num_turns: int = 3
-    num_trials: int = 2
-    share_of_lines: float = 0.3
-    """Of the lines, those that the engines translate in turns."""
 
 
 def measure_decoding(
@@ -110,50 +74,31 @@ def measure_decoding(
         assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
         tokenizers = trained.source_tokenizer, trained.target_tokenizer
         model, pairs = trained.model, held_out_pairs(config, "validation")
-    subject = Subject.of(model, tokenizers, config, is_forced=config_path is not None)
-    return config, benchmark_decoding(subject, [pair.source for pair in pairs], DecodingPacing())
+    subject = Subject(model, tokenizers, config, is_forced=config_path is not None)
+    return config, benchmark_decoding(subject, [pair.source for pair in pairs], measuring.Pacing())
 
 
 # Timed translation.
 
 
-@dataclass(slots=True)
-class TimedRound(Timed):
-    """All lines, translated once. The target tokens of its work are the rows of all decoder steps, several per sentence in a beam."""
-
-    source_tokens: int = 0
-    target_tokens: int = 0
-    """Target tokens of the best hypotheses, [EOS] included."""
-    source_cells: int = 0
-    """Source tokens with padding."""
-    num_batches: int = 0
-    num_steps: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Subject:
-    """A model that translates for the benchmark."""
+    """A model that translates for the benchmark, with the settings of a config.
 
-    model: Transformer
-    tokenizers: Tokenizers
-    config: Config
-    machine: Machine
-    num_threads: int
-    is_forced: bool
-    """Whether the weights are random, and each translation has as many tokens as its source."""
+    With `is_forced`, the weights are random, and each translation has as many tokens as its source.
+    """
 
-    @classmethod
-    def of(
-        cls, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False
-    ) -> "Subject":
-        """A model with the settings of a config."""
-        machine = prepare_machine(config.runtime)
-        return cls(model, tokenizers, config, machine, torch.get_num_threads(), is_forced)
+    def __init__(
+        self, model: Transformer, tokenizers: Tokenizers, config: Config, *, is_forced: bool = False
+    ) -> None:
+        self.model, self.tokenizers, self.config = model, tokenizers, config
+        self.is_forced, self.machine = is_forced, prepare_machine(config.runtime)
+        self.num_threads = torch.get_num_threads()
 
-    def changed(self, overrides: Sequence[str]) -> "Subject":
+    @contextmanager
+    def changed(self, overrides: Sequence[str]) -> Iterator["Subject"]:
         """The same model with other settings."""
         config = override_settings(self.config, overrides)
-        return Subject.of(self.model, self.tokenizers, config, is_forced=self.is_forced)
+        yield Subject(self.model, self.tokenizers, config, is_forced=self.is_forced)
 
     def translator(self, beam_size: int) -> Translator:
         """The translator, as `tfm translate` makes it."""
@@ -169,41 +114,33 @@ class Subject:
             engine = replace(engine, sequence_format=FORCED)
         return replace(translator, engine=engine.prepared())
 
-    def translate(
-        self, lines: Sequence[str], beam_size: int, *, phases: bool = False
-    ) -> TimedRound:
+    def translate(self, lines: Sequence[str], beam_size: int, *, phases: bool = False) -> Timed:
         """Translate all lines once; `phases` may slow an Apple GPU."""
         torch.set_num_threads(self.num_threads)
         return translate_round(self.translator(beam_size), lines, phases=phases)
 
 
-def translate_round(
-    translator: Translator, lines: Sequence[str], *, phases: bool = False
-) -> TimedRound:
+def translate_round(translator: Translator, lines: Sequence[str], *, phases: bool = False) -> Timed:
     """Translate all lines once, with the PyTorch engine of a translator."""
     engine = translator.engine
     assert isinstance(engine, PyTorchEngine)
-    stopwatch, found = Stopwatch(engine.machine.device, phases=phases), TimedRound()
-    model = cast(Transformer, _watched_model(engine, found, stopwatch.mark))
+    stopwatch, found = Stopwatch(engine.machine.device, phases=phases), Timed()
+    model = cast(Transformer, _watched_model(engine, found, stopwatch))
     changed = replace(engine, model=model, translating=None)
+    search = stopwatch.around(changed.translate, TEXT, SEARCH)
 
     def translate(requests: Sequence[Request], options: DecodingConfig) -> list[list[Hypothesis]]:
-        stopwatch.mark(TEXT)
-        hypotheses = changed.translate(requests, options)
-        stopwatch.mark(SEARCH)
-        found.source_tokens += sum(len(request.ids) for request in requests)
+        hypotheses: list[list[Hypothesis]] = search(requests, options)
+        found.num_tokens += sum(len(request.ids) for request in requests)
         found.target_tokens += _num_tokens(hypotheses)
         return hypotheses
 
     watched = cast(Engine, Observed(changed, translate=translate))
-    cpu_started_at = time.process_time()
     for _ in replace(translator, engine=watched).translate(lines):
         pass
     measuring.wait_for(engine.machine.device)
-    found.cpu_seconds = time.process_time() - cpu_started_at
     stopwatch.end_lap(TEXT)
-    [lap] = stopwatch.laps()
-    found.take(lap, PHASES)
+    stopwatch.give_times([found], PHASES)
     return found
 
 
@@ -211,47 +148,37 @@ def _num_tokens(hypotheses: Sequence[Sequence[Hypothesis]]) -> int:
     return sum(len(best[0].ids) for best in hypotheses if best)
 
 
-def _watched_model(
-    engine: PyTorchEngine, found: TimedRound, mark: Callable[[str], None]
-) -> Observed:
+def _watched_model(engine: PyTorchEngine, found: Timed, stopwatch: Stopwatch) -> Observed:
     """The model of an engine; it counts the work of its batches and marks the encoder and each decoder step."""
-    translating = engine.translating or engine.model
+    translating: Any = engine.translating or engine.model
+    compute_memory = stopwatch.around(translating.encode, SEARCH, ENCODER)
 
     def encode(source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
-        mark(SEARCH)
-        memory = translating.encode(source_ids, source_mask)
-        mark(ENCODER)
         cells, length = source_ids.numel(), source_ids.size(1)
         found.num_batches += 1
-        found.source_cells += cells
+        found.num_cells += cells
         found.work += np.array([cells, 0, cells * length, 0, 0])
+        memory: Tensor = compute_memory(source_ids, source_mask)
         return memory
 
     def start_decoding(
         memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
     ) -> Observed:
-        state: Scorer
-        if attended_layer is None:
-            state = translating.start_decoding(memory, source_mask)
-        else:
-            state = engine.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
-        mark(ENCODER)
-        steps = itertools.count(1)
+        # Only the plain model returns attention weights.
+        options = {} if attended_layer is None else {"attended_layer": attended_layer}
+        model = engine.model if options else translating
+        state = model.start_decoding(memory, source_mask, **options)
+        stopwatch.mark(ENCODER)
+        step, steps = stopwatch.around(state.advance, SEARCH, DECODER), itertools.count(1)
 
         def advance(last_ids: Tensor) -> Tensor:
-            mark(SEARCH)
-            scores = state.advance(last_ids)
-            mark(DECODER)
-            found.num_steps += 1
             rows = len(last_ids)
+            found.num_steps += 1
             found.work += np.array([0, rows, 0, rows * next(steps), rows * memory.size(1)])
+            scores: Tensor = step(last_ids)
             return scores
 
-        def select(rows: Tensor, *, keeps_sources: bool = False) -> None:
-            mark(SEARCH)
-            state.select(rows, keeps_sources=keeps_sources)
-            mark(DECODER)
-
+        select = stopwatch.around(state.select, SEARCH, DECODER)
         return Observed(state, advance=advance, select=select)
 
     return Observed(engine.model, encode=encode, start_decoding=start_decoding)
@@ -260,7 +187,7 @@ def _watched_model(
 # The figures.
 
 
-def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: DecodingPacing) -> Figures:
+def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring.Pacing) -> Figures:
     """Measure greedy search and beam search of the first lines on this machine; try suggested settings in short trials."""
     machine, decoding = subject.machine, subject.config.decoding
     beam_size = decoding.beam_size if decoding.beam_size > 1 else USUAL_BEAM
@@ -280,18 +207,12 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: DecodingP
         found = one.translate(lines, beam_size)
         return found.target_tokens / found.spent(unit)
 
-    def changed(overrides: Sequence[str]) -> nullcontext[Subject]:
-        return nullcontext(subject.changed(overrides))
-
     is_recorded = subject.config.runtime.cuda_graphs
     worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), is_recorded)
-    trials = [
-        tried(one, subject, changed, tokens_per, num_turns=pacing.num_turns)
-        for one in worth[: pacing.num_trials]
-    ]
+    found = advice.advised(decoding_limit(greedy, beam), worth, subject, tokens_per, pacing)
     of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
     engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
-    limit = conclusion(decoding_limit(greedy, beam), trials)
+    found["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)  # fmt: skip
     return {
         "machine": description,
         "num_parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
@@ -302,15 +223,13 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: DecodingP
         "memory": memory,
         "products": products,
         "peak": peak,
-        "trials": [one.to_json() for one in trials],
-        "conclusion": limit
-        + advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device),
+        **found,
         "engines": engines,
     }
 
 
 def _as_many_as_fit(
-    subject: Subject, lines: Sequence[str], pacing: DecodingPacing
+    subject: Subject, lines: Sequence[str], pacing: measuring.Pacing
 ) -> Sequence[str]:
     """The first lines: as many as greedy search translates in the time of a round."""
     num_lines = 16
@@ -323,31 +242,25 @@ def _as_many_as_fit(
 
 
 def _measured(
-    subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: DecodingPacing
+    subject: Subject, lines: Sequence[str], beam_size: int, peak: Figures, pacing: measuring.Pacing
 ) -> Figures:
     """The figures of a search. A spread is over rounds, each of which translates all lines once; FLOP are those of all rows of a beam."""
     logger.info("measuring beam size %d, %d lines", beam_size, len(lines))
-    rounds = [subject.translate(lines, beam_size) for _ in range(pacing.num_rounds)]
-    marked = [
-        subject.translate(lines, beam_size, phases=True)
-        for _ in range(max(1, pacing.num_rounds // 2))
+    num_marked = max(1, pacing.num_rounds // 2)
+    rounds, marked = (
+        [subject.translate(lines, beam_size, phases=phases) for _ in range(number)]
+        for number, phases in ((pacing.num_rounds, False), (num_marked, True))
+    )
+    per_batch = [
+        {name: taken / one.num_batches for name, taken in one.phases.items()} for one in marked
     ]
-    first, device = rounds[0], subject.machine.device
-    laps = [
-        {name: seconds / one.num_batches for name, seconds in one.phases.items()} for one in marked
-    ]
-    flops = [measuring.flop_counter(subject.model, trains=False)(first.work)] * len(rounds)
-    num_tokens = first.target_tokens * len(rounds)
+    flop_of, device = measuring.flop_counter(subject.model, trains=False), subject.machine.device
     return {
         "beam_size": beam_size,
         "num_rounds": len(rounds),
-        **rates("source", [one.source_tokens for one in rounds], rounds),
-        **rates("target", [one.target_tokens for one in rounds], rounds),
-        "padding_share": 1.0 - first.source_tokens / first.source_cells,
-        "rows_per_step": int(first.work[1]) / first.num_steps,
-        "batch_milliseconds": spread(1000.0 * sum(lap.values()) for lap in laps),
-        "phases": measuring.phases_of(laps, PHASES),
-        **measuring.flop_figures(flops, rounds, num_tokens, peak, device),
+        **measuring.rates(rounds, "source"),
+        "rows_per_step": int(rounds[0].work[1]) / rounds[0].num_steps,
+        **measuring.figures_of("batch", rounds, per_batch, flop_of, peak=peak, device=device),
     }
 
 
@@ -372,18 +285,20 @@ def decoding_suggestions(
         is_recorded: whether a GPU repeats recorded steps.
     """
     found, rows = [*facts.suggestions()], beam["rows_per_step"]
+
     if facts.device == "cuda" and not is_recorded and rows <= MOST_ROWS:
-        because, change = "the CPU starts each kernel of a step", "runtime.cuda_graphs=true"
-        found.append(setting(because, change, expected=3.0))
+        because = "the CPU starts each kernel of a step"
+        found.append(advice.setting(because, "runtime.cuda_graphs=true", 3.0))
     raised, lowered = 4 * batch_tokens, max(batch_tokens // 4, 1)
     if rows < MANY_ROWS and rows / beam["beam_size"] < num_lines / 2:
-        because, what = f"a decoder step has only {rows:,.0f} rows", f"raise decoding.batch_tokens to {raised:,}"  # fmt: skip
-        found.append(Suggestion(because, what, (f"decoding.batch_tokens={raised}",), 1.3))
+        because = f"a decoder step has only {rows:,.0f} rows"
+        what = f"raise decoding.batch_tokens to {raised:,}"
+        found.append(advice.setting(because, f"decoding.batch_tokens={raised}", 1.3, what=what))
     elif facts.device == "cpu" and beam["phases"][SEARCH]["share"] > 0.25:
         because = f"a decoder step has {rows:,.0f} rows, whose scores do not fit into the caches"
         what = f"lower decoding.batch_tokens to {lowered:,}"
-        found.append(Suggestion(because, what, (f"decoding.batch_tokens={lowered}",), 1.1))
-    return worth_trying(found)
+        found.append(advice.setting(because, f"decoding.batch_tokens={lowered}", 1.1, what=what))
+    return advice.worth_trying(found)
 
 
 # Engines in turns: the same sentences, translated by PyTorch in each precision and by CTranslate2.
@@ -398,41 +313,37 @@ def engines_in_turns(
 ) -> Figures:
     """Measure every engine that this machine has, after a round to warm up; without the text pipeline, which is the same for all."""
     contestants, left_out = _contestants(subject)
-    unit = unit_of_speed(subject.machine.device.type)
-    pipeline = subject.translator(1).pipeline
+    device, figures = subject.machine.device, list[Figures]()
+    unit, pipeline = measuring.unit_of_speed(device.type), subject.translator(1).pipeline
     requests = [part for line in lines for part in pipeline.prepare(line).requests]
-    figures: list[Figures] = []
     for beam_size in beam_sizes:
         logger.info("measuring engines in turns, beam size %d, %d lines", beam_size, len(lines))
         options = subject.config.decoding.best_of_beam(beam_size)
-        turns = {name: list[TimedRound]() for name in contestants}
+        turns = {name: list[Timed]() for name in contestants}
         for _ in range(num_rounds + 1):
             for name, translate in [*contestants.items()]:
                 torch.set_num_threads(subject.num_threads)
-                started_at, cpu_started_at = time.perf_counter(), time.process_time()
+                stopwatch = Stopwatch(device)
                 try:
-                    turn = TimedRound(target_tokens=translate(requests, options))
+                    turns[name].append(Timed(target_tokens=translate(requests, options)))
                 except TfmError as error:  # CTranslate2 does not know a setting of decoding
                     del contestants[name], turns[name]
                     left_out.append(f"{', '.join(name)}: {error.message}")
                     continue
-                measuring.wait_for(subject.machine.device)
-                turn.seconds = time.perf_counter() - started_at
-                turn.cpu_seconds = time.process_time() - cpu_started_at
-                turns[name].append(turn)
+                measuring.wait_for(device)
+                stopwatch.end_lap("all")
+                stopwatch.give_times(turns[name][-1:], ())
         for (engine, precision), (_, *some) in turns.items():  # without the round that warmed up
             # How many times as fast as CTranslate2 in the same precision: per round, so that a slow one does not change it.
-            _, *others = turns.get((OTHER, precision), (None,))
-            speeds = [
+            others = turns.get((OTHER, precision), [])[1:]
+            own, other = (
                 [one.target_tokens / one.spent(unit) for one in part] for part in (some, others)
-            ]
-            ratio = (
-                spread(own / other for own, other in zip(*speeds, strict=True)) if others else None
             )
+            ratios = [one / two for one, two in zip(own, other, strict=True)] if other else None
             figures.append(
                 {"engine": engine, "precision": precision, "beam_size": beam_size}
-                | rates("target", [one.target_tokens for one in some], some)
-                | {"ratio": ratio}
+                | measuring.rates(some)
+                | {"ratio": ratios and measuring.spread(ratios)}
             )
     return {
         "processor": processor_name(),
@@ -448,22 +359,20 @@ def engines_in_turns(
 def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], list[str]]:
     """The engines and precisions that can translate with this model on this machine, and why others cannot."""
     found, left_out = dict[tuple[str, str], Translate](), list[str]()
-    device = subject.machine.device.type
     weights = copy.deepcopy(subject.model).cpu()
-    for precision in OF_PYTORCH.get(device, ()):
-        try:
-            changed = subject.changed([f"runtime.precision={precision}"])
-            engine = changed.translator(1).engine
-        except TfmError as error:
-            left_out.append(f"torch, {precision}: {error.message}")
-        else:
-            name = changed.machine.precision_name if precision == "auto" else precision
-            found["torch", name] = _counting(engine)
-    for precision in OF_OTHER.get(device, ()):
-        try:
-            found[OTHER, precision] = _of_other(weights, subject, precision)
-        except TfmError as error:
-            left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
+    for name, precisions in CONTESTANTS.get(subject.machine.device.type, {}).items():
+        for precision in precisions:
+            try:
+                if name == OTHER:
+                    found[name, precision] = _of_other(weights, subject, precision)
+                    continue
+                with subject.changed([f"runtime.precision={precision}"]) as changed:
+                    used = changed.machine.precision_name if precision == "auto" else precision
+                    found[name, used] = _counting(changed.translator(1).engine)
+            except TfmError as error:
+                what = OTHER if name == OTHER else f"{name}, {precision}"
+                hint = error.hint if name == OTHER else None
+                left_out.append("; ".join(filter(None, (f"{what}: {error.message}", hint))))
     return found, [*dict.fromkeys(left_out)]
 
 
@@ -517,8 +426,8 @@ def advice_on_engines(
     figures: Sequence[Figures], precision: str, beam_size: int, device: str
 ) -> str:
     """Sentences that name a precision, or the other engine, if it was clearly faster than the precision of now; empty without one."""
-    unit = unit_of_speed(device)
-    key = f"target_tokens_per_{unit.lower().replace('-', '_')}"
+    unit = measuring.unit_of_speed(device)
+    key = measuring.key_of_speed("target", unit)
     speeds: dict[str, dict[str, float]] = {"torch": {}, OTHER: {}}
     for one in figures:
         if one["beam_size"] == beam_size:

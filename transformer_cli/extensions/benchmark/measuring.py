@@ -1,14 +1,13 @@
 """What is measured of training and translating alike: time with its phases, memory, FLOP, and the speed of matrix products.
 
-All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints them. A product of (m, k) and (k, n) takes m k n
-multiplications and as many additions, so 2 m k n FLOP; norms, softmax, dropout and the loss are left out, as in the literature
-on the share of a peak that a training reaches.
+All figures are plain numbers and dictionaries, as `tfm benchmark --json` prints them. A product of (m, k) and (k, n) takes
+2 m k n FLOP; norms, softmax, dropout and the loss are left out, as in the literature on the share of a peak.
 """
 
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -29,24 +28,39 @@ from transformer_cli.process.device import Machine, free_bytes, return_freed_mem
 Figures = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """How long is measured."""
+
+    # Of training, which is measured twice: for the speed, then for the phases.
+    num_updates: int | None = None  # instead of seconds
+    warm_up_seconds: float = 3.0
+    speed_seconds: float = 10.0
+    phases_seconds: float = 5.0
+    turn_seconds: float = 1.5  # in a trial: how long each of the two configs trains per turn
+    # Of both:
+    product_seconds: float = 0.5  # for each shape of matrix product
+    num_turns: int = 3
+    num_trials: int = 2
+    # Of translating:
+    round_seconds: float = 1.0  # so many lines that greedy search takes about this time for them
+    max_lines: int = 2000
+    num_rounds: int = 4
+    share_of_lines: float = 0.3  # of the lines, those that the engines translate in turns
+
+
 class Stopwatch:
-    """The seconds of each phase of each lap. The phases of a lap sum up to its length.
+    """The seconds of each phase of each lap, which sum up to its length, and its CPU-seconds.
 
-    On a CUDA device an instant is an event in the stream of the device. So the phases are those of the
-    device, and the CPU does not wait for them. On an Apple GPU the CPU waits for the device at each mark.
-
-    Args:
-        device: where the work is done.
-        phases: False: laps have one phase, and `mark` does nothing.
+    On a CUDA device an instant is an event in its stream, so the phases are those of the device, and the CPU does not wait for
+    them. On an Apple GPU the CPU waits at each mark. Without `phases`, a lap is one phase and `mark` does nothing.
     """
 
     def __init__(self, device: torch.device, *, phases: bool = True) -> None:
         self._device, self._has_phases = device, phases
-        self._laps: list[list[tuple[str, Any]]] = []
-        self._marks = [("", self.now())]
+        self._laps, self._cpu_seconds = [[("", self._now())]], [time.process_time()]
 
-    def now(self) -> Any:
-        """This instant: seconds, or an event of a CUDA stream."""
+    def _now(self) -> Any:
         if self._device.type == "cuda":
             event = torch.cuda.Event(enable_timing=True)
             event.record()
@@ -57,24 +71,36 @@ class Stopwatch:
     def mark(self, phase: str) -> None:
         """The time since the last mark belongs to this phase."""
         if self._has_phases:
-            self._marks.append((phase, self.now()))
+            self._laps[-1].append((phase, self._now()))
+
+    def around(self, work: Callable[..., Any], before: str, phase: str) -> Callable[..., Any]:
+        """The same work, which gives the time before it to one phase and its own to another."""
+
+        def call(*inputs: Any, **options: Any) -> Any:
+            self.mark(before)
+            result = work(*inputs, **options)
+            self.mark(phase)
+            return result
+
+        return call
 
     def end_lap(self, phase: str) -> None:
         """As `mark`; then the next lap begins."""
-        self._marks.append((phase, self.now()))
-        self._laps.append(self._marks)
-        self._marks = [self._marks[-1]]
+        self._laps[-1].append((phase, self._now()))
+        self._laps.append(self._laps[-1][-1:])
+        self._cpu_seconds.append(time.process_time())
 
-    def laps(self) -> list[dict[str, float]]:
-        """The seconds of each phase, for each lap that has ended."""
+    def give_times(self, timed: "Sequence[Timed]", phases: Iterable[str]) -> None:
+        """Give each piece of work the times of its lap; phases without time are 0."""
         wait_for(self._device)
-        found: list[dict[str, float]] = [{} for _ in self._laps]
-        for lap, marks in zip(found, self._laps, strict=True):
+        of_cpu = pairwise(self._cpu_seconds)
+        for one, marks, (before, after) in zip(timed, self._laps[:-1], of_cpu, strict=True):
+            lap = dict.fromkeys(phases, 0.0)
             for (_, start), (phase, end) in pairwise(marks):
                 is_number = isinstance(start, float)
                 taken = end - start if is_number else start.elapsed_time(end) / 1000.0
                 lap[phase] = lap.get(phase, 0.0) + taken
-        return found
+            one.phases, one.seconds, one.cpu_seconds = lap, sum(lap.values()), after - before
 
 
 class Observed:
@@ -105,9 +131,9 @@ def spread(values: Iterable[float]) -> dict[str, float]:
     return dict(zip(("median", "low", "high"), found, strict=True))
 
 
-def phases_of(laps: Sequence[dict[str, float]], names: Iterable[str]) -> dict[str, Figures]:
+def phases_of(laps: Sequence[Mapping[str, float]]) -> dict[str, Figures]:
     """The spread of each phase of several laps, in milliseconds, and its share (0 to 1) of the time of all."""
-    seconds = {name: [lap.get(name, 0.0) for lap in laps] for name in names}
+    seconds = {name: [lap[name] for lap in laps] for name in laps[0]}
     in_all = sum(map(sum, seconds.values()))
     return {
         name: {"milliseconds": spread(1000.0 * one for one in some), "share": sum(some) / in_all}
@@ -115,7 +141,7 @@ def phases_of(laps: Sequence[dict[str, float]], names: Iterable[str]) -> dict[st
     }
 
 
-def longest_of(phases: dict[str, Figures]) -> tuple[str, float]:
+def longest_of(phases: Mapping[str, Figures]) -> tuple[str, float]:
     """The name and the share of the longest phase."""
     return max(((name, one["share"]) for name, one in phases.items()), key=lambda item: item[1])
 
@@ -136,8 +162,8 @@ def work_of_batch(batch: Batch) -> Work:
 def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
     """A function that returns the FLOP of some work: of a forward pass, with `trains` of the backward pass too.
 
-    The FLOP are a sum over the numbers of `Work`, each times a factor of its own. So PyTorch counts them for five sentences
-    of different lengths, without computing anything, and these five equations give the factors. The backward pass has fewer
+    The FLOP are a sum over the numbers of `Work`, each times a factor of its own. PyTorch counts them, without computing
+    anything, for five sentences of different lengths: five equations, which give the factors. The backward pass has fewer
     products where parameters are frozen.
     """
     source_table = model.source_embedding or model.output
@@ -169,46 +195,68 @@ def unit_of_speed(device: str) -> str:
     return "CPU-second" if device == "cpu" else "second"
 
 
-def rates(side: str, tokens: Sequence[int], timed: "Sequence[Timed]") -> Figures:
-    """How many tokens of a side (source, target) in a second, and in a CPU-second."""
-    return {
-        f"{side}_tokens_per_{unit.lower().replace('-', '_')}": spread(
-            number / one.spent(unit) for number, one in zip(tokens, timed, strict=True)
-        )
-        for unit in ("second", "CPU-second")
-    }
+def key_of_speed(side: str, unit: str) -> str:
+    """The key of a figure in the JSON: tokens of a side (source, target) in a second, or in a CPU-second."""
+    return f"{side}_tokens_per_{unit.lower().replace('-', '_')}"
 
 
 @dataclass(slots=True)
 class Timed:
-    """A piece of work and its time."""
+    """A piece of work and its time: an update, or a round in which all lines are translated."""
 
     work: Work = field(default_factory=lambda: np.zeros(5, np.int64))
-    """What was computed, without padding."""
+    """Without padding. The target tokens of translating are here the rows of all decoder steps, several per sentence in a beam."""
+    target_tokens: int = 0  # of translating: of the best hypotheses, [EOS] included
+    num_tokens: int = 0  # of the sources; of training: of both sides
+    num_cells: int = 0  # the same with padding
+    num_batches: int = 0
+    largest_batch: int = 0  # positions on its longer side, as training.batch_tokens counts them
+    num_halvings: int = 0  # of batches that did not fit into memory
+    num_steps: int = 0  # of the decoder
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    phases: dict[str, float] = field(default_factory=dict)
-    """Seconds of each phase, in their order; they sum up to `seconds`."""
+    phases: dict[str, float] = field(default_factory=dict)  # seconds, which sum up to `seconds`
 
     def spent(self, unit: str) -> float:
         """The time as seconds or as CPU-seconds."""
         return self.cpu_seconds if unit == "CPU-second" else self.seconds
 
-    def take(self, lap: dict[str, float], names: Iterable[str]) -> None:
-        """Take the phases of a lap, those without time included."""
-        self.phases = {name: lap.get(name, 0.0) for name in names}
-        self.seconds = sum(lap.values())
+
+def rates(timed: Sequence[Timed], side: str = "target") -> Figures:
+    """How many tokens of a side (source, target) in a second, and in a CPU-second."""
+    return {
+        key_of_speed(side, unit): spread(
+            (one.target_tokens if side == "target" else one.num_tokens) / one.spent(unit)
+            for one in timed
+        )
+        for unit in ("second", "CPU-second")
+    }
 
 
-def flop_figures(flops: Sequence[float], timed: Sequence[Timed], num_tokens: int, peak: Figures, device: torch.device) -> Figures:  # fmt: skip
-    """FLOP for a token, and in the unit of speed; and their share of the peak."""
-    unit = unit_of_speed(device.type)
+def figures_of(
+    what: str, timed: Sequence[Timed], laps: Sequence[Mapping[str, float]], flop_of: Callable[[Work], int], *, peak: Figures, device: torch.device
+) -> Figures:  # fmt: skip
+    """The figures of updates and of translated batches.
+
+    Args:
+        what: update, or batch.
+        timed: the work whose speed was measured; a spread is over these.
+        laps: the phases of several of them, in seconds.
+        flop_of: the FLOP of some work.
+        peak: the fastest matrix product of the device.
+        device: of the model.
+    """
+    flops, unit = [flop_of(one.work) for one in timed], unit_of_speed(device.type)
     speed = spread(flop / one.spent(unit) for flop, one in zip(flops, timed, strict=True))
     return {
-        "flop_per_target_token": sum(flops) / max(num_tokens, 1),
+        **rates(timed),
+        "padding_share": 1.0 - sum(one.num_tokens for one in timed) / sum(one.num_cells for one in timed),
+        f"{what}_milliseconds": spread(1000.0 * sum(lap.values()) for lap in laps),
+        "phases": phases_of(laps),
+        "flop_per_target_token": sum(flops) / max(sum(one.target_tokens for one in timed), 1),
         "flop_per_second": speed,
         "share_of_peak": speed["median"] / peak["flop_per_second"]["median"],
-    }
+    }  # fmt: skip
 
 
 # Memory.
@@ -218,7 +266,7 @@ PROCESS = Path("/proc/self")
 
 
 def start_measuring(device: torch.device) -> None:
-    """Reset earlier peaks, such as that of preparing the data; only Linux can reset the peak of resident memory."""
+    """Forget earlier peaks, such as that of preparing the data; only Linux forgets that of resident memory."""
     return_freed_memory()
     with suppress(OSError):
         (PROCESS / "clear_refs").write_text("5", encoding="ascii")
@@ -229,10 +277,8 @@ def start_measuring(device: torch.device) -> None:
 def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, int | None]:
     """The peak since `start_measuring`, in bytes; None where the system does not report it.
 
-    Args:
-        device: of the model.
-        has_graphs: whether CUDA graphs are replayed. Their memory was allocated when they were recorded, so all memory
-            counts that PyTorch has reserved.
+    With `has_graphs`, CUDA graphs are replayed, whose memory was allocated when they were recorded: all memory counts that
+    PyTorch has reserved.
 
     Returns:
         `resident`: the largest memory of the machine that the process had, libraries included; `usable`: what it could have, with
@@ -321,12 +367,9 @@ SIDES = {"cpu": (512, 2048), "cuda": (1024, 8192), "mps": (1024, 4096)}
 def measure_products(
     machine: Machine, own_shape: tuple[int, int, int], *, seconds: float
 ) -> tuple[list[Figures], Figures]:
-    """The speeds of a product that fits into caches, a large one, and one of the model's own shape; and the fastest of them.
+    """The speeds of a product that fits into caches, a large one, and the largest of the model; and the fastest of them.
 
-    Args:
-        machine: the device and the precision.
-        own_shape: m, k, n of the largest product of the model, (m, k) times (k, n).
-        seconds: time for each shape; on a CPU of the processor, so that other programs disturb less.
+    Each takes some seconds; on a CPU of the processor, so that other programs disturb less.
     """
     small, large = SIDES[machine.device.type]
     shapes = {"fits into caches": 3 * (small,), "large": 3 * (large,), "of this model": own_shape}

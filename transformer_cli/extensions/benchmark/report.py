@@ -8,38 +8,36 @@ from typing import Any
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.config import Config
 from transformer_cli.config.section import flat_settings
+from transformer_cli.extensions.benchmark.decoding import OTHER
+from transformer_cli.extensions.benchmark.measuring import key_of_speed
 from transformer_cli.process.device import environment, processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
-OTHER = "ctranslate2"
-
-
-_AT_THE_END = {
+_WORK = {
     "FLOP per target token": "flop_per_target_token",
     "share of the peak": "share_of_peak",
 }
-OF_TRAINING = {
-    "target tokens per second": "target_tokens_per_second",
-    "  all updates together": "target_tokens_per_second_together",
-    "target tokens per CPU-second": "target_tokens_per_cpu_second",
-    "target tokens per update": "target_tokens_per_update",
-    "padding": "padding_share",
-    "an update, ms": "update_milliseconds",
-    **_AT_THE_END,
-    "share of the data sheet's peak": "share_of_data_sheet",
-    "GPU busy": "busy_share",
-}
-OF_SEARCH = {
-    "source tokens per second": "source_tokens_per_second",
-    "source tokens per CPU-second": "source_tokens_per_cpu_second",
-    "target tokens per second": "target_tokens_per_second",
-    "target tokens per CPU-second": "target_tokens_per_cpu_second",
-    "padding of the sources": "padding_share",
-    "rows per decoder step": "rows_per_step",
-    "a batch, ms": "batch_milliseconds",
-    **_AT_THE_END,
-}
-"""The names of figures for people, in their order -> their keys in the JSON."""
+FIGURES = {
+    "training": {
+        "target tokens per second": "target_tokens_per_second",
+        "  all updates together": "target_tokens_per_second_together",
+        "target tokens per CPU-second": "target_tokens_per_cpu_second",
+        "target tokens per update": "target_tokens_per_update",
+        "padding": "padding_share",
+        "an update, ms": "update_milliseconds",
+        **_WORK,
+        "share of the data sheet's peak": "share_of_data_sheet",
+        "GPU busy": "busy_share",
+    },
+    "decoding": {
+        **{f"{side} tokens per {unit}": key_of_speed(side, unit) for side in ("source", "target") for unit in ("second", "CPU-second")},
+        "padding of the sources": "padding_share",
+        "rows per decoder step": "rows_per_step",
+        "a batch, ms": "batch_milliseconds",
+        **_WORK,
+    },
+}  # fmt: skip
+"""Kind of a benchmark -> names of its figures for people, in their order -> their keys in the JSON."""
 MAY_BE_ABSENT = {"target_tokens_per_second_together", "share_of_data_sheet", "busy_share"}
 """Some devices do not have them, and files of earlier versions do not either."""
 OF_MACHINE = {
@@ -47,11 +45,8 @@ OF_MACHINE = {
     "peak memory, device, bytes": "memory.device",
     "peak of matrix products, FLOP/s": "peak.flop_per_second",
 }
-PARTS = {
-    "training": {"figures": OF_TRAINING},
-    "decoding": {"greedy": OF_SEARCH, "beam": OF_SEARCH},
-}
-"""Kind of a benchmark -> parts of its JSON -> their figures."""
+PARTS = {"training": ("figures",), "decoding": ("greedy", "beam")}
+"""Kind of a benchmark -> the parts of its JSON that have these figures."""
 FORMAT = 1
 _HINT = "write such a file with: tfm benchmark --config X --json > before.json"
 _AGAIN = "measure again with tfm benchmark --json"
@@ -74,26 +69,33 @@ def benchmark_json(config: Config, kind: str, found: Mapping[str, Any]) -> dict[
     return about | dict(found)
 
 
+def _figures_in(part: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]]:
+    """The name and the path of each figure of a part, the phases of an update or of a batch after its time."""
+    for name, key in FIGURES[kind].items():
+        if key not in MAY_BE_ABSENT or key in part:
+            yield name, key
+        if key.endswith("_milliseconds"):
+            yield from ((f"  {phase}", f"phases.{phase}") for phase in part.get("phases", ()))
+
+
 # Lines for people: a name, a value, and its spread.
 
 
 def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """One line per figure of a benchmark, then the conclusion; from what `benchmark_json` returns."""
-    about, spread = f"{found['num_parameters']:,} parameters", "10 % to 90 % of"
+    about, of_machine = f"{found['num_parameters']:,} parameters", found
     if found["kind"] == "training":
         of_machine = figures = found["figures"]
         yield f"{about}; {found['machine']}; {figures['num_updates']} updates"
-        yield from _figure_lines(figures, OF_TRAINING, f"{spread} updates")
+        yield from _figure_lines(figures, "training", "updates")
     else:
-        of_machine = found
         forced = "random weights, lengths forced to those of the sources"
         weights = forced if found["is_forced"] else "trained"
         yield f"{about} ({weights}); {found['machine']}; {found['num_lines']:,} lines"
         for figures in (found["greedy"], found["beam"]):
             size = figures["beam_size"]
             search = "greedy search" if size == 1 else f"beam size {size}"
-            rounds = f"{spread} {figures['num_rounds']} rounds, {search}"
-            yield from _figure_lines(figures, OF_SEARCH, rounds)
+            yield from _figure_lines(figures, "decoding", f"{figures['num_rounds']} rounds, {search}")  # fmt: skip
     yield ""
     for what, limit in (("resident", "usable"), ("device", "device_usable")):
         used, usable = of_machine["memory"][what], of_machine["memory"][limit]
@@ -118,36 +120,25 @@ def _line(name: str, value: str, note: str = "") -> str:
     return f"{name:32}{value:>14}   {note}".rstrip()
 
 
-def _spread_line(name: str, spread: Mapping[str, float], note: str = "") -> str:
-    low, median, high = (
-        f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
-        for value in (spread["low"], spread["median"], spread["high"])
-    )
-    return _line(name, median, f"{low} to {high}{note}")
-
-
-def _figure_lines(
-    part: Mapping[str, Any], figures: Mapping[str, str], spread: str
-) -> Iterator[str]:
+def _figure_lines(part: Mapping[str, Any], kind: str, of: str) -> Iterator[str]:
     yield ""
-    yield _line("", "median", spread)
-    for name, key in figures.items():
-        value = part.get(key) if key in MAY_BE_ABSENT else part[key]
+    yield _line("", "median", f"10 % to 90 % of {of}")
+    for name, path in _figures_in(part, kind):
+        is_phase, note = path.startswith("phases."), ""
+        value = part["phases"][name.strip()] if is_phase else part[path]
+        if is_phase:
+            value, note = value["milliseconds"], f"   {value['share']:.1%}"
         if isinstance(value, Mapping):
-            yield _spread_line(name, value)
+            low, median, high = (_short(value[key]) for key in ("low", "median", "high"))
+            yield _line(name, median, f"{low} to {high}{note}")
+        elif "share" in path and value is not None:
+            yield _line(name, f"{value:.1%}")
         elif value is not None:
-            is_share, is_flop = "share" in key, key.startswith("flop")
-            yield _line(
-                name,
-                f"{value:.1%}"
-                if is_share
-                else f"{value / 1e6:,.1f} M"
-                if is_flop
-                else f"{value:,.0f}",
-            )
-        if key.endswith("_milliseconds"):  # of an update or of a batch, which consist of phases
-            for phase, found in part["phases"].items():
-                yield _spread_line(f"  {phase}", found["milliseconds"], f"   {found['share']:.1%}")
+            yield _line(name, f"{value / 1e6:,.1f} M" if path.startswith("flop") else f"{value:,.0f}")  # fmt: skip
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
@@ -157,16 +148,14 @@ def _engine_lines(turns: Mapping[str, Any]) -> Iterator[str]:
         f"{turns['processor']}, {threads}"
     )
     unit = turns.get("unit", "CPU-second")
-    key = f"target_tokens_per_{unit.lower().replace('-', '_')}"
     yield f"{'target tokens per ' + unit:32}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
     for found in turns["figures"]:
-        speed, ratio = found[key], found["ratio"]
+        speed, ratio = found[key_of_speed("target", unit)], found["ratio"]
         spread, shown = f"{speed['low']:,.0f} to {speed['high']:,.0f}", ""
         if ratio is not None and found["engine"] != OTHER:
             shown = f"   {ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
         yield f"{_name_of_engine(found):32}{speed['median']:>10,.0f} {spread:>18}{shown}"
-    for reason in turns["left_out"]:
-        yield f"not measured: {reason}"
+    yield from (f"not measured: {reason}" for reason in turns["left_out"])
 
 
 def _name_of_engine(found: Mapping[str, Any]) -> str:
@@ -216,19 +205,16 @@ def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
     """The figures of a file that are compared, by their names; of one with a spread, the median."""
-    flat, is_training = flat_settings(found), found["kind"] == "training"
-    paths = dict[str, str]()
-    for part, figures in PARTS[found["kind"]].items():
-        prefix, of_part = "" if is_training else f"{part}: ", found.get(part, {})
-        paths |= {
-            f"{prefix}{name.strip()}": f"{part}.{key}"
-            for name, key in figures.items()
-            if key not in MAY_BE_ABSENT or key in of_part
-        } | {
-            f"{prefix}{phase}, ms": f"{part}.phases.{phase}.milliseconds"
-            for phase in of_part.get("phases", ())
-        }
-    paths |= {name: f"figures.{path}" if is_training else path for name, path in OF_MACHINE.items()}
+    flat, kind, paths = flat_settings(found), found["kind"], dict[str, str]()
+    for part in PARTS[kind]:
+        prefix = "" if kind == "training" else f"{part}: "
+        of_part = found.get(part)
+        for name, path in _figures_in(of_part if isinstance(of_part, Mapping) else {}, kind):
+            is_phase = path.startswith("phases.")
+            shown = f"{prefix}{name.strip()}{', ms' if is_phase else ''}"
+            paths[shown] = f"{part}.{path}{'.milliseconds' if is_phase else ''}"
+    of_machine = "figures." if kind == "training" else ""
+    paths |= {name: f"{of_machine}{path}" for name, path in OF_MACHINE.items()}
     for name, engine in found["engines"].items():
         speed = f"engines.{name}.target_tokens_per_cpu_second.median"
         paths[f"{name}: target tokens per CPU-second"] = speed

@@ -5,10 +5,10 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -23,27 +23,10 @@ from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
-from transformer_cli.data.updates import Batch, Updates
-from transformer_cli.extensions.benchmark import measuring
-from transformer_cli.extensions.benchmark.advice import (
-    LEAST_GAIN,
-    MachineFacts,
-    Suggestion,
-    conclusion,
-    setting,
-    tried,
-    worth_trying,
-)
-from transformer_cli.extensions.benchmark.measuring import (
-    Figures,
-    Observed,
-    Stopwatch,
-    Timed,
-    rates,
-    spread,
-    used_and_usable,
-    work_of_batch,
-)
+from transformer_cli.data.updates import Batch
+from transformer_cli.extensions.benchmark import advice, measuring
+from transformer_cli.extensions.benchmark.advice import LEAST_GAIN, MachineFacts, Suggestion
+from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import (
     prepare_machine,
@@ -63,11 +46,8 @@ from transformer_cli.training.step import StepReport
 logger = logging.getLogger(__name__)
 
 PHASES = ("waiting for data", "forward", "output and loss", "backward", "optimizer", "other")
-"""The phases of an update, in their order.
-
-"forward" ends with the decoder. "output and loss" has the output layer too, and on a CPU also their gradients. The
-optimizer's contains the clipping of the gradient.
-"""
+"""The phases of an update, in their order. "forward" ends with the decoder; "output and loss" has on a CPU the gradients of both
+too; "optimizer" has the clipping of the gradient."""
 DATA, FORWARD, LOSS, BACKWARD, OPTIMIZER, OTHER = PHASES
 REPLAY = "replay of CUDA graphs"
 PHASES_OF_REPLAYS = (DATA, REPLAY, OPTIMIZER, OTHER)
@@ -89,23 +69,6 @@ LEAST_GAIN_OF_LARGER_BATCHES = 1.15
 NUM_PROFILED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingPacing:
-    """How long is measured."""
-
-    num_updates: int | None = None
-    """Updates of each of the two series; None: as many as fit into the seconds."""
-    warm_up_seconds: float = 3.0
-    speed_seconds: float = 10.0
-    phases_seconds: float = 5.0
-    product_seconds: float = 0.5
-    """For each shape of matrix product."""
-    turn_seconds: float = 1.5
-    """In a trial: how long each of the two configs trains per turn."""
-    num_turns: int = 3
-    num_trials: int = 2
-
-
 def measure_training(
     config_path: str, overrides: Sequence[str], *, num_updates: int | None
 ) -> tuple[Config, Figures]:
@@ -116,18 +79,16 @@ def measure_training(
     require_cuda_graphs(config.runtime, prepare_machine(config.runtime))
     if is_streaming(config.data):
         require_shareable(config.data, config.training.accumulate, 1)
-    pacing = TrainingPacing(num_updates=num_updates)
+    pacing = measuring.Pacing(num_updates=num_updates)
     with data_to_measure(config) as (data, folder):
         return config, benchmark_training(config, data, folder / "run", pacing)
 
 
 @contextmanager
 def data_to_measure(config: Config) -> Iterator[tuple[PreparedData, Path]]:
-    """The data of a config, and a temporary folder.
+    """The data of a config, and a temporary folder, in which they are prepared unless the run of this name has those of the config.
 
-    The prepared data are those of the run of this name if they fit the config; else they are prepared in the folder.
-    Then they are encoded by the tokenizers of `training.init_from`, if it is set. The weights of that run are not used,
-    because they do not change the speed.
+    The tokenizers are those of `training.init_from`, if it is set; its weights are not used, as they do not change the speed.
     """
     # Windows deletes no file that is mapped into memory.
     with (
@@ -140,42 +101,13 @@ def data_to_measure(config: Config) -> Iterator[tuple[PreparedData, Path]]:
             yield found, folder
             return
         initial = load_initial_model(config, run.path)
+        tokenizers = None if initial is None else initial.tokenizers
         logger.info("preparing the data in a temporary folder")
         take_over(config, folder / "data", RUNS)
-        tokenizers = None if initial is None else initial.tokenizers
-        prepared = prepare_data(config, folder / "data", has_begun=False, tokenizers=tokenizers)
-        yield prepared, folder
+        yield prepare_data(config, folder / "data", has_begun=False, tokenizers=tokenizers), folder
 
 
 # Timed updates.
-
-
-@dataclass(slots=True)
-class TimedUpdate(Timed):
-    """One update: its size and its time."""
-
-    num_batches: int = 0
-    num_tokens: int = 0  # of source and target
-    num_cells: int = 0  # the same with padding
-    largest_batch: int = 0  # positions on its longer side, as training.batch_tokens counts them
-    num_halvings: int = 0
-
-    @property
-    def target_tokens(self) -> int:
-        """Without padding."""
-        return int(self.work[1])
-
-    def add(self, batch: Batch, recorded: RecordedPasses | None) -> None:
-        """Count a batch of this update; recorded passes pad it further."""
-        self.work += work_of_batch(batch)
-        self.num_batches += 1
-        self.num_tokens += batch.num_source_tokens + batch.num_target_tokens
-        if recorded is None:
-            self.num_cells += batch.source_ids.numel() + batch.target_ids.numel()
-        else:
-            shape = recorded.shape_of(batch)
-            self.num_cells += 2 * shape.num_pairs * shape.length
-        self.largest_batch = max(self.largest_batch, batch.num_cells)
 
 
 class Trainee:
@@ -212,23 +144,21 @@ class Trainee:
             yield other
 
     def prepare_shapes(self) -> None:
-        """Train until no batch needs a compilation or a recording any more, because these take long.
-
-        Only if layers or the loss are compiled, or with `runtime.cuda_graphs`.
-        """
+        """Train until no batch needs a compilation (`runtime.compile`) or a recording (`runtime.cuda_graphs`), which take long."""
         compilation, recorded = self.session.compilation, self.session.experiment.worker.recorded
         is_compiled = compilation.layers or compilation.loss
         if not is_compiled and recorded is None:
             return
 
-        before: tuple[int, int] | None = None
+        def num_prepared() -> tuple[int, int]:
+            graphs = num_compiled_graphs() if is_compiled else 0
+            return graphs, 0 if recorded is None else recorded.num_recordings
+
         for _ in range(MOST_ROUNDS_OF_PREPARATION):
-            num_graphs = num_compiled_graphs() if is_compiled else 0
-            prepared = num_graphs, 0 if recorded is None else recorded.num_recordings
-            if prepared == before:
-                return
-            before = prepared
+            before = num_prepared()
             self.train(0.0, at_least=20)
+            if num_prepared() == before:
+                return
 
     def close(self) -> None:
         """Stop the thread that prepares batches."""
@@ -236,54 +166,37 @@ class Trainee:
 
     def train(
         self, seconds: float, *, at_least: int = 1, at_most: int | None = None, phases: bool = False
-    ) -> list[TimedUpdate]:
+    ) -> list[Timed]:
         """Train on for some seconds, and for at least and at most some updates, from where the last call ended.
 
-        Args:
-            phases: whether to measure the phases too, which may slow the updates on a GPU.
+        With `phases`, they are measured too, which may slow the updates on a GPU.
         """
         torch.set_num_threads(self.num_threads)
         stopwatch = Stopwatch(self.machine.device, phases=phases)
-        experiment, timed = self.session.experiment, list[TimedUpdate]()
+        experiment, timed = self.session.experiment, list[Timed]()
         recorded = experiment.worker.recorded
 
-        def next_updates() -> list[Batch]:
-            stopwatch.mark(OTHER)
-            batches = next(experiment.updates)
-            stopwatch.mark(DATA)
-            timed.append(TimedUpdate())
-            for batch in batches:
-                timed[-1].add(batch, recorded)
+        next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
+
+        def next_update() -> list[Batch]:
+            batches: list[Batch] = next_batches()
+            timed.append(_counted(batches, recorded))
             return batches
 
-        def marked(work: Callable[..., Any], phase: str) -> Callable[..., Any]:
-            def call(*inputs: Any, **options: Any) -> Any:
-                stopwatch.mark(OTHER)
-                result = work(*inputs, **options)
-                stopwatch.mark(phase)
-                return result
-
-            return call
-
-        watched = replace(
-            experiment, updates=cast(Updates, Observed(experiment.updates, next_one=next_updates))
-        )
+        changes: dict[str, Any] = {"updates": Observed(experiment.updates, next_one=next_update)}
         if recorded is None:
-            watched = replace(watched, objective=marked(experiment.objective, LOSS))
+            changes["objective"] = stopwatch.around(experiment.objective, OTHER, LOSS)
         else:
-            passes = Observed(recorded, sum_gradients=marked(recorded.sum_gradients, REPLAY))
-            worker = replace(experiment.worker, recorded=cast(RecordedPasses, passes))
-            watched = replace(watched, worker=worker)
-        ends_at, cpu_started_at = time.perf_counter() + seconds, time.process_time()
+            replay = stopwatch.around(recorded.sum_gradients, OTHER, REPLAY)
+            passes: Any = Observed(recorded, sum_gradients=replay)
+            changes["worker"] = replace(experiment.worker, recorded=passes)
+        ends_at = time.perf_counter() + seconds
 
         class Limit(Callback):
             """Ends each lap with its update, and the training after the given time."""
 
             def on_step(self, step: int, report: StepReport) -> None:
-                nonlocal cpu_started_at
                 stopwatch.end_lap(OTHER)
-                cpu_now = time.process_time()
-                timed[-1].cpu_seconds, cpu_started_at = cpu_now - cpu_started_at, cpu_now
                 timed[-1].num_halvings = report.num_halvings
 
             def should_stop(self) -> bool:
@@ -293,24 +206,42 @@ class Trainee:
         with ExitStack() as hooks, self.session.compiling():
             if phases:
                 # No hook runs in a replay, and one that runs while a pass is recorded would be recorded too.
-                _mark_phases(stopwatch, None if recorded else experiment.model, hooks)
+                for hook in _marking_hooks(stopwatch, None if recorded else experiment.model):
+                    hooks.callback(hook.remove)
             self.progress = run_loop(
-                watched,
+                replace(experiment, **changes),
                 self.progress,
                 self.session.meter,
                 validate=lambda *_: None,
                 save=lambda *_: None,
                 callbacks=Callbacks([Limit()]),
             )
-        for update, lap in zip(timed, stopwatch.laps(), strict=True):
-            update.take(lap, PHASES if recorded is None else PHASES_OF_REPLAYS)
+        stopwatch.give_times(timed, PHASES if recorded is None else PHASES_OF_REPLAYS)
         largest = (update.largest_batch for update in timed)
         self.cells_of_largest_batch = max(self.cells_of_largest_batch, *largest)
         return timed
 
 
-def _mark_phases(stopwatch: Stopwatch, model: Transformer | None, hooks: ExitStack) -> None:
-    """Mark the phases by hooks of PyTorch: those of a model, and the optimizer's.
+def _counted(batches: Sequence[Batch], recorded: RecordedPasses | None) -> Timed:
+    """An update with the size of its batches, which recorded passes pad further; without its time."""
+    shapes = [None if recorded is None else recorded.shape_of(batch) for batch in batches]
+    return Timed(
+        work=sum(map(measuring.work_of_batch, batches), Timed().work),
+        target_tokens=sum(one.num_target_tokens for one in batches),
+        num_tokens=sum(one.num_source_tokens + one.num_target_tokens for one in batches),
+        num_cells=sum(
+            2 * shape.num_pairs * shape.length
+            if shape
+            else one.source_ids.numel() + one.target_ids.numel()
+            for one, shape in zip(batches, shapes, strict=True)
+        ),
+        num_batches=len(batches),
+        largest_batch=max(one.num_cells for one in batches),
+    )
+
+
+def _marking_hooks(stopwatch: Stopwatch, model: Transformer | None) -> Iterator[Any]:
+    """Hooks of PyTorch that mark the phases of a model and of the optimizer.
 
     After the last parameter has its gradient, the backward pass has ended, so each parameter marks it.
     """
@@ -318,13 +249,12 @@ def _mark_phases(stopwatch: Stopwatch, model: Transformer | None, hooks: ExitSta
     def marks(phase: str) -> Callable[..., None]:
         return lambda *_: stopwatch.mark(phase)
 
-    handles: list[Any] = [register_optimizer_step_post_hook(marks(OPTIMIZER))]
+    yield register_optimizer_step_post_hook(marks(OPTIMIZER))
     if model is not None:
-        handles.append(model.decoder.register_forward_hook(marks(FORWARD)))
-        trained = (one for one in model.parameters() if one.requires_grad)
-        handles += [one.register_post_accumulate_grad_hook(marks(BACKWARD)) for one in trained]
-    for handle in handles:
-        hooks.callback(handle.remove)
+        yield model.decoder.register_forward_hook(marks(FORWARD))
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                yield parameter.register_post_accumulate_grad_hook(marks(BACKWARD))
 
 
 # The figures.
@@ -335,17 +265,18 @@ class Situation(NamedTuple):
 
     config: Config
     machine: MachineFacts
-    num_batches: int
-    """Of an epoch."""
-    fixed_bytes: int
-    """Memory that does not grow with the batch: libraries, weights, gradients and the optimizer's state."""
-    padding_at: Mapping[int, float]
-    """The share of padding for other values of training.batch_tokens."""
+    num_batches: int  # of an epoch
+    fixed_bytes: (
+        int  # do not grow with the batch: libraries, weights, gradients, the optimizer's state
+    )
+    padding_at: Mapping[
+        int, float
+    ]  # the share of padding for other values of training.batch_tokens
     are_layers_compiled: bool = False
 
 
 def benchmark_training(
-    config: Config, data: PreparedData, folder: Path, pacing: TrainingPacing
+    config: Config, data: PreparedData, folder: Path, pacing: measuring.Pacing
 ) -> Figures:
     """Measure the training of a config on this machine; try suggested settings in short trials.
 
@@ -372,73 +303,62 @@ def benchmark_training(
             updates = one.train(pacing.turn_seconds)
             return sum(u.target_tokens for u in updates) / sum(u.spent(unit) for u in updates)
 
-        worth = training_suggestions(figures, situation)[: pacing.num_trials]
-        trials = [
-            tried(one, trainee, trainee.changed, tokens_per, num_turns=pacing.num_turns)
-            for one in worth
-        ]
-    return {
-        "machine": description,
-        "num_parameters": sum(one.numel() for one in parameters),
-        "figures": figures,
-        "trials": [one.to_json() for one in trials],
-        "conclusion": conclusion(training_limit(figures), trials),
-    }
+        worth = training_suggestions(figures, situation)
+        return {
+            "machine": description,
+            "num_parameters": sum(one.numel() for one in parameters),
+            "figures": figures,
+            **advice.advised(training_limit(figures), worth, trainee, tokens_per, pacing),
+        }
 
 
-def _measured(trainee: Trainee, pacing: TrainingPacing) -> Figures:
+def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
     """The figures of a training. A spread is over updates, the warm-up left out; a share is from 0 to 1."""
-    machine, model, at_most = trainee.machine, trainee.config.model, pacing.num_updates
+    machine, config, at_most = trainee.machine, trainee.config, pacing.num_updates
     limits: dict[str, Any] = {"at_least": at_most or 3, "at_most": at_most}
     logger.info("warming up")
     trainee.prepare_shapes()
     num_rows = trainee.train(pacing.warm_up_seconds, at_least=3)[-1].num_cells // 2
     logger.info("measuring the speed of matrix products")
-    products, peak = measuring.measure_products(
-        machine, (num_rows, model.d_model, model.d_ff), seconds=pacing.product_seconds
-    )
+    own_shape = num_rows, config.model.d_model, config.model.d_ff
+    products, peak = measuring.measure_products(machine, own_shape, seconds=pacing.product_seconds)
     logger.info("measuring the speed of updates")
     measuring.start_measuring(machine.device)
     speed = trainee.train(pacing.speed_seconds, **limits)
-    has_graphs = trainee.config.runtime.cuda_graphs
-    memory = measuring.peak_memory(machine.device, has_graphs=has_graphs)
+    memory = measuring.peak_memory(machine.device, has_graphs=config.runtime.cuda_graphs)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
     flop_of = measuring.flop_counter(trainee.session.experiment.model, trains=True)
-    num_predictions = trainee.config.training.num_predictions
-    flops = [num_predictions * flop_of(update.work) for update in speed]
-    tokens = sum(u.target_tokens for u in speed)
     # Unlike the median, this has the few updates that take long.
-    together = tokens / sum(u.seconds for u in speed)
-    of_flop = measuring.flop_figures(flops, speed, tokens, peak, machine.device)
-    of_data_sheet = None
-    if machine.device.type == "cuda":
-        name = torch.cuda.get_device_name(machine.device)
-        of_data_sheet = measuring.peak_of_data_sheet(name, machine.precision)
-    profiled = list[TimedUpdate]()
+    together = sum(u.target_tokens for u in speed) / sum(u.seconds for u in speed)
+    found = measuring.figures_of(
+        "update",
+        speed,
+        [u.phases for u in marked],
+        lambda work: config.training.num_predictions * flop_of(work),
+        peak=peak,
+        device=machine.device,
+    )
+    profiled, of_data_sheet = list[Timed](), None
     busy = measuring.busy_seconds(
         machine.device,
         lambda: profiled.extend(trainee.train(0.0, at_least=NUM_PROFILED, at_most=NUM_PROFILED)),
     )
     if busy is not None:
+        name = torch.cuda.get_device_name(machine.device)
+        of_data_sheet = measuring.peak_of_data_sheet(name, machine.precision)
         # The seconds in kernels for a token, of those without a profiler; two streams may compute at the same time.
         busy = min(1.0, busy / sum(u.target_tokens for u in profiled) * together)
-    return {
+    return found | {
         "num_updates": len(speed),
-        **rates("target", [u.target_tokens for u in speed], speed),
         "target_tokens_per_second_together": together,
-        "target_tokens_per_update": spread(u.target_tokens for u in speed),
+        "target_tokens_per_update": measuring.spread(u.target_tokens for u in speed),
         "batches_per_update": sum(u.num_batches for u in speed) / len(speed),
-        "padding_share": 1.0 - sum(u.num_tokens for u in speed) / sum(u.num_cells for u in speed),
-        "update_milliseconds": spread(1000.0 * u.seconds for u in marked),
-        "phases": measuring.phases_of([u.phases for u in marked], marked[0].phases),
         "memory": memory,
         "num_halvings": sum(u.num_halvings for u in (*speed, *marked)),
-        **of_flop,
         "products": products,
         "peak": peak,
-        "share_of_data_sheet": of_data_sheet
-        and of_flop["flop_per_second"]["median"] / of_data_sheet,
+        "share_of_data_sheet": of_data_sheet and found["flop_per_second"]["median"] / of_data_sheet,
         "busy_share": busy,
     }
 
@@ -483,7 +403,7 @@ def training_suggestions(figures: Figures, situation: Situation) -> list[Suggest
     """What is worth a trial, the largest expected gain first."""
     rules = _on_a_gpu, _core_for_data, _padding, _larger_batches
     found = [one for rule in rules for one in rule(figures, situation)]
-    return worth_trying([*situation.machine.suggestions(), *found])
+    return advice.worth_trying([*situation.machine.suggestions(), *found])
 
 
 def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
@@ -494,17 +414,17 @@ def _on_a_gpu(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
     if not situation.are_layers_compiled and runtime.compile is not True:
         # Joined kernels read and write less memory; a GPU that waits for the CPU does not become faster by that.
         gain = 1.05 if is_waiting else 1.2
-        yield setting("the layers are not compiled", "runtime.compile=true", expected=gain)
+        yield advice.setting("the layers are not compiled", "runtime.compile=true", gain)
     may_record = runtime.sharding == "none" and not situation.config.model.layer_dropout
     if runtime.cuda_graphs or not may_record:
         return
     change = "runtime.cuda_graphs=true"
     if is_waiting:
         because = f"the GPU computes only {busy:.0%} of the time and waits for the CPU to start its kernels"
-        yield setting(because, change, expected=min(3.0, 1.0 / max(busy, 0.01)))
+        yield advice.setting(because, change, min(3.0, 1.0 / max(busy, 0.01)))
     elif busy is None and share <= SMALL_SHARE:
         because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
-        yield setting(because, change, expected=min(2.0, SMALL_SHARE / max(share, 0.01)))
+        yield advice.setting(because, change, min(2.0, SMALL_SHARE / max(share, 0.01)))
 
 
 def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
@@ -514,7 +434,7 @@ def _core_for_data(figures: Figures, situation: Situation) -> Iterator[Suggestio
         because = f"waiting for data takes {waiting:.0%} of an update"
         change = f"runtime.threads={now - 1}"
         what = f"leave a core for the thread that prepares batches: set {change}"
-        yield Suggestion(because, what, (change,), 1.0 / (1.0 - waiting))
+        yield advice.setting(because, change, 1.0 / (1.0 - waiting), what=what)
 
 
 def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
@@ -533,7 +453,7 @@ def _padding(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
 
 
 def _larger_batches(figures: Figures, situation: Situation) -> Iterator[Suggestion]:
-    used, usable = used_and_usable(figures["memory"])
+    used, usable = measuring.used_and_usable(figures["memory"])
     fixed, training = situation.fixed_bytes, situation.config.training
     if used is None or usable is None or used <= fixed:
         return

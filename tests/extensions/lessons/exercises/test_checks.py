@@ -1,5 +1,6 @@
 """The checks of the exercises: solutions pass, and each known mistake is named."""
 
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -29,7 +30,11 @@ each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: o
 def check(exercise: str, source: str, folder: Path) -> None:
     path = folder / "answer.py"
     path.write_text(source, encoding="utf-8")
-    CHECKS[exercise](load_module(path))
+    module = load_module(path)
+    try:
+        CHECKS[exercise](module)
+    finally:
+        del sys.modules[module.__name__]
 
 
 @each_exercise
