@@ -231,7 +231,9 @@ FORMATS = (
     Format("yaml", (".yaml", ".yml"), "yaml.read_yaml"),
     Format("html", (".html", ".htm", ".xhtml"), "html.read_html"),
     Format("docx", (".docx", ".docm", ".dotx", ".dotm"), "docx.read_docx", is_archive=True),
-    Format("odt", (".odt", ".ott"), "odt.read_odt", is_archive=True),
+    Format(
+        "odt", (".odt", ".ott", ".odp", ".otp", ".ods", ".ots"), "odt.read_odt", is_archive=True
+    ),
     Format("epub", (".epub",), "epub.read_epub", is_archive=True),
     Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff"),
     Format("tmx", (".tmx",), "tmx.read_tmx"),
