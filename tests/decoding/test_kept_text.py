@@ -12,8 +12,10 @@ from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.doubts import ENCLOSED, MARKS
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
 from transformer_cli.decoding.quality import can_be_green
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.spans import SpanKind, find_spans
 
 from .stub_translators import (
     CLAUSES,
@@ -426,3 +428,27 @@ def test_a_clause_behind_a_comma_whose_end_is_lost_is_translated_by_itself() -> 
     [found] = of.translate([text])
     assert found.text.endswith("contadino, c'era un problema con la mia stampante.")
     assert found.is_divided
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("the {x} hotel burns.", ["the Anna hotel burns."]),
+        ("the {x}hotel burns.", ["the", "hotel burns."]),
+        ("the hotel%(x)s burns.", ["the hotel", "burns."]),
+        ("{x}hotel", ["hotel"]),
+        ("the hotel of {x}'s doctor", ["the hotel of Anna's doctor"]),
+    ],
+)
+def test_no_name_stands_for_a_placeholder_that_touches_a_word(text: str, asked: list[str]) -> None:
+    stand_ins = StandIns({SpanKind.WORD: ("Anna",), SpanKind.NUMBER: ()})
+    keeper = SpanKeeper(TOKENIZER, TOKENIZER, stand_ins, "it", lambda text: ())
+    pieces = next(keeper.attempts(text, find_spans(text)))
+    assert [piece.text.strip() for piece in pieces if piece.is_translated] == asked
+
+
+def test_the_ending_of_a_possessive_placeholder_is_not_read_as_a_word() -> None:
+    of = replace(stub_translator(upper), protects_spans=True)
+    found = translated("{{name}}'s hotel burns.", of)
+    assert found.text == "{{name}}'s HOTEL BURNS."
+    assert found.is_in_pieces

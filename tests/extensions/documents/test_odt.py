@@ -227,4 +227,4 @@ def test_cells_of_a_table_are_texts_unless_the_program_computes_them() -> None:
 def test_presentations_and_tables_of_libreoffice_are_read_by_their_endings(ending: str) -> None:
     found = format_of(PurePath(f"a.{ending}"))
     assert found is not None
-    assert found.name == "odt"
+    assert found.name == f"od{ending[-1]}"

@@ -311,3 +311,40 @@ def test_a_tag_around_a_sentence_without_letters_stays_around_it(text: str, tag:
     found = done(read_html(text.encode()))
     assert tag in found.data.decode()
     assert not found.doubts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The {x}dog is big.", "BIG. IS {x}DOG THE"),
+        ("The dog{x} is big.", "BIG. IS DOG{x} THE"),
+        ("The {{name}}dog and the ${y}cat", "${y}CAT THE AND {{name}}DOG THE"),
+        ("{x}dog", "{x}DOG"),
+        ("A {x}dog{y} runs", "RUNS {x}DOG{y} A"),
+        ("A {x}dog{y}cat runs", "RUNS {x}DOG{y}CAT A"),
+        ("A dog{x}%(y)s runs", "RUNS DOG{x}%(y)s A"),
+        ("A {x}{y}dog runs", "RUNS {x}{y}DOG A"),
+        ("%(a)sdog runs", "RUNS %(a)sDOG"),
+        ("The {n}th dog", "DOG {n}TH THE"),
+        ("The red{x}dog runs", "RUNS RED{x}DOG THE"),
+        ("my{x}dog runs", "RUNS MY{x}DOG"),
+        ("{{name}}'s dog", "DOG {{name}}'S"),
+        ("Pay $x.", "$x. PAY"),
+    ],
+)
+def test_a_placeholder_that_touches_a_word_moves_with_it(text: str, expected: str) -> None:
+    document = read_document(text.encode(), format_named("txt"))
+    assert done(document, REVERSED).data.decode() == expected
+
+
+def test_the_model_reads_a_word_without_the_placeholder_that_touches_it() -> None:
+    class Recorder(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            asked.extend(each.text for each in texts)
+            return super().translate(texts)
+
+    asked: list[str] = []
+    document = read_html(b"<p>The <b>{x}dog</b> is &amp;{a&amp;b}big</p>")
+    found = done(document, Recorder(str.upper)).data
+    assert asked == ["The dog is &big"]
+    assert found == b"<p>THE <b>{x}DOG</b> IS &amp;{a&amp;b}BIG</p>"

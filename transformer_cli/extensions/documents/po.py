@@ -10,17 +10,16 @@ from transformer_cli.extensions.documents.character_encoding import DecodedText,
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Change,
-    Markup,
-    Role,
     Segment,
     TranslatedSegment,
     has_letter,
     spliced,
+    with_values_around_words,
 )
 from transformer_cli.extensions.documents.strings import (
+    WITH_FORM_OF_MILLIONS,
     string_of,
     tagged_segment,
-    with_placeholders,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
@@ -42,11 +41,11 @@ _CONTINUED = re.compile(r'[ \t]*(".*")[ \t]*\Z')
 _WIDTH = 77
 # No language has more, and a rule with thousands would fill a file with empty lines.
 _MOST_FORMS = 10
-# The Unicode CLDR gives these languages a form for whole millions, which catalogues of gettext do not have.
+# Catalogues of gettext have no form for whole millions.
 _TWO_FORMS = "nplurals=2; plural=(n != 1);"
 _TWO_FORMS_WITH_ZERO = "nplurals=2; plural=(n > 1);"
 _CUSTOMARY_RULES = {
-    **dict.fromkeys(["ca", "es", "it", "lld", "pt", "scn", "vec"], _TWO_FORMS),
+    **dict.fromkeys(WITH_FORM_OF_MILLIONS, _TWO_FORMS),
     **dict.fromkeys(["fr", "pt-br"], _TWO_FORMS_WITH_ZERO),
 }
 
@@ -205,28 +204,15 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
             if has_letter(source):
                 segment = tagged_segment(source, f"line {message.line}")
                 if message.has_specifications(content.text):
-                    segment = _with_values_at_words(segment)
+                    pieces = with_values_around_words(segment.pieces, _values_at_words)
+                    segment = replace(segment, pieces=pieces)
                 slots.append(_Slot(message, is_singular, options.watch.counted(segment)))
     where = (of_header.start, of_header.end) if of_header else (0, 0)
     return Catalogue(content, tuple(slots), where, rule)
 
 
-def _with_values_at_words(segment: Segment) -> Segment:
-    """A segment in which a value that touches a word, as in %sdog, moves with that word; the model does not read it.
-
-    In the place of a word, it would hide the word beside it.
-    """
-    found = with_placeholders(segment, SPECIFICATION_AT_WORD)
-    given = set(segment.pieces)
-    return replace(
-        found,
-        pieces=tuple(
-            piece._replace(role=Role.POINT)
-            if isinstance(piece, Markup) and piece not in given
-            else piece
-            for piece in found.pieces
-        ),
-    )
+def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in SPECIFICATION_AT_WORD.finditer(text))
 
 
 def _filled(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeGuard
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
@@ -153,6 +153,61 @@ def merged(pieces: Sequence[Piece]) -> list[Piece]:
         elif piece:
             result.append(piece)
     return result
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def with_values_around_words(
+    pieces: Sequence[Piece], values: Callable[[str], Iterable[tuple[int, int]]]
+) -> tuple[Piece, ...]:
+    """Pieces in which a placeholder that touches a word at one end of it, as in {x}dog, is the tag of a range around the word.
+
+    So it moves with its word, and the model reads the word alone. Between two words it keeps them apart, and stays text.
+
+    Args:
+        values: where the placeholders of a text stand, in order.
+    """
+    found: list[Piece] = []
+    number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
+    for piece in pieces:
+        if not isinstance(piece, str):
+            found.append(piece)
+            continue
+        place = 0
+        for start, end in values(piece):
+            last_tag = found[-1] if found else None
+            if 0 < start == place and is_value_at_word(last_tag) and not piece[end : end + 1].isalnum():  # fmt: skip
+                # On both sides of one word, or directly behind the first value.
+                found[-1] = last_tag._replace(raw=last_tag.raw + piece[start:end])
+                place = end
+                continue
+            behind = _LETTERS.match(piece, end)
+            first = start
+            while first > place and piece[first - 1].isalpha():
+                first -= 1
+            is_before = behind is not None and not piece[max(0, start - 1) : start].isalnum()
+            is_behind = first < start and not piece[end : end + 1].isalnum()
+            if start < place or not (is_before or is_behind):
+                continue
+            last = behind.end() if behind is not None and is_before else end
+            first = start if is_before else first
+            number -= 1
+            tags = (piece[start:end], "") if is_before else ("", piece[start:end])
+            word = piece[end:last] if is_before else piece[first:start]
+            opening, closing = (
+                Markup(role, number, tag)
+                for role, tag in zip((Role.OPEN, Role.CLOSE), tags, strict=True)
+            )
+            found += [piece[place:first], opening, word, closing]
+            place = last
+        found.append(piece[place:])
+    return tuple(piece for piece in found if piece)
+
+
+def is_value_at_word(piece: Piece | None) -> TypeGuard[Markup]:
+    """Whether a piece is a tag that `with_values_around_words` has made of a placeholder."""
+    return isinstance(piece, Markup) and piece.number < 0
 
 
 class InlinePart(NamedTuple):

@@ -1,7 +1,8 @@
 """Strings of programs: their tags, the branches of ICU messages, and which of them are texts for people."""
 
+import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
@@ -34,7 +35,10 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too_much_markup
 from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
 from transformer_cli.text.spans import TOUCHING_SPECIFICATION, find_spans, masked
+
+logger = logging.getLogger(__name__)
 
 Path = tuple[str | int, ...]
 # Names for programs.
@@ -145,6 +149,51 @@ def _fits(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
                 fits[number] and fnmatchcase(key, part) for number, key in enumerate(path)
             ]
     return fits[-1]
+
+
+WITH_FORM_OF_MILLIONS = frozenset(["ca", "es", "fr", "it", "lld", "pt", "scn", "vec"])
+"""The languages to which the Unicode CLDR gives a form `many` for whole millions, which the texts of programs seldom have."""
+
+
+class PluralsToComplete:
+    """Collects the plurals that lack forms of the target language, and names them in one warning."""
+
+    def __init__(self, language: str | None) -> None:
+        """
+        Args:
+            language: of the translation; None: it is not known, and nothing is named.
+        """
+        self._needed = frozenset() if language is None else _plural_forms(language)
+        self._language = language
+        self._places: list[str] = []
+
+    def add(self, forms: Collection[str], place: str) -> None:
+        """Look at a plural with these forms, such as one and other."""
+        if not self._needed <= frozenset(forms):
+            self._places.append(place)
+
+    def warn(self) -> None:
+        """Name what was found, in one line."""
+        if self._places:
+            logger.warning(
+                "%s: %d plural(s) lack forms of the language %s, which has %s: apps take the form other in their place, so add them",
+                self._places[0],
+                len(self._places),
+                self._language,
+                ", ".join(sorted(self._needed)),
+            )
+
+
+def _plural_forms(language: str) -> frozenset[str]:
+    """The names of the forms that a plural has in a language; none if they are not known."""
+    from babel import Locale, UnknownLocaleError
+
+    try:
+        tags = Locale.parse(primary_language(language)).plural_form.tags
+    except (UnknownLocaleError, ValueError):
+        return frozenset()
+    of_millions = {"many"} if primary_language(language) in WITH_FORM_OF_MILLIONS else set()
+    return frozenset(tags) - of_millions | {"other"}
 
 
 _BRANCHING = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")

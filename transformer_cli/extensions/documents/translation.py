@@ -26,8 +26,10 @@ from transformer_cli.extensions.documents.segments import (
     Segment,
     TranslatedSegment,
     has_letter,
+    is_value_at_word,
     merged,
     plain_text,
+    with_values_around_words,
 )
 from transformer_cli.extensions.documents.tag_placement import (
     InlineText,
@@ -53,7 +55,13 @@ from transformer_cli.text.sentences import (
     text_ranges,
     without_closing_mark,
 )
-from transformer_cli.text.spans import SPECIFICATION, TOUCHING_SPECIFICATION, find_spans, masked
+from transformer_cli.text.spans import (
+    SPECIFICATION,
+    TOUCHING_SPECIFICATION,
+    find_spans,
+    masked,
+    spans_at_words,
+)
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 UNBALANCED = "a bracket of the translation had no partner, and was put right"
@@ -568,6 +576,8 @@ class _SegmentInWork:
     """Tags that are in no part."""
     inner: "dict[int, tuple[_SegmentInWork, ...]]" = field(default_factory=dict)
     """The texts inside each markup that has some, by its number."""
+    has_values_as_ranges: bool = False
+    """Whether placeholders that touch words move as ranges around them; in the segment they are text."""
 
     @classmethod
     def of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
@@ -589,6 +599,10 @@ class _SegmentInWork:
             initial, pieces = of_letter
             plain = cls._of(replace(segment, pieces=pieces), translator)
             return replace(plain, segment=segment, initial=initial)
+        pieces = with_values_around_words(segment.pieces, _values_at_words)
+        if pieces != segment.pieces:
+            plain = cls._of(replace(segment, pieces=pieces), translator)
+            return replace(plain, segment=segment, has_values_as_ranges=True)
         return cls._of(segment, translator)
 
     @classmethod
@@ -636,6 +650,8 @@ class _SegmentInWork:
     @property
     def shown(self) -> str:
         """The text for a message, with what stands in the place of words."""
+        if self.has_values_as_ranges:
+            return "".join(piece if isinstance(piece, str) else piece.raw * (piece.role is Role.WORD) for piece in self.segment.pieces)  # fmt: skip
         pieces = self.inline.with_words(self.inline.text)
         return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
 
@@ -719,8 +735,14 @@ class _SegmentInWork:
             placed = place_markup(self.inline, text, links, known)
             inner = placed.pieces
             doubts += (EMPTY,) if placed.num_empty else ()
-        pieces = merged([*self.inline.before, *inner, *self.inline.after])
-        return TranslatedSegment(tuple(pieces), doubts)
+        pieces = [*self.inline.before, *inner, *self.inline.after]
+        if self.has_values_as_ranges:
+            pieces = [piece.raw if is_value_at_word(piece) else piece for piece in pieces]
+        return TranslatedSegment(tuple(merged(pieces)), doubts)
+
+
+def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
+    return ((span.start, span.end) for span in spans_at_words(text, find_spans(text)))
 
 
 def _texts_of_line(
