@@ -195,7 +195,17 @@ DEFAULTS = ReadingOptions()
 Read = Callable[[bytes, ReadingOptions], Document]
 XML = ("xliff", "tmx", "android", "resx", "qt", "stringsdict")
 """The formats whose files name their encoding in their first line."""
-WITH_LANGUAGES = ("html", "epub", "srt", "vtt", "xcstrings", "android", "strings", "stringsdict")
+WITH_LANGUAGES = (
+    "html",
+    "epub",
+    "srt",
+    "vtt",
+    "xcstrings",
+    "android",
+    "strings",
+    "stringsdict",
+    "po",
+)
 """The formats that are read by the languages of the model, which their files do not always name."""
 WITH_STATES = ("po", "xliff", "qt", "xcstrings")
 """The formats that say of each translation whether a person should look at it: fuzzy, needs-review-translation."""
