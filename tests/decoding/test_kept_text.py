@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.doubts import ENCLOSED, MARKS
-from transformer_cli.decoding.glossary import Glossary
+from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
 from transformer_cli.decoding.quality import can_be_green
@@ -452,3 +452,25 @@ def test_the_ending_of_a_possessive_placeholder_is_not_read_as_a_word() -> None:
     found = translated("{{name}}'s hotel burns.", of)
     assert found.text == "{{name}}'s HOTEL BURNS."
     assert found.is_in_pieces
+
+
+HOUSE = GlossaryEntry("hotel", "house")
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "asked", "expected"),
+    [
+        ("THE HOTEL BURNS", HOUSE, "The hotel burns", "THE HOUSE BURNS"),
+        ("THE HOTEL", HOUSE, "The hotel", "THE HOUSE"),
+        ("THE HOTEL BURNS", replace(HOUSE, source="HOTEL", keeps_case=True), "THE HOTEL BURNS", "THE house BURNS"),
+        ("THE TRAIN", HOUSE, "THE TRAIN", "THE TRAIN"),
+    ],
+)  # fmt: skip
+def test_a_line_in_capitals_with_a_term_is_read_in_small_letters_and_written_in_capitals(
+    text: str, term: GlossaryEntry, asked: str, expected: str
+) -> None:
+    of = stub_translator(upper).with_glossary(Glossary((term,)))
+    found = translated(text, of)
+    assert found.text == expected
+    assert all(each.is_applied for each in found.terms)
+    assert asked_by(of)[0] == asked

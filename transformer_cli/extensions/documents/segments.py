@@ -177,7 +177,7 @@ def with_values_around_words(
         place = 0
         for start, end in values(piece):
             last_tag = found[-1] if found else None
-            if 0 < start == place and is_value_at_word(last_tag) and not piece[end : end + 1].isalnum():  # fmt: skip
+            if 0 < start == place and is_text_as_markup(last_tag) and not piece[end : end + 1].isalnum():  # fmt: skip
                 # On both sides of one word, or directly behind the first value.
                 found[-1] = last_tag._replace(raw=last_tag.raw + piece[start:end])
                 place = end
@@ -205,8 +205,8 @@ def with_values_around_words(
     return tuple(piece for piece in found if piece)
 
 
-def is_value_at_word(piece: Piece | None) -> TypeGuard[Markup]:
-    """Whether a piece is a tag that `with_values_around_words` has made of a placeholder."""
+def is_text_as_markup(piece: Piece | None) -> TypeGuard[Markup]:
+    """Whether a piece is markup that stands for text of the segment, such as that of `with_values_around_words`."""
     return isinstance(piece, Markup) and piece.number < 0
 
 
@@ -335,6 +335,23 @@ class Slot(NamedTuple):
     """What stands there instead, for a translation that differs from the segment."""
 
 
+def moved_slot(slot: Slot, by: int, place: str) -> Slot:
+    """A slot of a part of a text, in the text itself.
+
+    Args:
+        by: where the part begins.
+        place: of the segment.
+    """
+    pieces = tuple(
+        piece._replace(start=piece.start + by)
+        if isinstance(piece, Markup) and piece.start is not None
+        else piece
+        for piece in slot.segment.pieces
+    )
+    segment = replace(slot.segment, pieces=pieces, place=place)
+    return slot._replace(start=slot.start + by, end=slot.end + by, segment=segment)
+
+
 class Edit(NamedTuple):
     """Another part that changes, such as the name of the language: text[start:end]."""
 
@@ -393,6 +410,8 @@ class InnerText:
     document: SplicedDocument
     finish: Callable[[str], str] = str
     """From the text of the document to the markup as it stands in the file."""
+    fault: str = ""
+    """Why its texts could not be found, for a person."""
 
 
 def spliced(text: str, changes: Iterable[Change]) -> str:

@@ -1,7 +1,7 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -18,6 +18,7 @@ from transformer_cli.extensions.documents.mnemonics import (
     Mnemonic,
     without_mnemonic,
 )
+from transformer_cli.extensions.documents.page_templates import PartKind, template_parts
 from transformer_cli.extensions.documents.segments import (
     Document,
     Markup,
@@ -26,12 +27,13 @@ from transformer_cli.extensions.documents.segments import (
     Segment,
     TranslatedSegment,
     has_letter,
-    is_value_at_word,
+    is_text_as_markup,
     merged,
     plain_text,
     with_values_around_words,
 )
 from transformer_cli.extensions.documents.tag_placement import (
+    DIVISION,
     InlineText,
     has_too_much_markup,
     place_markup,
@@ -576,8 +578,8 @@ class _SegmentInWork:
     """Tags that are in no part."""
     inner: "dict[int, tuple[_SegmentInWork, ...]]" = field(default_factory=dict)
     """The texts inside each markup that has some, by its number."""
-    has_values_as_ranges: bool = False
-    """Whether placeholders that touch words move as ranges around them; in the segment they are text."""
+    has_text_as_markup: bool = False
+    """Whether text of the segment moves as markup: placeholders that touch words, and statements of templates."""
 
     @classmethod
     def of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
@@ -599,10 +601,10 @@ class _SegmentInWork:
             initial, pieces = of_letter
             plain = cls._of(replace(segment, pieces=pieces), translator)
             return replace(plain, segment=segment, initial=initial)
-        pieces = with_values_around_words(segment.pieces, _values_at_words)
-        if pieces != segment.pieces:
-            plain = cls._of(replace(segment, pieces=pieces), translator)
-            return replace(plain, segment=segment, has_values_as_ranges=True)
+        apart = _with_statements_apart(segment)
+        moving = replace(apart, pieces=with_values_around_words(apart.pieces, _values_at_words))
+        if moving.pieces != segment.pieces:
+            return replace(cls._of(moving, translator), segment=segment, has_text_as_markup=True)
         return cls._of(segment, translator)
 
     @classmethod
@@ -618,6 +620,7 @@ class _SegmentInWork:
             return cls(segment, inline, (), inline.text)
         for line in lines:
             text = line.rstrip(_LINE_ENDS) if segment.keeps_spaces else line
+            text = text.rstrip() if has_markup else text  # white space before a division
             beginning = _beginning(text) if has_markup and segment.keeps_spaces else ""
             gap, place = gap + beginning, place + len(beginning)
             divide = translator.sentences if has_markup else None
@@ -650,7 +653,7 @@ class _SegmentInWork:
     @property
     def shown(self) -> str:
         """The text for a message, with what stands in the place of words."""
-        if self.has_values_as_ranges:
+        if self.has_text_as_markup:
             return "".join(piece if isinstance(piece, str) else piece.raw * (piece.role is Role.WORD) for piece in self.segment.pieces)  # fmt: skip
         pieces = self.inline.with_words(self.inline.text)
         return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
@@ -696,6 +699,7 @@ class _SegmentInWork:
                     each.translation(answers, languages, keys) for each in self.inner[piece.number]
                 ]
                 doubts += chain.from_iterable(text.doubts for text in texts)
+                doubts += [piece.inner.fault] if piece.inner.fault else []
                 written = piece.inner.document.translated_text(texts, languages)
                 piece = piece._replace(raw=piece.inner.finish(written))
             pieces.append(piece)
@@ -736,9 +740,63 @@ class _SegmentInWork:
             inner = placed.pieces
             doubts += (EMPTY,) if placed.num_empty else ()
         pieces = [*self.inline.before, *inner, *self.inline.after]
-        if self.has_values_as_ranges:
-            pieces = [piece.raw if is_value_at_word(piece) else piece for piece in pieces]
+        if self.has_text_as_markup:
+            pieces = [piece.raw if is_text_as_markup(piece) else piece for piece in pieces]
+            pieces = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in pieces]  # fmt: skip
         return TranslatedSegment(tuple(merged(pieces)), doubts)
+
+
+def _with_statements_apart(segment: Segment) -> Segment:
+    """The segment with each statement of a template, such as {% if x %}, as a point between two texts; comments of templates are points, too.
+
+    Else the translation could have the statements in another order, or outside of what they decide.
+    """
+    if len(segment.pieces) == 1 and DIVISION in plain_text(segment.pieces):
+        return segment  # the document itself has this character
+    raws = [piece if isinstance(piece, str) else piece.raw for piece in segment.pieces]
+    joined = "".join(raws)
+    parts = deque(
+        part
+        for part in template_parts(joined)
+        # Lines of dashes are the settings of a page, and no statement of a text.
+        if part.kind is not PartKind.VALUE and not joined.startswith(("---", "+++"), part.start)
+    )
+    if not parts:
+        return segment
+    found: list[Piece] = []
+    number = min(0, *(piece.number for piece in segment.pieces if isinstance(piece, Markup)), 0)
+    has_statements = False
+    offset = 0
+    for piece, raw in zip(segment.pieces, raws, strict=True):
+        stop = offset + len(raw)
+        while parts and parts[0].start < offset:
+            parts.popleft()
+        place = offset
+        while parts and parts[0].start < stop:
+            kind, start, end = parts.popleft()
+            if isinstance(piece, str) and end <= stop:
+                number -= 1
+                point = Markup(Role.POINT, number, raw[start - offset : end - offset])
+            elif isinstance(piece, Markup) and piece.role is Role.WORD and piece.inner is None and (start, end) == (offset, stop):  # fmt: skip
+                point = piece._replace(role=Role.POINT)
+            else:
+                continue
+            is_statement = kind is PartKind.STATEMENT
+            has_statements = has_statements or is_statement
+            division = [DIVISION] if is_statement else []
+            found += [raw[place - offset : start - offset], *division, point, *division]
+            place = end
+        found.append(raw[place - offset :] if isinstance(piece, str) else piece if place == offset else "")  # fmt: skip
+        offset = stop
+    pieces = tuple(merged([piece for piece in found if piece]))
+    if not has_statements:
+        return replace(segment, pieces=pieces)
+    if not segment.keeps_spaces:
+        pieces = tuple(_SPACES.sub(" ", each) if isinstance(each, str) else each for each in pieces)
+    return replace(segment, pieces=pieces, keeps_spaces=True)
+
+
+_SPACES = re.compile(r"[ \t\r\n]+")
 
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
