@@ -329,6 +329,9 @@ def test_a_table_of_pandoc_is_named(caplog: pytest.LogCaptureFixture) -> None:
         ("![A **red** dog](u)", "![DOG **RED** A](u)"),
         ("a == b and c == d", "D == C AND B == A"),
         ("a ~ b", "B ~ A"),
+        ("# The dog {#dog .red}\n", "# DOG THE {#dog .red}\n"),
+        ("The dog {: .red}", "DOG THE {: .red}"),
+        ("a ~~red~~blue dog", "DOG BLUE ~~RED~~ A"),
     ],
 )  # fmt: skip
 def test_extensions_of_markdown_keep_their_marks_around_their_words(text: str, wanted: str) -> None:

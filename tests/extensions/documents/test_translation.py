@@ -340,6 +340,11 @@ def test_a_placeholder_that_touches_a_word_moves_with_it(text: str, expected: st
     assert done(document, REVERSED).data.decode() == expected
 
 
+def test_a_placeholder_between_two_words_keeps_them_apart_also_behind_a_tag() -> None:
+    found = done(read_html(b"<p>A <b>dog</b>{x}cat and dog{y}<i>cow</i></p>"))
+    assert re.sub(b"<.*?>", b"", found.data) == b"A DOG{x}CAT AND DOG{y}COW"
+
+
 def test_the_model_reads_a_word_without_the_placeholder_that_touches_it() -> None:
     class Recorder(WordByWord):
         def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:

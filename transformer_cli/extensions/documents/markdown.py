@@ -342,6 +342,7 @@ class InlineEvent(NamedTuple):
 # Also the number of an example of Pandoc, a picture of Obsidian, and attributes behind what they belong to.
 _MARKS = re.compile(
     rf"{_NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[:.#][^{{}}\n]*+\}}"
+    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
 # CriticMarkup has added or taken out, and [words]{{.class}} of Pandoc.
@@ -354,6 +355,8 @@ _PAIRS = re.compile(
 _TEXTS_OF_PAIRS = ("label", "marked", "edited", "words")
 # The text of a footnote inside its sentence: ^[A dog.]
 _NOTE_IN_SENTENCE = re.compile(r"\^\[(?P<text>[^\[\]\n]++)\]")
+# Words that are taken out directly before others, as in ~~red~~blue: they are not one word.
+_TAKEN_OUT_BESIDE_WORD = re.compile(r"(?<![\w~])~~[^\s~][^~\n]*+~~(?=\w)")
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -755,6 +758,7 @@ class _Reader:
         runs: list[list[InlinePart]] = [[]]
         opened: list[int] = []
         box_line = _BOX_LINE.match(content)
+        ends_of_words = {match.end() for match in _TAKEN_OUT_BESIDE_WORD.finditer(content)}
         for event in _gapless(content, self._inline.events(content, self._env)):
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
@@ -772,16 +776,25 @@ class _Reader:
                     runs.append([])
                 piece: Piece = Markup(event.role, event.start, raw, start)
                 runs[-1].append(InlinePart(piece, start, end, event.name))
-                if event.alt is not None and event.alt[0] < event.alt[1]:
-                    inner = slice(*event.alt)
-                    self._read_inline(content[inner], places[inner], is_inner=True)
-                elif raw.startswith("<") and "\n" not in raw and "\\" not in raw:
-                    self._read_html(start, end)  # its attributes
+                if event.role is Role.CLOSE and event.end in ends_of_words:
+                    runs[-1].append(InlinePart(" ", end, end))
+                self._read_inside(event, raw, content, places)
             elif event.shown is None or (box_line is not None and event.start == box_line.end()):
                 runs.append([])
             else:
                 runs[-1].append(InlinePart(event.shown, start, end))
         return runs
+
+    def _read_inside(
+        self, event: InlineEvent, raw: str, content: str, places: Sequence[Extent]
+    ) -> None:
+        """Read the text of an image or of a note in its sentence, and the attributes of a tag of HTML."""
+        start, end = places[event.start][0], places[event.end - 1][1]
+        if event.alt is not None and event.alt[0] < event.alt[1]:
+            inner = slice(*event.alt)
+            self._read_inline(content[inner], places[inner], is_inner=True)
+        elif raw.startswith("<") and "\n" not in raw and "\\" not in raw:
+            self._read_html(start, end)
 
     def _places(self, row: int, content: str) -> list[Extent] | None:
         """The place in the file of each character of a block's text; None if a line of it is not found."""

@@ -170,31 +170,34 @@ def with_values_around_words(
     """
     found: list[Piece] = []
     number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
-    for piece in pieces:
+    # The signs behind the tags on both sides count, too: <b>red</b>{x}dog are two words.
+    befores = _signs_before(pieces)
+    behinds = _signs_before([each[::-1] if isinstance(each, str) else each for each in reversed(pieces)])[::-1]  # fmt: skip
+    for piece, sign_before, sign_behind in zip(pieces, befores, behinds, strict=True):
         if not isinstance(piece, str):
             found.append(piece)
             continue
         place = 0
         for start, end in values(piece):
+            is_word_before = (piece[start - 1] if start else sign_before).isalnum()
+            is_word_behind = (piece[end] if end < len(piece) else sign_behind).isalnum()
             last_tag = found[-1] if found else None
-            if 0 < start == place and is_text_as_markup(last_tag) and not piece[end : end + 1].isalnum():  # fmt: skip
+            if 0 < start == place and is_text_as_markup(last_tag) and not is_word_behind:
                 # On both sides of one word, or directly behind the first value.
                 found[-1] = last_tag._replace(raw=last_tag.raw + piece[start:end])
                 place = end
                 continue
             behind = _LETTERS.match(piece, end)
+            last = behind.end() if behind else end
             first = start
             while first > place and piece[first - 1].isalpha():
                 first -= 1
-            is_before = behind is not None and not piece[max(0, start - 1) : start].isalnum()
-            is_behind = first < start and not piece[end : end + 1].isalnum()
-            if start < place or not (is_before or is_behind):
+            if start < place or is_word_before == is_word_behind or (first, last) == (start, end):
                 continue
-            last = behind.end() if behind is not None and is_before else end
-            first = start if is_before else first
             number -= 1
-            tags = (piece[start:end], "") if is_before else ("", piece[start:end])
-            word = piece[end:last] if is_before else piece[first:start]
+            tags = (piece[start:end], "") if is_word_behind else ("", piece[start:end])
+            first, last = (start, last) if is_word_behind else (first, end)
+            word = piece[end:last] if is_word_behind else piece[first:start]
             opening, closing = (
                 Markup(role, number, tag)
                 for role, tag in zip((Role.OPEN, Role.CLOSE), tags, strict=True)
@@ -203,6 +206,18 @@ def with_values_around_words(
             place = last
         found.append(piece[place:])
     return tuple(piece for piece in found if piece)
+
+
+def _signs_before(pieces: Sequence[Piece]) -> list[str]:
+    """For each piece the last sign of the text before it; empty if something takes the place of a word there."""
+    signs, last = [], ""
+    for piece in pieces:
+        signs.append(last)
+        if isinstance(piece, str):
+            last = piece[-1:]
+        elif piece.role is Role.WORD:
+            last = ""
+    return signs
 
 
 def is_text_as_markup(piece: Piece | None) -> TypeGuard[Markup]:
