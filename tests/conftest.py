@@ -183,17 +183,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 # A test that changes what the whole process has decides what a later test of the same worker sees.
 
 
-SET_ONCE = {
-    "KMP_DUPLICATE_LIB_OK",
-    "KMP_INIT_AT_FORK",
-    "LRU_CACHE_CAPACITY",
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
-    "PYTORCH_ALLOC_CONF",
-    "TORCHINDUCTOR_CACHE_DIR",
-}
-"""Variables that `prepare_machine`, PyTorch or scikit-learn set, for libraries that read them at their first use. No test sees those of another."""
-
-
 def _flags_of_torch() -> tuple[object, ...]:
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "compile"):  # not imported, or not completely
@@ -246,20 +235,22 @@ class Process:
         }
 
     def changes(self, *, of_modules: bool = True) -> list[str]:
-        """What is not as it was at the last call; to compare all modules takes longer than the rest."""
+        """Put variables of the environment back, and name what else is not as it was at the last call.
+
+        To compare all modules takes longer than the rest.
+        """
         others, self.others = self.others, self._others()
         changed = [
             f"{name}: {others[name]} before, {now} after"
             for name, now in self.others.items()
             if now != others[name] != ()
         ]
-        variables, self.variables = self.variables, self._variables()
-        if variables != self.variables:
-            names = {os.fsdecode(name) for name, _ in variables.items() ^ self.variables.items()}
-            changed += [f"os.environ[{name!r}]" for name in sorted(names - SET_ONCE)]
-            for name in names & SET_ONCE:
-                os.environ.pop(name, None)
-            self.variables = self._variables()
+        # Libraries set variables that they read at their first use: no test sees those of another.
+        for name in {name for name, _ in self.variables.items() ^ self._variables().items()}:
+            if name in self.variables:
+                os.environ[os.fsdecode(name)] = os.fsdecode(self.variables[name])
+            else:
+                os.environ.pop(os.fsdecode(name), None)
         if of_modules and self.modules != sys.modules:
             changed += [
                 f"sys.modules[{name!r}]"
@@ -275,7 +266,7 @@ process = functools.cache(Process)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """A test leaves the process as it was; what is patched in `sys.modules` is seen after the last test of a file."""
+    """A test leaves the process as it was; what is patched in `sys.modules` is seen after the last test of a file, and variables are put back."""
     _Now.is_fast = False
     yield
     is_last = nextitem is None or nextitem.path != item.path

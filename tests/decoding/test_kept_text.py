@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.decoding.doubts import ENCLOSED, MARKS
-from transformer_cli.decoding.glossary import Glossary
+from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
 from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
 from transformer_cli.decoding.quality import can_be_green
 from transformer_cli.decoding.text_pipeline import _without_single_marks
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.spans import SpanKind, find_spans
 
 from .stub_translators import (
     CLAUSES,
@@ -447,3 +449,49 @@ def test_a_clause_behind_a_comma_whose_end_is_lost_is_translated_by_itself() -> 
 def test_marks_around_a_sentence_are_left_out_with_their_partner(text: str, inside: str) -> None:
     start, end = _without_single_marks(f"- {text}.", 2, 2 + len(text))
     assert f"- {text}."[start:end] == inside
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("the {x} hotel burns.", ["the Anna hotel burns."]),
+        ("the {x}hotel burns.", ["the", "hotel burns."]),
+        ("the hotel%(x)s burns.", ["the hotel", "burns."]),
+        ("{x}hotel", ["hotel"]),
+        ("the hotel of {x}'s doctor", ["the hotel of Anna's doctor"]),
+    ],
+)
+def test_no_name_stands_for_a_placeholder_that_touches_a_word(text: str, asked: list[str]) -> None:
+    stand_ins = StandIns({SpanKind.WORD: ("Anna",), SpanKind.NUMBER: ()})
+    keeper = SpanKeeper(TOKENIZER, TOKENIZER, stand_ins, "it", lambda text: ())
+    pieces = next(keeper.attempts(text, find_spans(text)))
+    assert [piece.text.strip() for piece in pieces if piece.is_translated] == asked
+
+
+def test_the_ending_of_a_possessive_placeholder_is_not_read_as_a_word() -> None:
+    of = replace(stub_translator(upper), protects_spans=True)
+    found = translated("{{name}}'s hotel burns.", of)
+    assert found.text == "{{name}}'s HOTEL BURNS."
+    assert found.is_in_pieces
+
+
+HOUSE = GlossaryEntry("hotel", "house")
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "asked", "expected"),
+    [
+        ("THE HOTEL BURNS", HOUSE, "The hotel burns", "THE HOUSE BURNS"),
+        ("THE HOTEL", HOUSE, "The hotel", "THE HOUSE"),
+        ("THE HOTEL BURNS", replace(HOUSE, source="HOTEL", keeps_case=True), "THE HOTEL BURNS", "THE house BURNS"),
+        ("THE TRAIN", HOUSE, "THE TRAIN", "THE TRAIN"),
+    ],
+)  # fmt: skip
+def test_a_line_in_capitals_with_a_term_is_read_in_small_letters_and_written_in_capitals(
+    text: str, term: GlossaryEntry, asked: str, expected: str
+) -> None:
+    of = stub_translator(upper).with_glossary(Glossary((term,)))
+    found = translated(text, of)
+    assert found.text == expected
+    assert all(each.is_applied for each in found.terms)
+    assert asked_by(of)[0] == asked

@@ -17,7 +17,14 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, with_final_mark_of
-from transformer_cli.text.spans import Span, SpanKind, find_spans, masked, span_texts
+from transformer_cli.text.spans import (
+    Span,
+    SpanKind,
+    find_spans,
+    masked,
+    span_texts,
+    spans_at_words,
+)
 
 # In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
 HIDDEN = "\ue000"
@@ -165,6 +172,8 @@ def put_back(text: str, spans: Mapping[str, str]) -> str | None:
 _ADDRESS = re.compile(r"[^{}%$<>`\[\]]*[@./][^{}%$<>`\[\]]*")
 _LABEL_MARKS = frozenset(":;|-\u2013\u2014")
 _MOST_SPACES = 20
+# As in {name}'s; the letter alone would be read as a word of its own.
+_POSSESSIVE = re.compile(r"['\u2019]s(?![^\W_])")
 # As in {n}th and v{n}; more letters are a word.
 _MOST_LETTERS_OF_AFFIX = 2
 
@@ -241,7 +250,14 @@ class ProtectedSentence:
         if len(complete) < len(parts):
             return None
         kept = self._promise.kept_part(joined(self._given.text, complete, "".join))
-        return None if kept is None else replace(kept, is_in_pieces=len(translations) > 1)
+        return None if kept is None else replace(kept, is_in_pieces=self._is_in_pieces())
+
+    def _is_in_pieces(self) -> bool:
+        """Whether a person should read the translation because its parts were translated by themselves, or one was not."""
+        num_translated = sum(piece.is_translated for piece in self._pieces)
+        return num_translated > 1 or any(
+            _POSSESSIVE.search(piece.text) for piece in self._pieces if not piece.is_translated
+        )
 
     def _begin_next_attempt(self) -> None:
         pieces = next(self._attempts, None)
@@ -283,7 +299,12 @@ class SpanKeeper:
         known = {
             span for span in inside if span.kind is not SpanKind.WORD and self._knows(text, span)
         }
-        others = [span for span in inside if span not in known and span.kind is not SpanKind.MARK]
+        at_words = spans_at_words(text, inside)
+        others = [
+            span
+            for span in inside
+            if span not in known and span.kind is not SpanKind.MARK and span not in at_words
+        ]
         chosen = self.stand_ins.choose([span.kind for span in others], text)
         replaced = {
             span: word for span, word in zip(others, chosen, strict=True) if word is not None
@@ -420,5 +441,7 @@ def _num_touching(visible: str, cut: Span) -> int:
     """How many letters and digits at the beginning of a text belong to the cut before it."""
     if cut.kind in (SpanKind.TAG, SpanKind.MARK):
         return 0
+    if cut.kind is SpanKind.WORD and (possessive := _POSSESSIVE.match(visible)):
+        return possessive.end()
     number = len(list(takewhile(str.isalnum, visible)))
     return number if cut.kind is SpanKind.NUMBER or number <= _MOST_LETTERS_OF_AFFIX else 0

@@ -665,13 +665,11 @@ class LineForm:
     def _chunk(self, sentence: Sentence, prefix: str, line: int, part: int, place: int) -> Chunk:
         text = sentence.text
         spans = tuple(self._spans(text)) if self.protects else ()
-        # Other letters than those of the glossary would make other words of its terms.
         in_capitals = (
             self.keeps_layout
             and not spans
             and text.isupper()
-            and is_in_capitals(text)
-            and not self._required_terms(text)
+            and self._is_read_in_small_letters(text)
         )
         return Chunk(
             in_sentence_case(text) if in_capitals else text,
@@ -683,6 +681,13 @@ class LineForm:
             spans=spans,
             place=place,
         )
+
+    def _is_read_in_small_letters(self, text: str) -> bool:
+        """Whether a text in capital letters is a sentence or heading, or has a term of the glossary, and no term whose capital letters count."""
+        terms = [term.target for term in self._required_terms(text)]
+        if not terms:
+            return is_in_capitals(text)
+        return terms == [term.target for term in self._required_terms(in_sentence_case(text))]
 
     def _visible(self, text: str) -> str:
         """The text of a line without invisible characters, and with plain spaces in its ranges."""

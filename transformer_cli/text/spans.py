@@ -203,6 +203,36 @@ def is_enclosed(text: str) -> bool:
     return number > 0 and not any(map(str.isalpha, rest))
 
 
+# Letters of scripts that write no spaces between words, or put particles directly behind any word (Korean), are no word that
+# a placeholder touches by mistake.
+_LETTER = r"[^\W\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+_WORD = re.compile(rf"{_LETTER}{{3}}")
+_PLACEHOLDER_MARKS = ("{", "$", "%", "#{", "[[", "[X", "<%")
+
+
+# A text without this has no such placeholder; most texts are looked at no further.
+_MAY_TOUCH_WORD = re.compile(rf"%|[}}\]>]{_LETTER}{{3}}|{_LETTER}{{3}}(?:[{{$]|\#\{{|\[\[|\[X|<%)")
+
+
+def may_touch_word(text: str) -> bool:
+    """Whether a text may have a placeholder that touches a word; see `spans_at_words`."""
+    return _MAY_TOUCH_WORD.search(text) is not None
+
+
+def spans_at_words(text: str, spans: Sequence[Span]) -> list[Span]:
+    """The placeholders among the spans of a text that touch a word of three letters and more, as in {x}dog; fewer are an ending, as in {n}th.
+
+    A name in the place of such a placeholder would hide its word from the model.
+    """
+    return [
+        span
+        for span in spans
+        if span.kind is SpanKind.WORD
+        and text.startswith(_PLACEHOLDER_MARKS, span.start)
+        and (_WORD.match(text, span.end) or _WORD.match(text, max(0, span.start - 3), span.start))
+    ]
+
+
 def span_texts(text: str, spans: Sequence[Span]) -> list[str]:
     """The text of each span."""
     return [text[span.start : span.end] for span in spans]

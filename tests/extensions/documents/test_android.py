@@ -4,6 +4,7 @@ import pytest
 from lxml import etree
 
 from transformer_cli.extensions.documents.android import read_android
+from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.process.errors import DataError
 
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
@@ -162,3 +163,13 @@ def test_a_language_inside_the_value_of_another_attribute_stays() -> None:
     assert inside in translated(read_android(text.encode()))
     both = resources(string("Red"), attributes=f"{inside} tools:locale = 'en'")
     assert f"{inside} tools:locale = 'it'>" in translated(read_android(both.encode()))
+
+
+def test_plurals_that_lack_forms_of_the_target_language_are_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plural = '<plurals name="p"><item quantity="one">A dog</item><item quantity="other">Dogs</item></plurals>'
+    text = resources(plural, plural, string("Red"))
+    read_android(text.encode(), ReadingOptions(target_language="ru"))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "2 plural(s) lack forms of the language ru, which has few, many, one, other" in caplog.text  # fmt: skip

@@ -233,3 +233,53 @@ def test_the_layout_of_a_catalog_is_read_once(monkeypatch: pytest.MonkeyPatch) -
     found = translated(read_string_catalog(catalog(Red={}, Blue={}, Green={}).encode()))
     assert found.count('"it"') == 3
     assert num_read == 1
+
+
+def localized(localization: object) -> dict[str, object]:
+    """What a catalog gives the target language for a text with this localization in its source language."""
+    whole = {"sourceLanguage": "en", "strings": {"x": {"localizations": {"en": localization}}}}
+    found = json.loads(translated(read_string_catalog(json.dumps(whole).encode())))
+    return found["strings"]["x"]["localizations"]["it"]
+
+
+def test_the_phrases_of_a_set_are_translated() -> None:
+    given = {"stringSet": {"state": "translated", "values": ["Call the dog", "12"]}}
+    assert localized(given) == {
+        "stringSet": {"state": "translated", "values": ["CALL THE DOG", "12"]}
+    }
+
+
+def test_a_plural_inside_a_device_and_a_text_beside_it_are_translated() -> None:
+    def unit(text: str) -> dict[str, object]:
+        return {"stringUnit": {"state": "translated", "value": text}}
+
+    def devices(one: str, other: str, elsewhere: str) -> dict[str, object]:
+        plural = {"variations": {"plural": {"one": unit(one), "other": unit(other)}}}
+        return {"variations": {"device": {"iphone": plural, "other": unit(elsewhere)}}}
+
+    given = devices("%lld dog", "%lld dogs", "Dogs")
+    assert localized(given) == devices("%lld DOG", "%lld DOGS", "DOGS")
+
+
+PLURAL = '<plist><dict><key>n</key><dict><key>NSStringFormatSpecTypeKey</key><string>NSStringPluralRuleType</string>{}</dict></dict></plist>'  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("language", "forms", "is_named"),
+    [
+        ("ru", ["one", "other"], True),
+        ("ru", ["one", "few", "many", "other"], False),
+        ("it", ["one", "other"], False),
+        ("ja", ["other"], False),
+        ("pt-BR", ["one", "other"], False),
+        ("ar", ["one", "two", "other"], True),
+        ("qqq", ["one", "other"], False),
+        (None, ["other"], False),
+    ],
+)
+def test_a_plural_that_lacks_forms_of_the_target_language_is_named(
+    language: str | None, forms: list[str], is_named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    inner = "".join(f"<key>{form}</key><string>%d dogs</string>" for form in forms)
+    read_stringsdict(PLURAL.format(inner).encode(), ReadingOptions(target_language=language))
+    assert ("apps take the form other in their place" in caplog.text) is is_named

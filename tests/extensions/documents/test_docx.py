@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from transformer_cli.extensions.documents.docx import read_docx
-from transformer_cli.extensions.documents.segments import Markup, plain_text
+from transformer_cli.extensions.documents.segments import Markup, Role, plain_text
 from transformer_cli.process.errors import DataError
 
 from .archives import packed, unpacked
@@ -472,3 +472,18 @@ def test_a_drop_cap_without_a_text_directly_behind_it_is_a_text_of_its_own() -> 
 def test_the_format_of_the_first_letter_of_a_text_stays_with_the_first_letter() -> None:
     written = result(run("T", BOLD) + run("he red car"), translator=REVERSED)
     assert shown(written) == [[("b", "C"), ("", "AR RED THE")]]
+
+
+@pytest.mark.parametrize("kind", ["dropDownList", "date"])
+def test_a_control_with_a_list_or_a_date_takes_the_place_of_a_word(kind: str) -> None:
+    control = f'<w:sdt><w:sdtPr><w:{kind}><w:listItem w:displayText="red"/></w:{kind}></w:sdtPr><w:sdtContent>{run("red")}</w:sdtContent></w:sdt>'
+    found = result(run("Choose ") + control + run(" dogs"), translator=REVERSED)
+    assert control in found
+    assert re.search(f"DOGS .*{kind}.* CHOOSE", found)
+
+
+def test_a_formula_in_a_sentence_takes_the_place_of_a_word() -> None:
+    formula = '<m:oMath xmlns:m="urn:m"><m:r><m:t>x+y</m:t></m:r></m:oMath>'
+    [segment] = read_docx(docx(formula + run(" is a sum"))).segments
+    assert [piece.role for piece in segment.pieces if isinstance(piece, Markup)] == [Role.WORD]
+    assert re.search(r"SUM A IS .*x\+y", result(formula + run(" is a sum"), translator=REVERSED))

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -49,8 +50,10 @@ def structure(text: str) -> list[str]:
             if child.type not in ("text", "softbreak")
         )
         found += [token.type, *kinds]
-        if token.type in ("fence", "code_block", "html_block"):
+        if token.type in ("fence", "code_block"):
             found.append(token.content)
+        elif token.type == "html_block":
+            found += re.findall("<[^>]*>", token.content)
     return found
 
 
@@ -66,7 +69,7 @@ def test_a_translation_has_the_structure_of_its_source(parts: list[str]) -> None
 @given(PARTS)
 def test_every_text_is_found(parts: list[str]) -> None:
     text = "".join(parts).replace("\udc80", "").replace("\0", "")
-    assume(not ABBREVIATION.search(text))  # is not translated
+    assume(not ABBREVIATION.search(text))  # is not translated as CommonMark reads it
     found = done(read_markdown(text.encode()), WordByWord(str.upper)).data.decode()
     for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(found):
         children = [child.content for child in token.children or [] if child.type == "text"]
@@ -93,14 +96,14 @@ def is_upper(text: str) -> bool:
         ("one ![A dog](dog.png) two", "ONE ![A DOG](dog.png) TWO"),
         ("one  \ntwo", "ONE  \nTWO"),
         ("| a | b \\| c |\n|---|:-:|\n| d | `e` f |\n", "| A | B \\| C |\n|---|:-:|\n| D | `e` F |\n"),
-        ("---\ntitle: x\n---\n\ntext", "---\ntitle: x\n---\n\nTEXT"),
+        ("---\ntags: x\n---\n\ntext", "---\ntags: x\n---\n\nTEXT"),
         ("```py\ncode\n```\n\n    indented\n", "```py\ncode\n```\n\n    indented\n"),
         ("[ref]: http://x.org\n\nsee [ref]", "[ref]: http://x.org\n\nSEE [REF][ref]"),
         ("- [x] done now\n", "- [x] DONE NOW\n"),
         ("note[^1]\n\n[^1]: the note\n", "NOTE[^1]\n\n[^1]: THE NOTE\n"),
         ("fish &amp; chips", "FISH & CHIPS"),
         ("a \\*star\\* b", "A \\*STAR\\* B"),
-        ("<div>\nno\n</div>\n\nyes", "<div>\nno\n</div>\n\nYES"),
+        ("<div>\nyes\n</div>\n\nyes", "<div>\nYES\n</div>\n\nYES"),
         ("a <b>bold</b> b", "A <b>BOLD</b> B"),
         ("\\# no title", "\\# NO TITLE"),
     ],
@@ -237,8 +240,102 @@ def test_a_title_and_the_text_behind_it_are_two_texts() -> None:
     "settings",
     ["title: The car\n", "Title: The car\nAuthor: Me\n    and you\nDate:\n", "layout: page\ntags: red car\n", "% The car\n% Me; You\n% May\n"],
 )  # fmt: skip
-def test_settings_without_a_line_around_them_stay(settings: str) -> None:
-    assert upper(f"{settings}\n# hello\n") == f"{settings}\n# HELLO\n"
+def test_of_settings_without_a_line_around_them_only_the_title_is_translated(settings: str) -> None:
+    wanted = settings.replace("The car", "THE CAR")
+    assert upper(f"{settings}\n# hello\n") == f"{wanted}\n# HELLO\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "wanted"),
+    [
+        ("title: The car", "title: THE CAR"),
+        ('description: "A car"  ', 'description: "A CAR"  '),
+        ("subtitle: 'A car'", "subtitle: 'A CAR'"),
+        ("slug: the-car", "slug: the-car"),
+        ("title: {{ page.title }}", "title: {{ page.title }}"),
+        ("summary: 12", "summary: 12"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_titles_and_descriptions_of_front_matter_are_translated(
+    setting: str, wanted: str, end: str
+) -> None:
+    text, expected = (f"---\n{each}\ntags: [a dog]\n---\n\nhello\n".replace("\n", end) for each in (setting, wanted))  # fmt: skip
+    assert upper(text) == expected.replace("hello", "HELLO")
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [("title: car", "a: b"), ("title: car", "- a"), ('title: "car"', 'a "b"'), ("title: 'car'", "it's a"), ("title: car", "a # b"), ("title: car", "yes")],
+)  # fmt: skip
+def test_a_translated_setting_is_read_by_yaml_as_the_translation(
+    source: str, translation: str
+) -> None:
+    found = translated(read_markdown(f"---\n{source}\n---\n".encode()), WordByWord(lambda word: translation))  # fmt: skip
+    assert yaml.safe_load(found.split("---")[1]) == {"title": translation}
+
+
+def test_titles_in_toml_are_translated_and_settings_of_several_lines_are_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    toml = '+++\ntitle = "a dog"\ndate = 2020-01-01\n+++\n'
+    assert upper(toml) == toml.replace("a dog", "A DOG")
+    folded = "---\ndescription: >\n  a dog\n---\n"
+    assert upper(folded) == folded
+    several = "---\nx: 1\ntitle: |-\n  a dog\n---\n"
+    caplog.clear()
+    assert upper(several) == several
+    assert "line 3: a text among the settings" in caplog.text
+
+
+def test_blocks_and_attributes_of_html_are_translated() -> None:
+    block = '<details>\n<summary>Open it</summary>\n<p title="a dog">One <b>red</b> car &amp; a dog</p>\n<pre>code</pre>\n</details>\n'
+    wanted = block.replace("Open it", "OPEN IT").replace("a dog", "A DOG").replace("One", "ONE").replace("red", "RED").replace("car", "CAR")  # fmt: skip
+    assert upper(f"hello\n\n{block}\nhello\n") == f"HELLO\n\n{wanted}\nHELLO\n"
+    assert upper('one <img src="a.png" alt="a dog"> two') == 'ONE <img src="a.png" alt="A DOG"> TWO'
+
+
+def test_a_block_of_html_behind_other_marks_stays_and_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = "> <div>\n> a dog\n> </div>\n\n- <hr>\n"
+    assert upper(text) == text
+    assert [record.getMessage() for record in caplog.records] == [
+        "line 1: a block of HTML inside a list, quotation, note or box is not translated"
+    ]
+
+
+def test_a_table_of_pandoc_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    upper(f"one\n\n{GRID}\ntwo\n")
+    assert "line 3: a table of Pandoc is not translated" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A term\n~ one dog\n", "TERM A\n~ DOG ONE\n"),
+        ("| One dog\n|   two dogs\n| end\n", "| DOG ONE\n|   DOGS TWO\n| END\n"),
+        ("| one | two |\n|---|---|\n| a dog | b |\n", "| ONE | TWO |\n|---|---|\n| DOG A | B |\n"),
+        ("A note^[one dog] here", "HERE NOTE^[DOG ONE] A"),
+        ("See ==two dogs== here", "HERE ==DOGS TWO== SEE"),
+        ("See {++two dogs++} here", "HERE {++DOGS TWO++} SEE"),
+        ("See [two dogs]{.red} here", "HERE [DOGS TWO]{.red} SEE"),
+        ("See [two dogs](u){.red} here", "HERE [DOGS TWO](u){.red} SEE"),
+        ("See ![[dog.png]] the dog", "DOG ![[dog.png]] THE SEE"),
+        ("(@dog) One dog", "(@dog) DOG ONE"),
+        ("*[HTML]: Text of pages", "*[HTML]: PAGES OF TEXT"),
+        ("{/* a dog */}", "{/* a dog */}"),
+        ("One {/* a dog */} two", "TWO {/* a dog */} ONE"),
+        ("![A **red** dog](u)", "![DOG **RED** A](u)"),
+        ("a == b and c == d", "D == C AND B == A"),
+        ("a ~ b", "B ~ A"),
+        ("# The dog {#dog .red}\n", "# DOG THE {#dog .red}\n"),
+        ("The dog {: .red}", "DOG THE {: .red}"),
+        ("a ~~red~~blue dog", "DOG BLUE ~~RED~~ A"),
+    ],
+)  # fmt: skip
+def test_extensions_of_markdown_keep_their_marks_around_their_words(text: str, wanted: str) -> None:
+    assert reverse(text) == wanted
 
 
 def test_a_text_with_a_colon_is_no_setting() -> None:
@@ -289,13 +386,26 @@ def test_imports_of_mdx_stay(row: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["++ctrl+alt+del++", "++enter++", "{# a comment\nof two lines #}", "{{ page.title | default: 'My page' }}",
-     "{% include note.html content='My text is long' %}", "<% if a > b %>", "{% comment %}a car{% endcomment %}", "{{/* a car */}}"],
+    ["++ctrl+alt+del++", "++enter++", "{{ page.title | default: 'My page' }}", "{% include note.html content='My text is long' %}"],
 )  # fmt: skip
 def test_parts_of_templates_and_keys_stay_in_a_sentence(part: str) -> None:
     expected = part.replace("\n", " ")
     assert upper(f"one {part} two") == f"ONE {expected} TWO"
     assert reverse(f"one {part} two") == f"TWO {expected} ONE"
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["{# a comment\nof two lines #}", "{% comment %}a car{% endcomment %}", "{{/* a car */}}"],
+)
+def test_comments_of_templates_stay_beside_their_words(part: str) -> None:
+    expected = part.replace("\n", " ")
+    assert reverse(f"one {part} two") == f"{expected} TWO ONE"
+
+
+def test_statements_of_templates_divide_a_sentence() -> None:
+    text = "one two <% if a > b %> three four <% end %>"
+    assert reverse(text) == "TWO ONE <% if a > b %> FOUR THREE <% end %>"
 
 
 def test_words_between_plus_signs_are_translated() -> None:

@@ -1,12 +1,14 @@
 """ODT: paragraphs, notes and fields, and everything else byte for byte."""
 
 from collections import Counter
+from pathlib import PurePath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from transformer_cli.extensions.documents.formats import format_of
 from transformer_cli.extensions.documents.odt import read_odt
 from transformer_cli.extensions.documents.segments import plain_text
 from transformer_cli.process.errors import DataError
@@ -139,3 +141,90 @@ def test_a_document_with_a_password_is_refused_with_the_reason() -> None:
     parts = {"mimetype": "x", "content.xml": "\u0001\u0002", "META-INF/manifest.xml": "<m><encryption-data/></m>"}  # fmt: skip
     with pytest.raises(DataError, match="this document has a password"):
         read_odt(packed(parts))
+
+
+STYLES = (
+    '<office:automatic-styles><style:style style:name="T1" style:family="text"><style:text-properties style:text-position="super 58%"/></style:style>'
+    '<style:style style:name="T2" style:family="text"><style:text-properties style:text-position="-33% 58%"/></style:style>'
+    '<style:style style:name="T3" style:family="text" style:parent-style-name="T1"/>'
+    '<style:style style:name="T4" style:family="text" style:parent-style-name="T4"/></office:automatic-styles>'
+)
+
+
+def with_styles(paragraph: str, styles: str = STYLES, name: str = "content.xml") -> str:
+    """The paragraph of a document with these styles, with the words of its translation in the reverse order."""
+    spaces = f'{SPACES} xmlns:style="s"'
+    content = f"<office:document-content {spaces}>{styles if name == 'content.xml' else ''}<text:p>{paragraph}</text:p></office:document-content>"
+    common = f"<office:document-styles {spaces}>{styles if name != 'content.xml' else ''}</office:document-styles>"
+    data = packed({"content.xml": content, "styles.xml": common})
+    found = unpacked(done(read_odt(data), REVERSED).data)["content.xml"]
+    return found.split("<text:p>")[1].split("</text:p>")[0]
+
+
+def span(style: str, text: str) -> str:
+    return f'<text:span text:style-name="{style}">{text}</text:span>'
+
+
+@pytest.mark.parametrize("style", ["T1", "T3"])
+@pytest.mark.parametrize("part", ["content.xml", "styles.xml"])
+def test_a_raised_number_stays_beside_its_word_as_the_mark_of_a_footnote(
+    style: str, part: str
+) -> None:
+    found = with_styles(f"The dog{span(style, '12')} sees a cat.", name=part)
+    assert found == f"CAT. A SEES DOG{span(style, '12')} THE"
+
+
+def test_exponents_and_numbers_of_formulas_stay_parts_of_their_words() -> None:
+    found = with_styles(f"We have 5 m{span('T1', '2')} and H{span('T2', '2')}O here.")
+    assert found == f"HERE. H{span('T2', '2')}O AND m{span('T1', '2')} 5 HAVE WE"
+
+
+def test_the_index_of_a_variable_and_a_trade_mark_stay_beside_their_words() -> None:
+    found = with_styles(f"The x{span('T2', 'i')} of Acme{span('T1', 'TM')} grows.")
+    assert found == f"GROWS. ACME{span('T1', 'TM')} OF X{span('T2', 'i')} THE"
+
+
+def test_a_style_that_is_its_own_parent_is_an_ordinary_one() -> None:
+    assert with_styles(f"The {span('T4', 'dog')} runs.") == f"RUNS. {span('T4', 'DOG')} THE"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "<text:table-count>3</text:table-count>",
+        '<text:drop-down><text:label text:value="a"/>a</text:drop-down>',
+        "<text:bibliography-mark>[Smith 2001]</text:bibliography-mark>",
+        "<text:editing-cycles>7</text:editing-cycles>",
+        "<text:page-number/>",
+        "<text:description>old words</text:description>",
+    ],
+)
+def test_every_field_takes_the_place_of_a_word_and_keeps_its_text(field: str) -> None:
+    assert with_styles(f"The {field} dogs run.") == f"RUN. DOGS {field} THE"
+
+
+def test_bold_letters_inside_a_word_ruby_and_page_breaks_stay_with_their_words() -> None:
+    ruby = "<text:ruby><text:ruby-base>cat</text:ruby-base><text:ruby-text>kæt</text:ruby-text></text:ruby>"
+    found = with_styles(f"A {span('B', 'do')}g, a {ruby} and<text:soft-page-break/> a cow.")
+    assert ruby.replace("cat", "CAT") in found
+    assert span("B", "DOG") in found
+    assert "<text:soft-page-break/>" in found
+
+
+def test_cells_of_a_table_are_texts_unless_the_program_computes_them() -> None:
+    cells = (
+        '<table:table-cell office:value-type="string"><text:p>red</text:p></table:table-cell>'
+        '<table:table-cell office:value-type="date"><text:p>1 May</text:p></table:table-cell>'
+        '<table:table-cell table:formula="of:=[.A1]" office:value-type="string"><text:p>red</text:p></table:table-cell>'
+        "<table:table-cell><text:p>blue</text:p></table:table-cell>"
+    )
+    content = f"<office:document-content {SPACES}>{cells}</office:document-content>"
+    found = unpacked(done(read_odt(packed({"content.xml": content}))).data)["content.xml"]
+    assert found == content.replace(">red", ">RED", 1).replace("blue", "BLUE")
+
+
+@pytest.mark.parametrize("ending", ["odp", "otp", "ods", "ots"])
+def test_presentations_and_tables_of_libreoffice_are_read_by_their_endings(ending: str) -> None:
+    found = format_of(PurePath(f"a.{ending}"))
+    assert found is not None
+    assert found.name == f"od{ending[-1]}"

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config.data import Direction
-from transformer_cli.extensions.documents.po import read_po
+from transformer_cli.extensions.documents.formats import ReadingOptions
+from transformer_cli.extensions.documents.po import _plural_rule, read_po
 from transformer_cli.extensions.documents.translation import COPIED, translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText
 from transformer_cli.process.errors import DataError
@@ -358,3 +359,130 @@ def test_a_plural_rule_that_is_not_known_is_to_be_filled_in_by_a_person(
     words = WordByWord(str.upper, languages=Direction("en", "tlh"))
     assert "plural=EXPRESSION;" in done(read_po(TEMPLATE.encode()), words).data.decode()
     assert "fill in Plural-Forms" in caplog.text
+
+
+OF_SOURCE = PLURALS.replace("nplurals=INTEGER; plural=EXPRESSION;", "nplurals=2; plural=(n != 1);")
+
+
+def of_language(catalogue: str, target: str) -> bytes:
+    """A catalogue translated from English into a language that its reader knows."""
+    options = ReadingOptions(language="en", target_language=target)
+    words = WordByWord(str.upper, languages=Direction("en", target))
+    return done(read_po(catalogue.encode(), options), words).data
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ("ru", [ONE, OTHER, OTHER]),
+        ("pl", [ONE, OTHER, OTHER]),
+        ("ja", [OTHER]),
+        ("fr", [ONE, OTHER]),
+        ("de", [ONE, OTHER]),
+        ("ar", [OTHER, ONE, OTHER, OTHER, OTHER, OTHER]),
+    ],
+)
+def test_a_header_with_the_rule_of_the_source_gets_that_of_the_target_and_as_many_forms(
+    target: str, wanted: list[str]
+) -> None:
+    result = of_language(OF_SOURCE, target)
+    found = entries(result)
+    assert [text for _, text in sorted(found["the dog"].msgstr_plural.items())] == wanted
+    rule = polib.pofile(result.decode()).metadata["Plural-Forms"]
+    assert rule == {"de": "nplurals=2; plural=(n != 1);"}.get(target, _plural_rule(target))
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="gettext is not installed")
+@pytest.mark.parametrize("target", ["ru", "ar", "ja"])
+def test_msgfmt_accepts_a_catalogue_whose_rule_was_that_of_the_source(target: str) -> None:
+    command = ["msgfmt", "--check", "--output-file=/dev/null", "-"]
+    catalogue = of_language(OF_SOURCE, target)
+    assert subprocess.run(command, input=catalogue, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        # Russian with a form of its own for 1, and another one than those of both languages.
+        "nplurals=4; plural=(n==1 ? 3 : n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);",
+        "nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);",
+    ],
+)
+def test_a_rule_that_is_not_that_of_the_source_stays(rule: str) -> None:
+    catalogue = PLURALS.replace("nplurals=INTEGER; plural=EXPRESSION;", rule)
+    assert f'"Plural-Forms: {rule}\\n"' in of_language(catalogue, "ru").decode()
+
+
+def test_a_rule_with_as_many_forms_stays_in_a_header_that_names_the_target() -> None:
+    catalogue = OF_SOURCE.replace("Language: ", "Language: fr")
+    assert b"plural=(n != 1);" in of_language(catalogue, "fr")
+    assert b"plural=(n > 1);" in of_language(OF_SOURCE, "fr")
+
+
+def test_a_plural_that_a_person_translated_gets_the_further_forms_and_is_fuzzy() -> None:
+    by_hand = OF_SOURCE.replace('[0] ""', '[0] "eins"').replace('[1] ""', '[1] "zwei"')
+    entry = entries(of_language(by_hand, "ru"))["the dog"]
+    assert entry.msgstr_plural == {0: "eins", 1: "zwei", 2: OTHER}
+    assert entry.fuzzy
+
+
+def test_a_rule_with_fewer_forms_than_a_translated_plural_is_not_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    by_hand = OF_SOURCE.replace('[0] ""', '[0] "eins"').replace('[1] ""', '[1] "zwei"')
+    assert b"nplurals=2;" in of_language(by_hand, "ja")
+    assert "line 13: a plural has more forms than the rule of ja" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        '"Language: en\\n"\n"Plural-Forms: nplurals=2; plural=(n "\n"!= 1);\\n"\n',
+        '"Language: en\\nPlural-Forms: nplurals=2; plural=(n != 1);\\n"\n',
+        '"Language: en\\nPlural-Forms: nplurals=2; plural=(n != 1);"\n',
+        '"Language: en\\n"\n',
+        '"Language: en"\n',
+    ],
+)
+def test_the_rule_comes_into_headers_of_every_form(header: str) -> None:
+    catalogue = f'msgid ""\nmsgstr ""\n{header}\nmsgid "the dog"\nmsgid_plural "the dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    result = of_language(catalogue, "ru").decode()
+    assert polib.pofile(result).metadata["Plural-Forms"] == _plural_rule("ru")
+    assert entries(result.encode())["the dog"].msgstr_plural == {0: ONE, 1: OTHER, 2: OTHER}
+
+
+HEADER_OF_UTF_8 = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+LONG_LINES = r"""#, no-wrap
+msgid "a long line that is never wrapped because a flag says so, however long it may be in the end"
+msgstr ""
+
+msgid "a line of \"quotes\" that is longer than seventy-nine characters so that it is \"wrapped\" here"
+msgstr ""
+
+msgid "exactly seventy-one characters, which do not fit behind the name msgstr"
+msgstr ""
+
+msgid "exactly sixty-nine letters, which do fit behind the short name msgstr"
+msgstr ""
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("msgcat") is None, reason="gettext is not installed")
+def test_translations_are_wrapped_as_gettext_wraps_them() -> None:
+    result = done(read_po(f"{HEADER_OF_UTF_8}{LONG_LINES}".encode())).data
+    command = ["msgcat", "-"]
+    of_gettext = subprocess.run(command, input=result, capture_output=True, check=True).stdout
+    ours, theirs = (
+        [part.partition("\nmsgstr ")[2] for part in text.decode().split("\n\n")]
+        for text in (result, of_gettext)
+    )
+    assert len(ours) == 5
+    assert ours == theirs
+
+
+def test_a_long_text_is_wrapped_only_without_the_flag_no_wrap() -> None:
+    result = done(read_po(LONG_LINES.encode())).data.decode()
+    assert 'msgstr "A LONG LINE THAT IS NEVER WRAPPED BECAUSE' in result
+    assert all(len(line) <= 79 for line in result.split("\n\n", 1)[1].splitlines() if line.startswith('"'))  # fmt: skip

@@ -26,7 +26,7 @@ from .fake_translators import REVERSED, Identity, WordByWord, done, translated
         ("a = {0} has {1,number} cars", "a = {0} HAS {1,number} CARS"),
         ("a = It''s {0}", "a = IT''S {0}"),
         ("a = It''s '{'x y'}' {0}", "a = IT''S '{'X Y'}' {0}"),
-        ("a = {0,choice,0#no cars|1#a car|1<{0} cars} here", "a = {0,choice,0#no cars|1#a car|1<{0} cars} HERE"),
+        ("a = {0,choice,0#no cars|1#a car|1<{0} cars} here", "a = {0,choice,0#NO CARS|1#A CAR|1<{0} CARS} HERE"),
         ("a = {0, plural, one {# car} other {# cars}}", "a = {0, plural, one {# CAR} other {# CARS}}"),
     ],
 )  # fmt: skip

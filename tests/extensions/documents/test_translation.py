@@ -1,5 +1,6 @@
 """The translation of segments: sentences, lines, placeholders that must stay, and what is marked."""
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -8,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.extensions.documents.formats import (
+    ReadingOptions,
     format_named,
     read_document,
     read_plain_text,
 )
 from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.segments import Markup, Role, Segment, TranslatedSegment
+from transformer_cli.extensions.documents.strings import BROKEN_MESSAGE
 from transformer_cli.extensions.documents.translation import (
     COPIED,
     IN_PIECES,
@@ -311,3 +314,118 @@ def test_a_tag_around_a_sentence_without_letters_stays_around_it(text: str, tag:
     found = done(read_html(text.encode()))
     assert tag in found.data.decode()
     assert not found.doubts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The {x}dog is big.", "BIG. IS {x}DOG THE"),
+        ("The dog{x} is big.", "BIG. IS DOG{x} THE"),
+        ("The {{name}}dog and the ${y}cat", "${y}CAT THE AND {{name}}DOG THE"),
+        ("{x}dog", "{x}DOG"),
+        ("A {x}dog{y} runs", "RUNS {x}DOG{y} A"),
+        ("A {x}dog{y}cat runs", "RUNS {x}DOG{y}CAT A"),
+        ("A dog{x}%(y)s runs", "RUNS DOG{x}%(y)s A"),
+        ("A {x}{y}dog runs", "RUNS {x}{y}DOG A"),
+        ("%(a)sdog runs", "RUNS %(a)sDOG"),
+        ("The {n}th dog", "DOG {n}TH THE"),
+        ("The red{x}dog runs", "RUNS RED{x}DOG THE"),
+        ("my{x}dog runs", "RUNS MY{x}DOG"),
+        ("{{name}}'s dog", "DOG {{name}}'S"),
+        ("Pay $x.", "$x. PAY"),
+    ],
+)
+def test_a_placeholder_that_touches_a_word_moves_with_it(text: str, expected: str) -> None:
+    document = read_document(text.encode(), format_named("txt"))
+    assert done(document, REVERSED).data.decode() == expected
+
+
+def test_a_placeholder_between_two_words_keeps_them_apart_also_behind_a_tag() -> None:
+    found = done(read_html(b"<p>A <b>dog</b>{x}cat and dog{y}<i>cow</i></p>"))
+    assert re.sub(b"<.*?>", b"", found.data) == b"A DOG{x}CAT AND DOG{y}COW"
+
+
+def test_the_model_reads_a_word_without_the_placeholder_that_touches_it() -> None:
+    class Recorder(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            asked.extend(each.text for each in texts)
+            return super().translate(texts)
+
+    asked: list[str] = []
+    document = read_html(b"<p>The <b>{x}dog</b> is &amp;{a&amp;b}big</p>")
+    found = done(document, Recorder(str.upper)).data
+    assert asked == ["The dog is &big"]
+    assert found == b"<p>THE <b>{x}DOG</b> IS &amp;{a&amp;b}BIG</p>"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{% if x %}Hello dog{% endif %} and cat", "{% if x %}DOG HELLO{% endif %} CAT AND"),
+        ("{{#each x}}The dog{{/each}}", "{{#each x}}DOG THE{{/each}}"),
+        ("{{#if a}}A dog{{else}}A cat{{/if}}", "{{#if a}}DOG A{{else}}CAT A{{/if}}"),
+        ("A <% if y %>red dog<% end %>", "A <% if y %>DOG RED<% end %>"),
+        ("Two car{% if n %}s{% endif %} run", "RUN CARS{% if n %}{% endif %} TWO"),
+        ("A {# red #} dog", "{# red #} DOG A"),
+        ("A {{red}} dog", "DOG {{red}} A"),
+        ("see #end of it", "IT OF #end SEE"),
+        ("---\nred: dog\n---\n", "---\nDOG RED:\n---\n"),
+    ],
+)
+@pytest.mark.parametrize("name", ["json", "md", "csv"])
+def test_statements_of_templates_divide_texts_and_keep_their_order(
+    name: str, text: str, expected: str
+) -> None:
+    if "\n" in text and name != "json":
+        return
+    options = ReadingOptions(columns=("1",))
+    before, after = (json.dumps({"k": each}) if name == "json" else each for each in (text, expected))  # fmt: skip
+    document = read_document(before.encode(), format_named(name), options)
+    assert done(document, REVERSED).data.decode() == after
+
+
+def test_statements_inside_a_paragraph_of_several_lines_divide_it() -> None:
+    document = read_html(b"<p>One <b>dog\n and</b> {n} <i>cats</i></p>")
+    assert done(document, REVERSED).data == b"<p><i>CATS</i> {n} <b>AND DOG</b> ONE</p>"
+    found = done(read_document(b"One dog\n{% if x %} and *red\ncats*{% endif %}\n", format_named("md")), REVERSED)  # fmt: skip
+    assert found.data == b"DOG ONE {% if x %} *CATS RED* AND{% endif %}\n"
+
+
+def test_a_message_whose_braces_do_not_fit_stays_and_is_named() -> None:
+    text = b'{"k": "{n, plural, one {a dog} other {dogs}"}'
+    found = done(read_document(text, format_named("json")))
+    assert found.data == text
+    assert [doubt.reason for doubt in found.doubts] == [BROKEN_MESSAGE]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The {n,choice,0#no dogs|1#one dog|1<{n} dogs} here", "HERE {n,choice,0#DOGS NO|1#DOG ONE|1<DOGS {n}} THE"),
+        ("{0, choice, -1#less|0 # a dog|0.5\u2264more dogs}", "{0, choice, -1#LESS|0 # DOG A|0.5\u2264DOGS MORE}"),
+        ("{0,choice,0#a {1,choice,0#b dog|1#c} d|1#e}", "{0,choice,0#D {1,choice,0#DOG B|1#C} A|1#E}"),
+    ],
+)  # fmt: skip
+def test_the_texts_of_a_choice_are_translated(text: str, expected: str) -> None:
+    before, after = (json.dumps({"k": each}, ensure_ascii=False) for each in (text, expected))
+    found = done(read_document(before.encode(), format_named("json")), REVERSED)
+    assert found.data.decode() == after
+    assert not found.doubts
+
+
+@pytest.mark.parametrize("text", ["{0,choice,no limit}", "{0,choice,0#a dog|b}", "{0,choice,0#a dog"])  # fmt: skip
+def test_a_choice_that_is_broken_stays_and_is_named(text: str) -> None:
+    data = json.dumps({"k": text}).encode()
+    found = done(read_document(data, format_named("json")))
+    assert found.data == data
+    assert [doubt.reason for doubt in found.doubts] == [BROKEN_MESSAGE]
+
+
+def test_words_that_are_taken_out_and_added_are_not_read_as_one() -> None:
+    found = done(read_html(b"<p>The <del>old</del><ins>new</ins> dog</p>"))
+    assert found.data == b"<p>THE <del>OLD</del> <ins>NEW</ins> DOG</p>"
+
+
+def test_tags_with_numbers_move_with_their_words() -> None:
+    document = read_document(b'{"k": "One <1>red dog</1> and <0/> here"}', format_named("json"))
+    assert done(document, REVERSED).data == b'{"k": "<0/> HERE AND <1>DOG RED</1> ONE"}'

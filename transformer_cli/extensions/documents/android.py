@@ -24,6 +24,7 @@ from transformer_cli.extensions.documents.segments import (
     rendered,
 )
 from transformer_cli.extensions.documents.strings import (
+    PluralsToComplete,
     holds_text,
     is_icu_message,
     string_of,
@@ -94,6 +95,12 @@ def read_android(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
     ]
     for slot in slots:
         options.watch.counted(slot.segment)
+    plurals = PluralsToComplete(options.target_language)
+    for resource in xml.root.elements:
+        if resource.local == "plurals" and resource.attributes.get("translatable") != "false":
+            forms = [item.attributes.get("quantity", "") for item in resource.elements]
+            plurals.add(forms, f"line {lines.number_at(resource.start)}")
+    plurals.warn()
     place = place_of_attribute(xml, xml.root, "tools:locale")
     edits = [] if place is None else [Edit(*place, partial(_language, xml.root.attributes["tools:locale"]))]  # fmt: skip
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))

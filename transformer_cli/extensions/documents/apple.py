@@ -4,7 +4,7 @@ import copy
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from transformer_cli.extensions.documents.segments import (
     spliced,
 )
 from transformer_cli.extensions.documents.strings import (
+    PluralsToComplete,
     holds_text,
     slot_of_element,
     string_of,
@@ -172,6 +173,12 @@ def read_stringsdict(data: bytes, options: ReadingOptions = DEFAULTS) -> Spliced
         if slot is not None:
             options.watch.counted(slot.segment)
             slots.append(slot)
+    plurals = PluralsToComplete(options.target_language)
+    for element in xml.root.walk():
+        keys = [xml.whole_text(each) for each in element.elements if each.name == "key"]
+        if "NSStringFormatSpecTypeKey" in keys:
+            plurals.add(keys, f"line {lines.number_at(element.start)}")
+    plurals.warn()
     return SplicedDocument(xml.content, tuple(slots))
 
 
@@ -291,6 +298,7 @@ def read_string_catalog(data: bytes, options: ReadingOptions = DEFAULTS) -> Stri
         raise DataError('this is no string catalog of Xcode: it lacks "sourceLanguage" and "strings"')  # fmt: skip
     root = next(each for each in _members(text, text.index("{")) if each.key == "strings")
     lines = LineNumbers(text)
+    plurals = PluralsToComplete(options.target_language)
     entries = []
     for member in options.watch.over(_members(text, root.start)):
         entry = strings[member.key]
@@ -306,11 +314,13 @@ def read_string_catalog(data: bytes, options: ReadingOptions = DEFAULTS) -> Stri
         if _has_translation(localizations, options.target_language):
             continue
         source = localizations.get(language) or {"stringUnit": {"value": member.key}}
-        units = list(_units(source))
-        segments = [_segment(unit["value"], place) for unit in units]
+        segments = [_segment(form.text, place) for form in _forms(source)]
         if any(holds_text(each, member.key) for each in segments):
             segments = [options.watch.counted(each) for each in segments]
             entries.append(_Entry(member.start, source, tuple(segments)))
+            for forms in _plurals(source):
+                plurals.add(forms, place)
+    plurals.warn()
     return StringCatalog(content, language, tuple(entries))
 
 
@@ -336,30 +346,64 @@ def _of_language(keys: Sequence[str], language: str) -> str | None:
     return next((key for key in keys if primary_language(key) == wanted), None)
 
 
-def _units(localization: Any) -> Iterator[dict[str, Any]]:
-    """The forms of a text with their states, in order: one, or those of a plural, of devices, and of numbers inside it."""
+class _Form(NamedTuple):
+    """A form of a text: `holder[key]`."""
+
+    unit: dict[str, Any]
+    """What has the state of the form."""
+    holder: Any
+    """An object, or the list of the phrases of a set."""
+    key: str | int
+
+    @property
+    def text(self) -> str:
+        """What people read."""
+        return str(self.holder[self.key])
+
+
+def _forms(localization: Any) -> Iterator[_Form]:
+    """The forms of a text, in order: one, or those of a plural, of devices, of numbers inside it, and the phrases of a set."""
+    if not isinstance(localization, dict):
+        return
+    unit, phrases = localization.get("stringUnit"), localization.get("stringSet")
+    if isinstance(unit, dict) and isinstance(unit.get("value"), str):
+        yield _Form(unit, unit, "value")
+    if isinstance(phrases, dict) and isinstance(phrases.get("values"), list):
+        values = phrases["values"]
+        yield from (_Form(phrases, values, at) for at, text in enumerate(values) if isinstance(text, str))  # fmt: skip
+    for key, inner in localization.items():
+        if key not in ("stringUnit", "stringSet"):
+            yield from _forms(inner)
+
+
+def _plurals(localization: Any) -> Iterator[Collection[str]]:
+    """The names of the forms of each plural in a text."""
     if isinstance(localization, dict):
-        unit = localization.get("stringUnit")
-        if isinstance(unit, dict) and isinstance(unit.get("value"), str):
-            yield unit
         for key, inner in localization.items():
-            if key != "stringUnit":
-                yield from _units(inner)
+            if key == "plural" and isinstance(inner, dict):
+                yield inner
+            yield from _plurals(inner)
 
 
 def _is_open(localization: Any) -> bool:
     """Whether no form of a text has been touched by a person."""
-    return all(unit.get("state") == _OPEN_STATE or not unit["value"] for unit in _units(localization))  # fmt: skip
+    return all(form.unit.get("state") == _OPEN_STATE or not form.text for form in _forms(localization))  # fmt: skip
 
 
 def _translated(source: Any, found: Iterator[TranslatedSegment]) -> Any:
-    """The localization of a text with its translations, which have the order of `_units`."""
+    """The localization of a text with its translations, which have the order of `_forms`."""
     result = copy.deepcopy(source)
-    for unit, translation in zip(_units(result), found, strict=True):
-        value = string_of(translation)
-        unit.clear()
-        unit["state"] = "needs_review" if translation.doubts else "translated"
-        unit["value"] = value
+    doubtful: set[int] = set()
+    for form, translation in zip(_forms(result), found, strict=True):
+        form.holder[form.key] = string_of(translation)
+        if translation.doubts:
+            doubtful.add(id(form.unit))
+        kept: dict[str, Any] = {
+            name: form.unit[name] for name in ("value", "values") if name in form.unit
+        }
+        form.unit.clear()
+        form.unit["state"] = "needs_review" if id(form.unit) in doubtful else "translated"
+        form.unit.update(kept)
     return result
 
 

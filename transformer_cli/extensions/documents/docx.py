@@ -171,8 +171,10 @@ _BREAKS = frozenset(["br", "cr", "tab", "ptab"])
 _SIGNS = {"noBreakHyphen": "\u2011", "softHyphen": "\u00ad"}
 # What Word computes anew: it is left out of a translated text.
 _FORGOTTEN = frozenset(["pPr", "endParaRPr", "proofErr", "lastRenderedPageBreak"])
-# Fields that are no marks in runs, but elements of their own.
-_WHOLE_FIELDS = ("fldSimple", "fld")
+# Fields that are no marks in runs, but elements of their own, and formulas.
+_WHOLE_FIELDS = ("fldSimple", "fld", "oMath")
+# Controls whose text is one of a list, or a date.
+_CHOSEN = frozenset(["dropDownList", "date"])
 # Parts of a format that nobody sees: in Word elements, in drawings attributes.
 _UNSEEN = re.compile(r"<w:(?:lang|noProof)\b[^>]*/>")
 _UNSEEN_ATTRIBUTE = re.compile(
@@ -270,6 +272,8 @@ def _atoms(xml: XmlText, parent: Element) -> Iterator[_Atom]:
             yield from _atoms_of_run(xml, child, parent)
         elif child.local in _BREAKS:
             yield _Atom(_Sort.BREAK, child.start, child.end, None, None)
+        elif child.local == "sdt" and _is_chosen(child):
+            yield _markup(Role.WORD, child.start, child.end)
         elif child.local in _WRAPPERS and (inner := _inner(child)) is not None:
             yield _markup(Role.OPEN, child.start, inner.inner_start, child.local)
             yield from _atoms(xml, inner)
@@ -291,6 +295,12 @@ def _mark(element: Element) -> _Atom:
             number = next((value for name, value in element.attributes.items() if name.endswith(":id")), "")  # fmt: skip
             return atom._replace(pair=pair, name=f"{element.local.removesuffix(ending)} {number}")
     return atom
+
+
+def _is_chosen(control: Element) -> bool:
+    """Whether the text of a control is chosen from a list that stays."""
+    properties = control.child("sdtPr")
+    return properties is not None and any(each.local in _CHOSEN for each in properties.elements)
 
 
 def _inner(wrapper: Element) -> Element | None:

@@ -181,7 +181,7 @@ class ReadingOptions:
     """The language of a page or book that does not name its own: parts in another language are not translated. That of
     subtitles: its words and capital letters tell which cues are a sentence."""
     target_language: str | None = None
-    """Of the translation, for files with several languages: texts that have it already are not translated."""
+    """Of the translation, for files with several languages, whose texts that have it already are not translated, and for plurals."""
     is_repeated: bool = False
     """Whether the same document was read before, so that its faults are named already."""
     limits: ReadingLimits = LIMITS
@@ -195,7 +195,17 @@ DEFAULTS = ReadingOptions()
 Read = Callable[[bytes, ReadingOptions], Document]
 XML = ("xliff", "tmx", "android", "resx", "qt", "stringsdict")
 """The formats whose files name their encoding in their first line."""
-WITH_LANGUAGES = ("html", "epub", "srt", "vtt", "xcstrings")
+WITH_LANGUAGES = (
+    "html",
+    "epub",
+    "srt",
+    "vtt",
+    "xcstrings",
+    "android",
+    "strings",
+    "stringsdict",
+    "po",
+)
 """The formats that are read by the languages of the model, which their files do not always name."""
 WITH_STATES = ("po", "xliff", "qt", "xcstrings")
 """The formats that say of each translation whether a person should look at it: fuzzy, needs-review-translation."""
@@ -232,6 +242,8 @@ FORMATS = (
     Format("html", (".html", ".htm", ".xhtml"), "html.read_html"),
     Format("docx", (".docx", ".docm", ".dotx", ".dotm"), "docx.read_docx", is_archive=True),
     Format("odt", (".odt", ".ott"), "odt.read_odt", is_archive=True),
+    Format("odp", (".odp", ".otp"), "odt.read_odt", is_archive=True),
+    Format("ods", (".ods", ".ots"), "odt.read_odt", is_archive=True),
     Format("epub", (".epub",), "epub.read_epub", is_archive=True),
     Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff"),
     Format("tmx", (".tmx",), "tmx.read_tmx"),

@@ -300,6 +300,7 @@ _TEXT_ATTRIBUTES = _names(
 _TEXTS_OF_META = _names(
     "description keywords og:description og:title og:image:alt twitter:description twitter:title twitter:image:alt"
 )
+_TAKEN_OUT = frozenset(["del", "s", "strike"])
 _FEW_TAGS = 10
 # What stands between the links of a menu.
 _BETWEEN_LINKS = frozenset("|\u00b7\u2022\u203a\u00bb/")
@@ -337,6 +338,12 @@ def read_html(
     tokens = options.watch.over(_tokens_of_page(content.text, is_xhtml=is_xhtml))
     reader = _Reader(content.text, list(tokens), options.watch, options.language)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
+
+
+def slots_in_part(text: str, options: ReadingOptions) -> list[Slot]:
+    """The texts of a part of a page, such as a block of HTML in a Markdown text, by their places in the part."""
+    tokens = list(options.watch.over(_tokens_of_page(text, is_xhtml=False)))
+    return _Reader(text, tokens, options.watch, options.language).slots
 
 
 def is_inline_element(name: str) -> bool:
@@ -464,6 +471,10 @@ class _Reader:
         elif token.name in _INLINE:
             if self._begins_a_text(index):
                 self._flush()
+            elif token.name == "ins" and self._run and self._run[-1].name in _TAKEN_OUT:
+                self._add_text(
+                    " ", token.start, token.start
+                )  # <del>red</del><ins>blue</ins>: two words
             self._add(Role.OPEN, token.start, token.end, token.name)
         elif token.name in _POINTS:
             self._add(Role.POINT, token.start, token.end)

@@ -22,6 +22,7 @@ from transformer_cli.extensions.documents.html import (
     TokenKind,
     html_tokens,
     is_inline_element,
+    slots_in_part,
 )
 from transformer_cli.extensions.documents.page_templates import (
     ENVIRONMENT,
@@ -41,6 +42,7 @@ from transformer_cli.extensions.documents.segments import (
     TranslatedSegment,
     has_letter,
     merged,
+    moved_slot,
     nested_runs,
     plain_text,
     rendered,
@@ -60,12 +62,17 @@ _FOOTNOTE = re.compile(rf" {{0,3}}{_NOTE}:[ \t]*")
 _REFERENCE = re.compile(
     r""" {0,3}\[[^\[\]]+\]:[ \t]*\S+(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*"""
 )
-_DEFINITION = re.compile(r" {0,3}:[ \t]+(?=\S)")
+_DEFINITION = re.compile(r" {0,3}[:~][ \t]+(?=\S)")
+# A line of a poem or an address: | The red dog
+_LINE_OF_BLOCK = re.compile(r"\|[ \t]+(?=\S)")
+_DELIMITER_ROW = re.compile(
+    r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?"
+)
 # A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
 _KEPT = re.compile(
-    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*"
+    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
     # Of MDX, which Docusaurus reads in .md, too.
     r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
     re.IGNORECASE,
@@ -78,14 +85,15 @@ _DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
 _LONG_DASHES = re.compile(r" {0,3}-{5,} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
 _TITLE = re.compile(
     r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++[^"]*+"(?P<quoted>[^"]*+)"[ \t]*+"""
     r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
-    r"""|:{3,}\{(?:admonition|attention|caution|danger|dropdown|error|hint|important|note|seealso|tab-item|tip|warning)\}[ \t]++(?P<named>\S.*))"""
+    r"""|:{3,}\{(?:admonition|attention|caution|danger|dropdown|error|hint|important|note|seealso|tab-item|tip|warning)\}[ \t]++(?P<named>\S.*)"""
+    r"""|\*\[[^\[\]]+\]:[ \t]*+(?P<long>\S.*))"""
 )
 _MAX_FORMULA = 200  # lines
 _END_OF_FORMULA = re.compile(r"(?:\$\$|\\{1,2}\]|\\end\{[A-Za-z]{1,30}\*?\})\Z")
@@ -104,6 +112,8 @@ class DividedLines:
     """The texts inside footnotes, definitions and boxes, without their indentation."""
     titles: tuple[tuple[int, str], ...] = ()
     """The titles of boxes, each with its row."""
+    tables: tuple[int, ...] = ()
+    """The first row of each table of Pandoc that has words, which stay."""
 
 
 @dataclass(slots=True)
@@ -134,17 +144,19 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
     plain = list(lines)
     found: list[_Container] = []
     titles: list[tuple[int, str]] = []
-    for row in _starts(lines, code_rows):
+    poems = _rows_of_poems(lines)
+    tables: list[tuple[int, int]] = []
+    for row in _starts(lines, code_rows, poems, tables):
         if row < _end(found):
             continue
         title = _TITLE.fullmatch(lines[row])
         if title is not None and title.lastgroup is not None:
             titles.append((row, title[title.lastgroup]))
-        container = _container_at(lines, row)
+        container = _container_at(lines, row, poems)
         if container is None:
             plain[row] = ""
             continue
-        _read_rows(container, lines, code_rows)
+        _read_rows(container, lines, code_rows, poems)
         found.append(container)
         for taken in (row, *container.lines):
             plain[taken] = ""
@@ -155,7 +167,8 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
         document[container.row] = container.text
         for row, line in container.lines.items():
             document[row] = line
-    return DividedLines(plain, tuple(inner), tuple(titles))
+    with_words = (first for first, last in tables if any(map(has_letter, lines[first:last])))
+    return DividedLines(plain, tuple(inner), tuple(titles), tuple(with_words))
 
 
 def _end(found: Sequence[_Container]) -> int:
@@ -164,8 +177,13 @@ def _end(found: Sequence[_Container]) -> int:
     return next(reversed(found[-1].lines), found[-1].row) + 1
 
 
-def _starts(lines: Sequence[str], code_rows: Collection[int]) -> Iterator[int]:
-    """The rows that are kept as they are, or in which a container begins."""
+def _starts(
+    lines: Sequence[str],
+    code_rows: Collection[int],
+    poems: Collection[int],
+    tables: list[tuple[int, int]],
+) -> Iterator[int]:
+    """The rows that are kept as they are, or in which a container begins; `tables` gets the rows of each table of Pandoc."""
     end_of_formula = ""
     end_of_table = 0
     ends = _rows_of_ends(lines)
@@ -187,8 +205,9 @@ def _starts(lines: Sequence[str], code_rows: Collection[int]) -> Iterator[int]:
             yield row
         elif (table := _table_at(lines, row, ends[_TABLE])) is not None:
             end_of_table = table[1]
+            tables.append(table)
             yield from range(table[0], row + 1)
-        elif _KEPT.fullmatch(line) or _container_at(lines, row) is not None:
+        elif _KEPT.fullmatch(line) or _container_at(lines, row, poems) is not None:
             yield row
 
 
@@ -253,18 +272,40 @@ def _next_row(rows: Sequence[int], row: int) -> float:
     return rows[at] if at < len(rows) else math.inf
 
 
-def _container_at(lines: Sequence[str], row: int) -> _Container | None:
+def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
+    """The rows of blocks whose lines begin with a bar and stay lines; a block with a row of dashes is a table."""
+    found: set[int] = set()
+    first = 0
+    for row in range(len(lines) + 1):
+        if row < len(lines) and lines[row].strip():
+            continue
+        block = range(first, row)
+        first = row + 1
+        if (
+            block
+            and _LINE_OF_BLOCK.match(lines[block[0]])
+            and not any(_DELIMITER_ROW.fullmatch(lines[each]) for each in block)
+        ):
+            found.update(each for each in block if lines[each].startswith("|"))
+    return frozenset(found)
+
+
+def _container_at(lines: Sequence[str], row: int, poems: Collection[int]) -> _Container | None:
     line = lines[row]
     if match := _FOOTNOTE.match(line):
         return _Container(row, line[match.end() :], is_lazy=True)
     if _BOX.fullmatch(line):
         return _Container(row, "", is_lazy=False)
+    if row in poems:
+        return _Container(row, line[1:].strip(), is_lazy=False)
     is_behind_term = any(lines[before].strip() for before in range(max(0, row - 2), row))
     match = _DEFINITION.match(line)
     return _Container(row, line[match.end() :], is_lazy=True) if match and is_behind_term else None
 
 
-def _read_rows(container: _Container, lines: Sequence[str], code_rows: Collection[int]) -> None:
+def _read_rows(
+    container: _Container, lines: Sequence[str], code_rows: Collection[int], poems: Collection[int]
+) -> None:
     """Read the rows behind the first that belong to a container."""
     blank: list[int] = []
     for row in range(container.row + 1, len(lines)):
@@ -274,7 +315,7 @@ def _read_rows(container: _Container, lines: Sequence[str], code_rows: Collectio
             continue
         indentation = _INDENTED.match(line)
         is_lazy = container.is_lazy and not blank and row not in code_rows
-        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row)  # fmt: skip
+        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, poems)  # fmt: skip
         if indentation is None and (not is_lazy or begins_another):
             return
         container.lines |= dict.fromkeys(blank, "")
@@ -298,9 +339,24 @@ class InlineEvent(NamedTuple):
 
 
 # The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
-_MARKS = re.compile(rf"{_NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)")
-# Of a link of a wiki or of Obsidian: [[page|label]].
-_LABEL = re.compile(r"(?<!!)\[\[[^\[\]|\n]++\|(?P<label>[^\[\]|\n]++)(?=\]\])")
+# Also the number of an example of Pandoc, a picture of Obsidian, and attributes behind what they belong to.
+_MARKS = re.compile(
+    rf"{_NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[:.#][^{{}}\n]*+\}}"
+    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z"
+)
+# Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
+# CriticMarkup has added or taken out, and [words]{{.class}} of Pandoc.
+_PAIRS = re.compile(
+    r"(?P<opening>(?<!!)\[\[[^\[\]|\n]++\|)(?P<label>[^\[\]|\n]++)\]\]"
+    r"|(?<![=\w])==(?=[^\s=])(?P<marked>[^=\n]++)(?<=\S)==(?![=\w])"
+    r"|\{(?P<sign>\+\+|--|==)(?P<edited>[^{}\n]++)(?<=(?P=sign))\}"
+    r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}\n]*+\}"
+)
+_TEXTS_OF_PAIRS = ("label", "marked", "edited", "words")
+# The text of a footnote inside its sentence: ^[A dog.]
+_NOTE_IN_SENTENCE = re.compile(r"\^\[(?P<text>[^\[\]\n]++)\]")
+# Words that are taken out directly before others, as in ~~red~~blue: they are not one word.
+_TAKEN_OUT_BESIDE_WORD = re.compile(r"(?<![\w~])~~[^\s~][^~\n]*+~~(?=\w)")
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -308,6 +364,7 @@ _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
 _EXTENSIONS = {
     "template": re.compile(TEMPLATE, re.DOTALL),
+    "comment": re.compile(r"\{/\*(?:(?!\{/\*|\*/\}).)*+\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(
         r"\+\+(?:[a-z0-9-]+(?:\+[a-z0-9-]+)+|alt|arrow-\w+|backspace|caps-lock|cmd|command|control|ctrl|delete|end|enter|esc|escape|f\d+|home"
@@ -386,15 +443,7 @@ class MarkdownInline:
         taken = [False] * (len(text) + 1)
         for event in notes.events:
             taken[event.start : event.end] = [True] * (event.end - event.start)
-        for match in _MARKS.finditer(text):
-            if not any(taken[match.start() : match.end()]):
-                notes.events.append(InlineEvent(*match.span(), Role.POINT))
-        for match in _LABEL.finditer(text):
-            marks = (match.start(), match.start("label")), (match.end(), match.end() + 2)
-            if not any(any(taken[start:end]) for start, end in marks):
-                opening, closing = marks
-                notes.events.append(InlineEvent(*opening, Role.OPEN, "label"))
-                notes.events.append(InlineEvent(*closing, Role.CLOSE, "label"))
+        notes.events += _unknown_to_markdown(text, taken)
         return sorted(notes.events, key=lambda event: event[:2])
 
     def _noting(self, name: str, rule: Callable[..., bool]) -> Callable[..., bool]:
@@ -431,6 +480,27 @@ class MarkdownInline:
         if state.src is not self._searched:
             self._searched, self._last_bracket = state.src, state.src.rfind("]")
         return state.pos < self._last_bracket
+
+
+def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
+    """The markup of extensions where no other markup stands; `taken` says of each character whether some does."""
+    for match in _PAIRS.finditer(text):
+        name = next(name for name in _TEXTS_OF_PAIRS if match[name] is not None)
+        start, end = match.span(name)
+        end -= len(match["sign"] or "") if name == "edited" else 0
+        marks = (match.start(), start), (end, match.end())
+        if start < end and not any(any(taken[first:last]) for first, last in marks):
+            yield InlineEvent(*marks[0], Role.OPEN, name)
+            yield InlineEvent(*marks[1], Role.CLOSE, name)
+            for first, last in marks:
+                taken[first:last] = [True] * (last - first)
+    for match in _MARKS.finditer(text):
+        if not any(taken[match.start() : match.end()]):
+            yield InlineEvent(*match.span(), Role.POINT)
+            taken[match.start() : match.end()] = [True] * len(match[0])
+    for match in _NOTE_IN_SENTENCE.finditer(text):
+        if not any(taken[match.start() : match.end()]):
+            yield InlineEvent(*match.span(), Role.POINT, alt=match.span("text"))
 
 
 def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> bool:
@@ -522,6 +592,14 @@ _SETTINGS = re.compile(
     r"\A(?:(?=(?:.*\n){0,20}?(?i:title|slug|layout|template):)(?:[A-Za-z][\w-]{0,40}:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"
     r"|%[ \t].*\n(?:[ \t]+\S.*\n|%.*\n)*)(?=[ \t]*(?:\n|\Z))"
 )
+# Among them, what people read.
+_TEXT_OF_SETTINGS = re.compile(
+    r"^(?:(?:title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle)(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
+    r"""(?:(?:(?P<quote>["'])(?P<quoted>[^"'\\\r\n]*+)(?P=quote)|(?P<plain>[^\s"'#&*!|>%@`\[{:,?-]\S*+(?:[ \t]++\S++)*+))[ \t]*+(?=\r?$)"""
+    r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_MOST_NAMED = 5
 _CODE = frozenset(["fence", "code_block", "html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
@@ -532,7 +610,7 @@ _BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=`
 def read_markdown(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
     """A Markdown text: CommonMark with tables and strikethrough.
 
-    Front matter, code, link targets, link references and blocks of HTML stay.
+    Code, link targets, link references and settings stay, but not the titles and descriptions among these.
     """
     content = decoded(data, given=options.encoding)
     reader = _Reader(content.text, options.watch)
@@ -551,15 +629,19 @@ class _Reader:
         self._numbers = LineNumbers(text)
         self._inline = MarkdownInline(watch)
         self._env: dict[str, Any] = {}
+        # The rows of what stays, and what it is.
+        self._kept: list[tuple[int, str]] = []
         parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace(
             "\0", "\ufffd"
         )
         front = FRONT_MATTER.match(parsed) or _SETTINGS.match(parsed)
         if front is not None:
+            self._read_settings(front[0].count("\n"))
             parsed = re.sub(r"[^\n]", "", front[0]) + parsed[front.end() :]
         self._cells: dict[int, Iterator[list[Extent]]] = {}
         self._read_lines(parsed.split("\n"), depth=0)
         self._inline.is_reading = False
+        self._name_kept()
 
     def _read_lines(self, lines: list[str], *, depth: int) -> None:
         """Read the rows of the file that are not blank in `lines`."""
@@ -569,13 +651,54 @@ class _Reader:
         for index, token in enumerate(tokens):
             if token.type == "inline" and token.content and token.map:
                 self._read(token, is_cell=tokens[index - 1].type in ("td_open", "th_open"))
+            elif token.type == "html_block" and token.map:
+                self._read_html_block(token, is_whole=token.level == depth == 0)
         for row, title in divided.titles:
             start = self._text.find(title, *self._lines[row])
             if start >= 0:
                 places = [(place, place + 1) for place in range(start, start + len(title))]
                 self._read_inline(title, places, is_title=True)
+        for row in divided.tables:
+            self._kept.append((row, "a table of Pandoc"))
         for inner in divided.inner if depth < _MAX_DEPTH else ():
             self._read_lines(inner, depth=depth + 1)
+
+    def _read_html_block(self, token: "Token", *, is_whole: bool) -> None:
+        """Read a block of HTML, or name it where other marks stand before its lines."""
+        assert token.map is not None
+        first, last = token.map
+        if is_whole:
+            self._read_html(self._lines[first][0], self._lines[min(last, len(self._lines)) - 1][1])
+        elif slots_in_part(token.content, ReadingOptions(watch=self._watch)):
+            self._kept.append((first, "a block of HTML inside a list, quotation, note or box"))
+
+    def _read_html(self, start: int, end: int) -> None:
+        """Read a part of the file that is HTML."""
+        for slot in slots_in_part(self._text[start:end], ReadingOptions(watch=self._watch)):
+            place = f"line {self._numbers.number_at(start + slot.start)}"
+            self.slots.append(moved_slot(slot, start, place))
+
+    def _read_settings(self, num_rows: int) -> None:
+        """Read the titles and descriptions among the settings in the first rows of a text."""
+        has_marks = self._text[:1] in ("-", "+")
+        last = min(num_rows, len(self._lines)) - 1
+        for match in _TEXT_OF_SETTINGS.finditer(self._text, 0, self._lines[last][1]):
+            if match["block"] or (match["quote"] == "'" and "=" in match["sign"]):
+                row = bisect_right(self._lines, (match.start(), len(self._text))) - 1
+                self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
+                continue
+            kind = "plain" if match["quote"] is None else "quoted"
+            if has_letter(match[kind]):
+                segment = Segment.plain(match[kind], "", keeps_spaces=False)
+                quote = match["quote"] or ("" if has_marks else None)
+                self._add(*match.span(kind), segment, partial(_as_setting, quote))
+
+    def _name_kept(self) -> None:
+        """Name what stays and has text."""
+        for row, what in sorted(self._kept)[:_MOST_NAMED]:
+            logger.warning("line %d: %s is not translated", row + 1, what)
+        if len(self._kept) > _MOST_NAMED:
+            logger.warning("and %d more parts that are not translated", len(self._kept) - _MOST_NAMED)  # fmt: skip
 
     def _code_rows(self, lines: list[str]) -> set[int]:
         tokens = self._inline.parser.parse("\n".join(lines), {})
@@ -594,9 +717,21 @@ class _Reader:
         self._read_inline(token.content, places, is_cell=is_cell)
 
     def _read_inline(
-        self, content: str, places: list[Extent], *, is_cell: bool = False, is_title: bool = False
+        self,
+        content: str,
+        places: Sequence[Extent],
+        *,
+        is_cell: bool = False,
+        is_title: bool = False,
+        is_inner: bool = False,
     ) -> None:
-        """Read a text of one block, whose characters stand at these places of the file."""
+        """Read a text, whose characters stand at these places of the file.
+
+        Args:
+            is_cell: whether it is a cell of a table.
+            is_title: whether it is a title in quotation marks.
+            is_inner: whether it stands inside a sentence, as that of an image.
+        """
         writer = _Writer(self._inline, self._env, is_cell, is_title)
         for number, parts in enumerate(self._runs(content, places)):
             for run in nested_runs(parts):
@@ -604,7 +739,9 @@ class _Reader:
                 if not has_letter(plain_text(pieces)):
                     continue
                 is_first = (
-                    number == 0 and run[0].start == places[0][0] and not (is_cell or is_title)
+                    number == 0
+                    and run[0].start == places[0][0]
+                    and not (is_cell or is_title or is_inner)
                 )
                 render = writer.at_start if is_first else writer.written
                 self._add(run[0].start, run[-1].end, Segment(pieces, ""), render)
@@ -621,6 +758,7 @@ class _Reader:
         runs: list[list[InlinePart]] = [[]]
         opened: list[int] = []
         box_line = _BOX_LINE.match(content)
+        ends_of_words = {match.end() for match in _TAKEN_OUT_BESIDE_WORD.finditer(content)}
         for event in _gapless(content, self._inline.events(content, self._env)):
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
@@ -638,19 +776,25 @@ class _Reader:
                     runs.append([])
                 piece: Piece = Markup(event.role, event.start, raw, start)
                 runs[-1].append(InlinePart(piece, start, end, event.name))
-                if event.alt is not None and event.alt[0] < event.alt[1]:
-                    self._add_alt(content[slice(*event.alt)], places[slice(*event.alt)])
+                if event.role is Role.CLOSE and event.end in ends_of_words:
+                    runs[-1].append(InlinePart(" ", end, end))
+                self._read_inside(event, raw, content, places)
             elif event.shown is None or (box_line is not None and event.start == box_line.end()):
                 runs.append([])
             else:
                 runs[-1].append(InlinePart(event.shown, start, end))
         return runs
 
-    def _add_alt(self, text: str, places: Sequence[Extent]) -> None:
-        """The text of an image is a segment of its own, unless it has markup."""
-        if has_letter(text) and not _SPECIAL.search(text):
-            segment = Segment.plain(text, "", keeps_spaces=False)
-            self._add(places[0][0], places[-1][1], segment, lambda found: _escaped(found.text))
+    def _read_inside(
+        self, event: InlineEvent, raw: str, content: str, places: Sequence[Extent]
+    ) -> None:
+        """Read the text of an image or of a note in its sentence, and the attributes of a tag of HTML."""
+        start, end = places[event.start][0], places[event.end - 1][1]
+        if event.alt is not None and event.alt[0] < event.alt[1]:
+            inner = slice(*event.alt)
+            self._read_inline(content[inner], places[inner], is_inner=True)
+        elif raw.startswith("<") and "\n" not in raw and "\\" not in raw:
+            self._read_html(start, end)
 
     def _places(self, row: int, content: str) -> list[Extent] | None:
         """The place in the file of each character of a block's text; None if a line of it is not found."""
@@ -729,6 +873,28 @@ class _Writer:
             for piece in pieces
         ]
         return merged(read) == merged(wanted)
+
+
+def _as_setting(quote: str | None, found: TranslatedSegment) -> str:
+    """The value of a setting in its quotation marks.
+
+    Args:
+        quote: the mark; empty: none, so the value gets some if it would be read as something else; None: it never has some.
+    """
+    text = found.text
+    if quote == "'":
+        return text.replace("'", "''")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    if quote == "" and _NOT_PLAIN.search(text):
+        return f'"{escaped}"'
+    return escaped if quote else text
+
+
+# What ends a value of YAML without quotation marks, or begins another one than a text.
+_NOT_PLAIN = re.compile(
+    r"\A[\s\"'#&*!|>%@`\[\]{},:?-]|:(?:\s|\Z)|\s#|\A(?:true|false|yes|no|on|off|null|[\d.]+)\Z",
+    re.IGNORECASE,
+)
 
 
 def _gapless(text: str, events: Sequence[InlineEvent]) -> Iterator[InlineEvent]:

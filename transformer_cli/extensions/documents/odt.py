@@ -1,6 +1,7 @@
-"""ODT, the documents of LibreOffice Writer: paragraphs, headings, tables, notes, headers and footers."""
+"""ODT, ODP and ODS, the documents of LibreOffice: paragraphs, headings, tables, notes, headers and footers."""
 
 import re
+from collections.abc import Collection, Iterator, Mapping
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
@@ -14,10 +15,13 @@ from transformer_cli.extensions.documents.segments import (
     has_letter,
     plain_text,
     rendered,
+    stands_beside_word,
 )
 from transformer_cli.extensions.documents.xml import (
     Element,
     Inline,
+    XmlText,
+    XmlToken,
     escaped_xml,
     inline_runs,
     read_xml,
@@ -30,62 +34,32 @@ _PARTS = ("content.xml", "styles.xml")
 _MANIFEST = "META-INF/manifest.xml"
 _RANGES = frozenset(["a", "meta", "meta-field", "ruby", "ruby-base", "span"])
 _BREAKS = frozenset(["line-break", "tab"])
-# Parts of a text that the program computes, such as the number of a page.
-_FIELDS = frozenset(
+# Elements that stand between two words, as do the ends and marks without characters (bookmark-start, toc-mark); all others
+# are fields, such as the number of a page.
+_POINTS = frozenset(
     [
-        "author-initials",
-        "author-name",
-        "bookmark-ref",
-        "chapter",
-        "character-count",
-        "conditional-text",
-        "creation-date",
-        "creation-time",
-        "date",
-        "file-name",
-        "hidden-text",
-        "initial-creator",
-        "modification-date",
-        "modification-time",
-        "note-ref",
-        "page-count",
-        "page-number",
-        "paragraph-count",
-        "print-date",
-        "reference-ref",
-        "sequence",
-        "sequence-ref",
-        "subject",
-        "time",
-        "title",
-        "user-defined",
-        "variable-get",
-        "variable-set",
-        "database-display",
-        "drop-down",
-        "expression",
-        "page-variable-get",
-        "placeholder",
-        "sender-firstname",
-        "sender-lastname",
-        "sheet-name",
-        "template-name",
-        "text-input",
-        "user-field-get",
-        "user-field-input",
-        "variable-input",
-        "word-count",
+        "bookmark",
+        "change",
+        "note",
+        "number",
+        "reference-mark",
+        "ruby-text",
+        "script",
+        "soft-page-break",
     ]
 )
+_ENDINGS_OF_POINTS = ("-start", "-end", "-mark")
 # Their content is no text of the document.
 _HIDDEN = frozenset(["annotation", "tracked-changes"])
+# The values of cells whose text the program writes anew, such as numbers and dates.
+_TEXT_OF_CELL = "string"
 
 
 def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
-    """An ODT file.
+    """An ODT file; also a presentation (ODP) or a table (ODS), whose texts have the same form.
 
     Raises:
-        DataError: it is no ODT file, or is damaged, encrypted, too large, or made to harm.
+        DataError: it is no such file, or is damaged, encrypted, too large, or made to harm.
     """
     archive = opened_archive(data, options.limits)
     if "content.xml" not in archive.namelist():
@@ -95,19 +69,24 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
             "this document has a password",
             hint="open it in a word processor and save it without one",
         )
-    parts = {
-        name: _read_part(name, read_part(archive, name, options.limits), options)
+    xmls = {
+        name: read_xml(read_part(archive, name, options.limits), options, part=name)
         for name in _PARTS
         if name in archive.namelist()
     }
-    return ZipDocument(data, parts)
+    levels = _levels_of_styles(xmls)
+    return ZipDocument(data, {name: _read_part(xml, levels[name], options) for name, xml in xmls.items()})  # fmt: skip
 
 
-def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocument:
-    xml = read_xml(data, options, part=name)
+def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions) -> SplicedDocument:
     slots = []
-    for number, paragraph in enumerate(_paragraphs(xml.root), 1):
-        for run in inline_runs(xml, paragraph, _kind_of, _pair_of):
+    for number, paragraph in enumerate(options.watch.over(_paragraphs(xml.root)), 1):
+        marks = set(_raised_marks(xml, paragraph, levels))
+
+        def kind_of(element: Element, marks: Collection[int] = marks) -> Inline:
+            return Inline.POINT if element.start in marks else _kind_of(element)
+
+        for run in inline_runs(xml, paragraph, kind_of, _pair_of):
             pieces = tuple(part.piece for part in run)
             if has_letter(plain_text(pieces)):
                 segment = options.watch.counted(Segment(pieces, f"paragraph {number}"))
@@ -120,12 +99,20 @@ def _paragraphs(root: Element) -> list[Element]:
     found, waiting = [], [root]
     while waiting:
         element = waiting.pop()
-        if element.local in _HIDDEN:
+        if element.local in _HIDDEN or _is_computed(element):
             continue
         if element.space == _TEXT and element.local in ("p", "h"):
             found.append(element)
         waiting += reversed(element.elements)
     return found
+
+
+def _is_computed(element: Element) -> bool:
+    """Whether an element is a cell whose text the program computes: from a formula, a number or a date."""
+    if element.local != "table-cell":
+        return False
+    given = {name.rpartition(":")[2]: value for name, value in element.attributes.items()}
+    return "formula" in given or given.get("value-type", _TEXT_OF_CELL) != _TEXT_OF_CELL
 
 
 def _kind_of(element: Element) -> Inline:
@@ -135,9 +122,80 @@ def _kind_of(element: Element) -> Inline:
         return Inline.BREAK
     if element.local == "s":
         return Inline.SPACES
-    if element.local in _FIELDS:
-        return Inline.WORD
-    return Inline.RANGE if element.local in _RANGES else Inline.POINT
+    if element.local in _RANGES:
+        return Inline.RANGE
+    is_mark = not element.children and element.local.endswith(_ENDINGS_OF_POINTS)
+    return Inline.POINT if is_mark or element.local in _POINTS else Inline.WORD
+
+
+# Styles can name each other as parents in a circle.
+_MOST_PARENTS = 50
+_SHARE = re.compile(r"-?\d{1,9}")
+
+
+def _levels_of_styles(xmls: Mapping[str, XmlText]) -> dict[str, dict[str, int]]:
+    """For each part of the file how far the styles of characters raise (above 0) or lower (below 0) their text.
+
+    A style that names no position has that of its parent. Those of styles.xml count in content.xml, too.
+
+    Source: OpenDocument 1.3, part 3, section 20.397 (style:text-position).
+    """
+    of_part = {name: dict(_named_styles(xml.root)) for name, xml in xmls.items()}
+    common = of_part.get("styles.xml", {})
+    found = {}
+    for part, own in of_part.items():
+        styles = common | own
+        found[part] = {name: _level(name, styles) for name in styles}
+    return found
+
+
+def _named_styles(root: Element) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The name of each style of characters, with its position (empty if it names none) and its parent."""
+    for group in root.elements:
+        if group.local not in ("automatic-styles", "styles"):
+            continue
+        for style in group.elements:
+            if style.attributes.get("style:family") == "text":
+                properties = style.child("text-properties")
+                position = properties.attributes.get("style:text-position", "") if properties else ""  # fmt: skip
+                parent = style.attributes.get("style:parent-style-name", "")
+                yield style.attributes.get("style:name", ""), (position, parent)
+
+
+def _level(name: str, styles: Mapping[str, tuple[str, str]]) -> int:
+    for _ in range(_MOST_PARENTS):
+        if name not in styles:
+            break
+        position, name = styles[name]
+        if position:
+            share = _SHARE.match(position)
+            return int(share[0]) if share else {"super": 1, "sub": -1}.get(position.split()[0], 0)
+    return 0
+
+
+# Text of more characters before a mark does not change what it is.
+_LONGEST_WORD = 50
+
+
+def _raised_marks(xml: XmlText, paragraph: Element, levels: Mapping[str, int]) -> Iterator[int]:
+    """Where the spans begin that are raised or lowered and no part of the word before them."""
+    before = ""
+    waiting: list[Element | XmlToken] = [*reversed(paragraph.children)]
+    while waiting:
+        child = waiting.pop()
+        if isinstance(child, XmlToken):
+            before = (before + xml.text_of(child))[-_LONGEST_WORD:]
+            continue
+        level = levels.get(child.attributes.get("text:style-name", ""), 0) if child.local == "span" else 0  # fmt: skip
+        if level:
+            text = xml.whole_text(child)
+            if stands_beside_word(text, before, is_lowered=level < 0, language=None):
+                yield child.start
+            before = (before + text)[-_LONGEST_WORD:]
+        elif _kind_of(child) is Inline.RANGE:
+            waiting += reversed(child.children)
+        elif _kind_of(child) is not Inline.POINT:
+            before += " "
 
 
 _SPACES = re.compile(r"<(?:[\w.-]+:)?s(?=[\s/>])")

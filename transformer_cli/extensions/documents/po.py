@@ -4,23 +4,23 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from unicodedata import east_asian_width
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Change,
-    Markup,
-    Role,
     Segment,
     TranslatedSegment,
     has_letter,
     spliced,
+    with_values_around_words,
 )
 from transformer_cli.extensions.documents.strings import (
+    WITH_FORM_OF_MILLIONS,
     string_of,
     tagged_segment,
-    with_placeholders,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
@@ -36,17 +36,20 @@ _LANGUAGE = re.compile(r'(?:"|\\n)Language: *+([^\\"\n]*)\\n')
 _PLURALS_TO_FILL_IN = re.compile(
     r'(?:"|\\n)Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n'
 )
+# The value may go on in other lines of the file.
+_PLURALS = re.compile(r'(?:"|\\n)Plural-Forms:[ ]*((?:[^"\\]|"[ \t]*\r?\n[ \t]*")*+)(?=\\n|"\s*\Z)')
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(".*")[ \t]*\Z')
 _CONTINUED = re.compile(r'[ \t]*(".*")[ \t]*\Z')
-_WIDTH = 77
+_WIDTH = 79
+"""The columns of a line of gettext, with its quotation marks."""
 # No language has more, and a rule with thousands would fill a file with empty lines.
 _MOST_FORMS = 10
-# The Unicode CLDR gives these languages a form for whole millions, which catalogues of gettext do not have.
+# Catalogues of gettext have no form for whole millions.
 _TWO_FORMS = "nplurals=2; plural=(n != 1);"
 _TWO_FORMS_WITH_ZERO = "nplurals=2; plural=(n > 1);"
 _CUSTOMARY_RULES = {
-    **dict.fromkeys(["ca", "es", "it", "lld", "pt", "scn", "vec"], _TWO_FORMS),
+    **dict.fromkeys(WITH_FORM_OF_MILLIONS, _TWO_FORMS),
     **dict.fromkeys(["fr", "pt-br"], _TWO_FORMS_WITH_ZERO),
 }
 
@@ -92,12 +95,15 @@ class _Message:
         numbers = list(forms) if num_forms is None else range(num_forms)
         return [form for form in numbers if form not in forms or not forms[form].text]
 
+    def flags_in(self, text: str) -> list[str]:
+        """Its flags, such as c-format."""
+        return re.split(r"[#,\s]+", text[slice(*self.flags)]) if self.flags else []
+
     def has_specifications(self, text: str) -> bool:
         """Whether a flag such as c-format says that %s is a placeholder, also directly before a letter."""
-        flags = re.split(r"[#,\s]+", text[slice(*self.flags)]) if self.flags else []
         return any(
             flag.endswith("-format") and not flag.startswith("no-") and "brace" not in flag
-            for flag in flags
+            for flag in self.flags_in(text)
         )
 
 
@@ -133,6 +139,9 @@ class Catalogue:
     header: tuple[int, int]
     """Where the text of the header begins and ends."""
     rule: _Rule
+    """After the translation."""
+    new_rule: str | None = None
+    """The value of Plural-Forms that the header gets; None: its own one stays, or is to be filled in."""
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -156,15 +165,18 @@ class Catalogue:
         changes = []
         for start in sorted(changed):
             message, texts = found[start]
-            used, of_message = _filled(message, texts, forms, line_end)
+            used, of_message = _filled(message, texts, forms, text, line_end)
             changes += of_message
-            if any(translation.doubts for translation in used):
+            is_extended = self.new_rule is not None and any(form.text for form in message.forms.values())  # fmt: skip
+            if is_extended or any(translation.doubts for translation in used):
                 changes.append(_marked_as_fuzzy(message, text, line_end))
         language = _LANGUAGE.search(text, *self.header)
         source, target = map(primary_language, languages)
         named = primary_language(language[1].strip()) if language is not None else None
         is_ours = named == source or (named == "" and bool(changes))
-        if changes and place:
+        if changes and self.new_rule is not None:
+            changes.append(self._with_rule(self.new_rule, line_end))
+        elif changes and place:
             if rule is None:
                 logger.warning(
                     "the header has no rule for plurals, and none is known for %s; fill in Plural-Forms",
@@ -176,6 +188,17 @@ class Catalogue:
             changes.append(Change(*language.span(1), languages.target))
         return self.content.encoded(spliced(text, changes))
 
+    def _with_rule(self, rule: str, line_end: str) -> Change:
+        """The change that gives the header a rule for plurals."""
+        first = "Plural-Forms: "
+        wrapped = f'"{line_end}"'.join(_wrapped(first + rule))
+        found = _PLURALS.search(self.content.text, *self.header)
+        if found is not None:
+            return Change(*found.span(1), wrapped.removeprefix(first))
+        end = self.header[1] - len('"')
+        is_complete = self.content.text.endswith(("\\n", '"'), *self.header[:1], end)
+        return Change(end, end, f'{"" if is_complete else chr(92) + "n"}"{line_end}"{wrapped}\\n')
+
 
 def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     """A message catalogue, .po or .pot."""
@@ -184,7 +207,8 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     messages = list(_messages(content.text, options.watch))
     header = next((each for each in messages if each.fields["msgid"].text == ""), None)
     of_header = header.fields["msgstr"] if header else None
-    rule = _read_rule(of_header.text if of_header else "")
+    new_rule = _new_rule(of_header.text if of_header else "", messages, options)
+    rule = _read_rule(new_rule or (of_header.text if of_header else ""))
     # The header of a template does not tell which forms its translation has.
     is_template = bool(of_header and "nplurals=INTEGER" in of_header.text)
     slots = []
@@ -205,40 +229,88 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
             if has_letter(source):
                 segment = tagged_segment(source, f"line {message.line}")
                 if message.has_specifications(content.text):
-                    segment = _with_values_at_words(segment)
+                    pieces = with_values_around_words(segment.pieces, _values_at_words)
+                    segment = replace(segment, pieces=pieces)
                 slots.append(_Slot(message, is_singular, options.watch.counted(segment)))
     where = (of_header.start, of_header.end) if of_header else (0, 0)
-    return Catalogue(content, tuple(slots), where, rule)
+    return Catalogue(content, tuple(slots), where, rule, new_rule)
 
 
-def _with_values_at_words(segment: Segment) -> Segment:
-    """A segment in which a value that touches a word, as in %sdog, moves with that word; the model does not read it.
+def _new_rule(header: str, messages: Sequence[_Message], options: ReadingOptions) -> str | None:
+    """The rule of the target language where the header has none or that of the source language; None if its own one stays.
 
-    In the place of a word, it would hide the word beside it.
+    A rule of the target language with another number of forms is the choice of a person, and so is one with as many forms in a
+    header that names the target language.
     """
-    found = with_placeholders(segment, SPECIFICATION_AT_WORD)
-    given = set(segment.pieces)
-    return replace(
-        found,
-        pieces=tuple(
-            piece._replace(role=Role.POINT)
-            if isinstance(piece, Markup) and piece not in given
-            else piece
-            for piece in found.pieces
-        ),
-    )
+    plurals = [each for each in messages if "msgid_plural" in each.fields]
+    if options.target_language is None or not plurals or not header:
+        return None
+    target = _plural_rule(options.target_language)
+    found = _RULE.search(header)
+    if target is None or "nplurals=INTEGER" in header:
+        return None
+    if found is None and "Plural-Forms:" in header:
+        return None  # not readable; `msgfmt --check` names it
+    # Without a rule, gettext takes that of English and German.
+    own = found[0] if found else _TWO_FORMS
+    of_source = _plural_rule(options.language) if options.language else _TWO_FORMS
+    if _values(own) == _values(target) or _values(own) != _values(of_source or _TWO_FORMS):
+        return None
+    language = re.search(r"^Language: *(.*)$", header, re.MULTILINE)
+    names_target = language is not None and primary_language(language[1].strip()) == primary_language(options.target_language)  # fmt: skip
+    num_forms = _read_rule(target).num_forms
+    if names_target and num_forms == _read_rule(own).num_forms:
+        return None
+    for message in plurals:
+        if any(form.text and number >= (num_forms or 0) for number, form in message.forms.items()):
+            logger.warning(
+                "line %d: a plural has more forms than the rule of %s; the rule of the header stays, and is that of another language",
+                message.line,
+                options.target_language,
+            )
+            return None
+    return target
+
+
+_MOST_COMPARED = 200
+
+
+def _values(rule: str) -> tuple[int, ...] | None:
+    """Which form a rule gives to each number; rules with the same ones are one. None if it cannot be read."""
+    from gettext import c2py
+
+    found = _RULE.search(rule)
+    if found is None or not 1 <= int(found[1][:9]) <= _MOST_FORMS:
+        return None
+    try:
+        form_of = c2py(found[2])
+        return (int(found[1]), *(form_of(number) for number in range(_MOST_COMPARED)))
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in SPECIFICATION_AT_WORD.finditer(text))
 
 
 def _filled(
-    message: _Message, texts: Mapping[bool, TranslatedSegment], rule: _Rule, line_end: str
+    message: _Message,
+    texts: Mapping[bool, TranslatedSegment],
+    rule: _Rule,
+    text: str,
+    line_end: str,
 ) -> tuple[list[TranslatedSegment], list[Change]]:
     """The changes that give a message the translations that it lacks, and which translations they use.
 
     A plural gets as many forms as the rule has: some are added, and empty ones for which the rule has no number go.
+
+    Args:
+        text: of the file.
     """
+    is_wrapped = "no-wrap" not in message.flags_in(text)
     if "msgid_plural" not in message.fields:
         empty = message.fields["msgstr"]
-        written = _written(string_of(texts[True]), line_end)
+        written = _written("msgstr", string_of(texts[True]), line_end, is_wrapped=is_wrapped)
         return [texts[True]], [Change(empty.start, empty.end, written)]
     sources = {True: message.fields["msgid"].text, False: message.fields["msgid_plural"].text}
     used: dict[bool, TranslatedSegment] = {}
@@ -250,7 +322,7 @@ def _filled(
             used[kind] = texts[kind]
         # A text without letters stays as it is; an empty form beside full ones would be shown as an empty text.
         string = string_of(texts[kind]) if kind in texts else sources[kind]
-        written = _written(string, line_end)
+        written = _written(f"msgstr[{form}]", string, line_end, is_wrapped=is_wrapped)
         if form in forms:
             changes.append(Change(forms[form].start, forms[form].end, written))
         else:
@@ -346,26 +418,38 @@ def _unescaped(quoted: str) -> str:
     return unescape(quoted[1:-1])
 
 
-def _written(text: str, line_end: str) -> str:
-    """A string as in a PO file; a long one, or one of several lines, begins on the next line."""
+def _written(name: str, text: str, line_end: str, *, is_wrapped: bool) -> str:
+    """A string as in a PO file; a long one, or one of several lines, begins on the next line.
+
+    Args:
+        name: of its field, such as msgstr.
+        is_wrapped: whether a long line is divided, as it is without the flag no-wrap.
+    """
     from polib import escape
 
-    lines = [_wrapped(line) for line in re.findall(r"[^\n]+\n?|\n", text)]
-    parts = [part for line in lines for part in line]
-    quoted = [f'"{escape(part)}"' for part in parts]
-    if len(quoted) <= 1:
-        return "".join(quoted) or '""'
-    return line_end.join(['""', *quoted])
+    lines = [escape(line) for line in re.findall(r"[^\n]+\n?|\n", text)]
+    parts = [part for line in lines for part in (_wrapped(line) if is_wrapped else [line])]
+    if len(parts) > 1 or (parts and is_wrapped and _num_columns(f'{name} "{parts[0]}"') > _WIDTH):
+        parts.insert(0, "")
+    return line_end.join(f'"{part}"' for part in parts) or '""'
 
 
 def _wrapped(line: str) -> list[str]:
-    """A line in parts of about 77 characters, each with the white space behind its words."""
-    parts = [""]
-    for word in re.findall(r"\S+\s*|\s+", line):
-        if parts[-1] and len(parts[-1]) + len(word.rstrip()) > _WIDTH:
+    """An escaped line in parts that fit into a line of the file, each with the white space behind its words."""
+    parts, columns = [""], len('""')
+    for word in re.findall(r"[^ ]+ *| +", line):
+        num_columns = _num_columns(word)
+        if parts[-1] and columns + num_columns > _WIDTH:
             parts.append("")
+            columns = len('""')
         parts[-1] += word
+        columns += num_columns
     return parts
+
+
+def _num_columns(text: str) -> int:
+    """How many columns a text takes; a sign of Chinese, Japanese or Korean takes two."""
+    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
 def _marked_as_fuzzy(message: _Message, text: str, line_end: str) -> Change:

@@ -35,9 +35,9 @@ _ESCAPE = re.compile(rf"{_CONTINUED}|(?P<codes>(?:\\u[0-9A-Fa-f]{{4}})+)|\\(?P<s
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _TO_ESCAPE = re.compile(r"[\\\n\t\r\f]|\A ")
 _ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"}
-# For java.text.MessageFormat: an argument such as {0}, one with texts to choose from, and text in quotes.
+# For java.text.MessageFormat: an argument such as {0}, and text in quotes.
 _ARGUMENT = re.compile(r"\{\s*\d")
-_FORMAT_PARTS = re.compile(r"\{\s*\d+\s*,\s*choice\s*,(?:[^{}]|\{[^{}]*\})*\}|'[{}][^'\n]*(?:'|\Z)")
+_FORMAT_PARTS = re.compile(r"'[{}][^'\n]*(?:'|\Z)")
 _LONE_APOSTROPHE = re.compile(r"\w'\w")
 _TWO_APOSTROPHES = re.compile(r"\w''\w")
 

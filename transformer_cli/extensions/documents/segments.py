@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeGuard
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
@@ -155,6 +155,76 @@ def merged(pieces: Sequence[Piece]) -> list[Piece]:
     return result
 
 
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def with_values_around_words(
+    pieces: Sequence[Piece], values: Callable[[str], Iterable[tuple[int, int]]]
+) -> tuple[Piece, ...]:
+    """Pieces in which a placeholder that touches a word at one end of it, as in {x}dog, is the tag of a range around the word.
+
+    So it moves with its word, and the model reads the word alone. Between two words it keeps them apart, and stays text.
+
+    Args:
+        values: where the placeholders of a text stand, in order.
+    """
+    found: list[Piece] = []
+    number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
+    # The signs behind the tags on both sides count, too: <b>red</b>{x}dog are two words.
+    befores = _signs_before(pieces)
+    behinds = _signs_before([each[::-1] if isinstance(each, str) else each for each in reversed(pieces)])[::-1]  # fmt: skip
+    for piece, sign_before, sign_behind in zip(pieces, befores, behinds, strict=True):
+        if not isinstance(piece, str):
+            found.append(piece)
+            continue
+        place = 0
+        for start, end in values(piece):
+            is_word_before = (piece[start - 1] if start else sign_before).isalnum()
+            is_word_behind = (piece[end] if end < len(piece) else sign_behind).isalnum()
+            last_tag = found[-1] if found else None
+            if 0 < start == place and is_text_as_markup(last_tag) and not is_word_behind:
+                # On both sides of one word, or directly behind the first value.
+                found[-1] = last_tag._replace(raw=last_tag.raw + piece[start:end])
+                place = end
+                continue
+            behind = _LETTERS.match(piece, end)
+            last = behind.end() if behind else end
+            first = start
+            while first > place and piece[first - 1].isalpha():
+                first -= 1
+            if start < place or is_word_before == is_word_behind or (first, last) == (start, end):
+                continue
+            number -= 1
+            tags = (piece[start:end], "") if is_word_behind else ("", piece[start:end])
+            first, last = (start, last) if is_word_behind else (first, end)
+            word = piece[end:last] if is_word_behind else piece[first:start]
+            opening, closing = (
+                Markup(role, number, tag)
+                for role, tag in zip((Role.OPEN, Role.CLOSE), tags, strict=True)
+            )
+            found += [piece[place:first], opening, word, closing]
+            place = last
+        found.append(piece[place:])
+    return tuple(piece for piece in found if piece)
+
+
+def _signs_before(pieces: Sequence[Piece]) -> list[str]:
+    """For each piece the last sign of the text before it; empty if something takes the place of a word there."""
+    signs, last = [], ""
+    for piece in pieces:
+        signs.append(last)
+        if isinstance(piece, str):
+            last = piece[-1:]
+        elif piece.role is Role.WORD:
+            last = ""
+    return signs
+
+
+def is_text_as_markup(piece: Piece | None) -> TypeGuard[Markup]:
+    """Whether a piece is markup that stands for text of the segment, such as that of `with_values_around_words`."""
+    return isinstance(piece, Markup) and piece.number < 0
+
+
 class InlinePart(NamedTuple):
     """A part of a file inside a block: text, or a tag."""
 
@@ -280,6 +350,23 @@ class Slot(NamedTuple):
     """What stands there instead, for a translation that differs from the segment."""
 
 
+def moved_slot(slot: Slot, by: int, place: str) -> Slot:
+    """A slot of a part of a text, in the text itself.
+
+    Args:
+        by: where the part begins.
+        place: of the segment.
+    """
+    pieces = tuple(
+        piece._replace(start=piece.start + by)
+        if isinstance(piece, Markup) and piece.start is not None
+        else piece
+        for piece in slot.segment.pieces
+    )
+    segment = replace(slot.segment, pieces=pieces, place=place)
+    return slot._replace(start=slot.start + by, end=slot.end + by, segment=segment)
+
+
 class Edit(NamedTuple):
     """Another part that changes, such as the name of the language: text[start:end]."""
 
@@ -338,6 +425,8 @@ class InnerText:
     document: SplicedDocument
     finish: Callable[[str], str] = str
     """From the text of the document to the markup as it stands in the file."""
+    fault: str = ""
+    """Why its texts could not be found, for a person."""
 
 
 def spliced(text: str, changes: Iterable[Change]) -> str:

@@ -1,7 +1,8 @@
 """Strings of programs: their tags, the branches of ICU messages, and which of them are texts for people."""
 
+import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
@@ -34,7 +35,10 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too_much_markup
 from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
 from transformer_cli.text.spans import TOUCHING_SPECIFICATION, find_spans, masked
+
+logger = logging.getLogger(__name__)
 
 Path = tuple[str | int, ...]
 # Names for programs.
@@ -147,9 +151,56 @@ def _fits(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     return fits[-1]
 
 
-_BRANCHING = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")
+WITH_FORM_OF_MILLIONS = frozenset(["ca", "es", "fr", "it", "lld", "pt", "scn", "vec"])
+"""The languages to which the Unicode CLDR gives a form `many` for whole millions, which the texts of programs seldom have."""
+
+
+class PluralsToComplete:
+    """Collects the plurals that lack forms of the target language, and names them in one warning."""
+
+    def __init__(self, language: str | None) -> None:
+        """
+        Args:
+            language: of the translation; None: it is not known, and nothing is named.
+        """
+        self._needed = frozenset() if language is None else _plural_forms(language)
+        self._language = language
+        self._places: list[str] = []
+
+    def add(self, forms: Collection[str], place: str) -> None:
+        """Look at a plural with these forms, such as one and other."""
+        if not self._needed <= frozenset(forms):
+            self._places.append(place)
+
+    def warn(self) -> None:
+        """Name what was found, in one line."""
+        if self._places:
+            logger.warning(
+                "%s: %d plural(s) lack forms of the language %s, which has %s: apps take the form other in their place, so add them",
+                self._places[0],
+                len(self._places),
+                self._language,
+                ", ".join(sorted(self._needed)),
+            )
+
+
+def _plural_forms(language: str) -> frozenset[str]:
+    """The names of the forms that a plural has in a language; none if they are not known."""
+    from babel import Locale, UnknownLocaleError
+
+    try:
+        tags = Locale.parse(primary_language(language)).plural_form.tags
+    except (UnknownLocaleError, ValueError):
+        return frozenset()
+    of_millions = {"many"} if primary_language(language) in WITH_FORM_OF_MILLIONS else set()
+    return frozenset(tags) - of_millions | {"other"}
+
+
+_BRANCHING = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")
 _HEAD = re.compile(r"\{\s*[\w.-]+\s*(?:,\s*(?P<kind>\w+)\s*(?P<comma>,)?)?")
 _SELECTOR = re.compile(r"\s*+(?:offset:\d++\s*+)?(?:=\d++|[\w-]++)\s*+\{")
+# Of a choice of Java: 0#no files|1#one file|1<{0} files
+_LIMIT = re.compile(r"\s*+-?+(?:\d++(?:\.\d++)?|\u221e)\s*+[#<\u2264]")
 _QUOTED = re.compile(r"'[{}#|](?:[^']|'')*'")
 _MAX_DEPTH = 20
 
@@ -201,16 +252,21 @@ def with_icu_branches(
     def finished(text: str) -> str:
         return "".join(signs[part].raw if part in signs else escape(part) for part in _SIGNS.split(text))  # fmt: skip
 
-    segments = [(each, _icu_segment(message, each, place, signs)) for each in icu_texts(message)]
+    texts = icu_texts(message)
+    segments = [(each, _icu_segment(message, each, place, signs)) for each in texts]
     slots = [
         Slot(each.start, each.end, segment, lambda found: _rendered_icu(found.pieces))
         for each, segment in segments
         if segment is not None
     ]
-    inner = InnerText(SplicedDocument(DecodedText(message), tuple(slots)), finished)
+    document = SplicedDocument(DecodedText(message), tuple(slots))
+    inner = InnerText(document, finished, "" if texts else BROKEN_MESSAGE)
     return (Markup(Role.WORD, 0, finished(message), inner=inner),)
 
 
+BROKEN_MESSAGE = (
+    "the braces of a message of ICU do not fit together, so its texts were left as they are"
+)
 _FIRST_SIGN = 0xF0000
 _SIGNS = re.compile("([\U000f0000-\U000ffffd])")
 
@@ -292,11 +348,19 @@ def _end_of_argument(
         if rest is None:
             raise ValueError("no end of the argument")
         return rest.end()
+    if kind == "choice" and head["comma"]:
+        while limit := _LIMIT.match(value, at, end):
+            stop = _closing(value, limit.end(), end, "|")
+            inner.append((limit.end(), stop, is_plural))
+            at = stop + 1
+            if value[stop] == "}":
+                return at
+        raise ValueError("no limit")
     return _closing(value, at, end) + 1
 
 
-def _closing(value: str, start: int, end: int) -> int:
-    """Where the brace stands that closes the one before `start`."""
+def _closing(value: str, start: int, end: int, divider: str = "") -> int:
+    """Where the brace stands that closes the one before `start`, or a divider that no other brace encloses."""
     depth, at = 1, start
     while at < end:
         quoted = _QUOTED.match(value, at, end)
@@ -304,7 +368,7 @@ def _closing(value: str, start: int, end: int) -> int:
             at = quoted.end()
             continue
         depth += (value[at] == "{") - (value[at] == "}")
-        if not depth:
+        if not depth or (depth == 1 and value[at] == divider):
             return at
         at += 1
     raise ValueError("a brace is never closed")
@@ -317,7 +381,8 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segme
     plain = replace(Segment.plain(text, place, keeps_spaces=keeps_spaces), is_label=True)
     if DIVISION in text or ("<" not in text and not _MARKDOWN.search(text)):
         return plain
-    parts = list(chain.from_iterable(map(_with_markdown, _parts(text))))
+    tagged = chain.from_iterable(map(_with_numbered_tags, _parts(text)))
+    parts = list(chain.from_iterable(map(_with_markdown, tagged)))
     runs = nested_runs(parts)
     if len(parts) < 2 or len(runs) != 1 or len(runs[0]) != len(parts):
         return plain
@@ -413,6 +478,26 @@ def _parts(text: str) -> Iterator[InlinePart]:
         tag = InlinePart(Markup(Role.POINT, token.start, raw), token.start, token.end)
         yield from (division, tag) if role is Role.OPEN and token.name != "br" else (tag, division)
         has_text = False
+
+
+# As the strings of react-i18next have them: <1>here</1>, <0/>.
+_NUMBERED_TAG = re.compile(r"<(?P<slash>/?)(?P<number>\d{1,3})[ ]?(?P<empty>/?)>")
+
+
+def _with_numbered_tags(part: InlinePart) -> Iterator[InlinePart]:
+    """A part of a string; in text, tags whose names are numbers are tags."""
+    if not isinstance(part.piece, str):
+        yield part
+        return
+    place = 0
+    for match in _NUMBERED_TAG.finditer(part.piece):
+        start, end = match.span()
+        yield InlinePart(part.piece[place:start], part.start + place, part.start + start)
+        role = Role.CLOSE if match["slash"] else Role.POINT if match["empty"] else Role.OPEN
+        markup = Markup(role, part.start + start, match[0])
+        yield InlinePart(markup, part.start + start, part.start + end, f"<{match['number']}>")
+        place = end
+    yield InlinePart(part.piece[place:], part.start + place, part.end)
 
 
 # A link or picture, and emphasis that no word touches, as the strings of web sites have them: [here](url), **big**, *big*, ~~old~~.

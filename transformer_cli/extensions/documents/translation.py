@@ -1,7 +1,7 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -18,6 +18,7 @@ from transformer_cli.extensions.documents.mnemonics import (
     Mnemonic,
     without_mnemonic,
 )
+from transformer_cli.extensions.documents.page_templates import PartKind, template_parts
 from transformer_cli.extensions.documents.segments import (
     Document,
     Markup,
@@ -26,10 +27,13 @@ from transformer_cli.extensions.documents.segments import (
     Segment,
     TranslatedSegment,
     has_letter,
+    is_text_as_markup,
     merged,
     plain_text,
+    with_values_around_words,
 )
 from transformer_cli.extensions.documents.tag_placement import (
+    DIVISION,
     InlineText,
     has_too_much_markup,
     place_markup,
@@ -53,7 +57,14 @@ from transformer_cli.text.sentences import (
     text_ranges,
     without_closing_mark,
 )
-from transformer_cli.text.spans import SPECIFICATION, TOUCHING_SPECIFICATION, find_spans, masked
+from transformer_cli.text.spans import (
+    SPECIFICATION,
+    TOUCHING_SPECIFICATION,
+    find_spans,
+    masked,
+    may_touch_word,
+    spans_at_words,
+)
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 UNBALANCED = "a bracket of the translation had no partner, and was put right"
@@ -568,6 +579,8 @@ class _SegmentInWork:
     """Tags that are in no part."""
     inner: "dict[int, tuple[_SegmentInWork, ...]]" = field(default_factory=dict)
     """The texts inside each markup that has some, by its number."""
+    has_text_as_markup: bool = False
+    """Whether text of the segment moves as markup: placeholders that touch words, and statements of templates."""
 
     @classmethod
     def of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
@@ -589,6 +602,10 @@ class _SegmentInWork:
             initial, pieces = of_letter
             plain = cls._of(replace(segment, pieces=pieces), translator)
             return replace(plain, segment=segment, initial=initial)
+        apart = _with_statements_apart(segment)
+        moving = replace(apart, pieces=with_values_around_words(apart.pieces, _values_at_words))
+        if moving.pieces != segment.pieces:
+            return replace(cls._of(moving, translator), segment=segment, has_text_as_markup=True)
         return cls._of(segment, translator)
 
     @classmethod
@@ -604,6 +621,7 @@ class _SegmentInWork:
             return cls(segment, inline, (), inline.text)
         for line in lines:
             text = line.rstrip(_LINE_ENDS) if segment.keeps_spaces else line
+            text = text.rstrip() if has_markup else text  # white space before a division
             beginning = _beginning(text) if has_markup and segment.keeps_spaces else ""
             gap, place = gap + beginning, place + len(beginning)
             divide = translator.sentences if has_markup else None
@@ -636,6 +654,8 @@ class _SegmentInWork:
     @property
     def shown(self) -> str:
         """The text for a message, with what stands in the place of words."""
+        if self.has_text_as_markup:
+            return "".join(piece if isinstance(piece, str) else piece.raw * (piece.role is Role.WORD) for piece in self.segment.pieces)  # fmt: skip
         pieces = self.inline.with_words(self.inline.text)
         return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
 
@@ -680,6 +700,7 @@ class _SegmentInWork:
                     each.translation(answers, languages, keys) for each in self.inner[piece.number]
                 ]
                 doubts += chain.from_iterable(text.doubts for text in texts)
+                doubts += [piece.inner.fault] if piece.inner.fault else []
                 written = piece.inner.document.translated_text(texts, languages)
                 piece = piece._replace(raw=piece.inner.finish(written))
             pieces.append(piece)
@@ -719,8 +740,70 @@ class _SegmentInWork:
             placed = place_markup(self.inline, text, links, known)
             inner = placed.pieces
             doubts += (EMPTY,) if placed.num_empty else ()
-        pieces = merged([*self.inline.before, *inner, *self.inline.after])
-        return TranslatedSegment(tuple(pieces), doubts)
+        pieces = [*self.inline.before, *inner, *self.inline.after]
+        if self.has_text_as_markup:
+            pieces = [piece.raw if is_text_as_markup(piece) else piece for piece in pieces]
+            pieces = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in pieces]  # fmt: skip
+        return TranslatedSegment(tuple(merged(pieces)), doubts)
+
+
+def _with_statements_apart(segment: Segment) -> Segment:
+    """The segment with each statement of a template, such as {% if x %}, as a point between two texts; comments of templates are points, too.
+
+    Else the translation could have the statements in another order, or outside of what they decide.
+    """
+    if len(segment.pieces) == 1 and DIVISION in plain_text(segment.pieces):
+        return segment  # the document itself has this character
+    raws = [piece if isinstance(piece, str) else piece.raw for piece in segment.pieces]
+    joined = "".join(raws)
+    parts = deque(
+        part
+        for part in template_parts(joined)
+        # Lines of dashes are the settings of a page, and no statement of a text.
+        if part.kind is not PartKind.VALUE and not joined.startswith(("---", "+++"), part.start)
+    )
+    if not parts:
+        return segment
+    found: list[Piece] = []
+    number = min(0, *(piece.number for piece in segment.pieces if isinstance(piece, Markup)), 0)
+    has_statements = False
+    offset = 0
+    for piece, raw in zip(segment.pieces, raws, strict=True):
+        stop = offset + len(raw)
+        while parts and parts[0].start < offset:
+            parts.popleft()
+        place = offset
+        while parts and parts[0].start < stop:
+            kind, start, end = parts.popleft()
+            if isinstance(piece, str) and end <= stop:
+                number -= 1
+                point = Markup(Role.POINT, number, raw[start - offset : end - offset])
+            elif isinstance(piece, Markup) and piece.role is Role.WORD and piece.inner is None and (start, end) == (offset, stop):  # fmt: skip
+                point = piece._replace(role=Role.POINT)
+            else:
+                continue
+            is_statement = kind is PartKind.STATEMENT
+            has_statements = has_statements or is_statement
+            division = [DIVISION] if is_statement else []
+            found += [raw[place - offset : start - offset], *division, point, *division]
+            place = end
+        found.append(raw[place - offset :] if isinstance(piece, str) else piece if place == offset else "")  # fmt: skip
+        offset = stop
+    pieces = tuple(merged([piece for piece in found if piece]))
+    if not has_statements:
+        return replace(segment, pieces=pieces)
+    if not segment.keeps_spaces:
+        pieces = tuple(_SPACES.sub(" ", each) if isinstance(each, str) else each for each in pieces)
+    return replace(segment, pieces=pieces, keeps_spaces=True)
+
+
+_SPACES = re.compile(r"[ \t\r\n]+")
+
+
+def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
+    if may_touch_word(text):
+        for span in spans_at_words(text, find_spans(text)):
+            yield span.start, span.end
 
 
 def _texts_of_line(

@@ -192,7 +192,13 @@ class FileTranslations:
             request,
             job,
             lambda job: opened_document(
-                sent.name, sent.data, sent.columns, language=language, limits=limits, job=job
+                sent.name,
+                sent.data,
+                sent.columns,
+                language=language,
+                target=sent.target,
+                limits=limits,
+                job=job,
             ),
         )
         [source] = await self._service.source_languages(

@@ -77,13 +77,21 @@ def translated_xml(
 
 
 def opened_document(
-    name: str, data: bytes, columns: str, *, language: str | None, limits: Limits, job: Job
+    name: str,
+    data: bytes,
+    columns: str,
+    *,
+    language: str | None,
+    target: str,
+    limits: Limits,
+    job: Job,
 ) -> Document:
     """The document of a file that a client has sent.
 
     Args:
         columns: for a table: the names or numbers of the columns to translate, with commas between them.
         language: of the text, as the client says; None: it is to be detected.
+        target: the language of the translation.
         limits: of the server.
         job: the reading ends with it.
 
@@ -117,7 +125,9 @@ def opened_document(
         return read_document(
             data,
             document_format,
-            ReadingOptions(columns=names, language=language, limits=sizes, watch=watch),
+            ReadingOptions(
+                columns=names, language=language, target_language=target, limits=sizes, watch=watch
+            ),
         )
     except TooMuchText as error:
         raise too_large(f"Invalid request: {error.message}") from None
