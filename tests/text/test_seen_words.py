@@ -17,7 +17,7 @@ from transformer_cli.text.seen_words import (
     folded,
     read_seen_words,
     unseen_words,
-    words_of,
+    word_pattern,
     write_seen_words,
 )
 
@@ -137,7 +137,7 @@ def test_a_capital_word_that_the_translation_keeps_is_a_name() -> None:
 def test_a_sign_of_chinese_is_a_word_and_a_word_of_hindi_keeps_its_vowel_signs() -> None:
     seen = SeenWords.of(dict.fromkeys("我有一只猫", 1))
     assert unseen_words("我有一只狗。", "", seen, "zh") == ("狗",)
-    assert [match[0] for match in words_of("बिल्ली मेज पर है।", "hi")] == ["बिल्ली", "मेज", "पर", "है"]
+    assert word_pattern("hi").findall("बिल्ली मेज पर है।") == ["बिल्ली", "मेज", "पर", "है"]
 
 
 def test_a_word_that_the_tokenizer_does_not_divide_counts_as_seen() -> None:

@@ -13,8 +13,8 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -36,19 +36,19 @@ _MOST_COUNTED = 4 * MOST_WORDS
 _MOST_PIECES = 500_000
 # Letters, with the vowel signs and accents between them; not beside a digit or an underscore, as in B2B and 20th.
 _SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u109f\u17b4-\u17d3"
-# No letter is given back (*+): the beginning of a word with a digit behind it is no word either.
-_WORD = re.compile(rf"(?<!\w)[^\W\d_](?:[^\W\d_]|[{_SIGNS}])*+(?![\d_])")
-_LETTER = re.compile(r"[^\W\d_]")
+# The apostrophe \u02bc is a letter for Unicode, but a text that writes it has the same words as one with another apostrophe. No
+# letter is given back (*+): the beginning of a word with a digit behind it is no word either.
+_WORD = re.compile(rf"(?<![^\W\u02bc])[^\W\d_\u02bc](?:[^\W\d_\u02bc]|[{_SIGNS}])*+(?![\d_])")
+_LETTER = re.compile(r"[^\W\d_\u02bc]")
 _STARTS_SENTENCE = re.compile(r"[.?!:;\u2026\"\u201c\u201e\u00ab\u00bf\u00a1(\n]")
 _FEWEST_LETTERS = 2
 _BYTES = 4  # of a hash
+_MOST_REMEMBERED = 20_000
 
 
-def words_of(text: str, language: str) -> Iterator[re.Match[str]]:
-    """The words of a text; each sign of a language without spaces between words, such as Chinese, is one."""
-    # This apostrophe is a letter for Unicode, but a text that writes it has the same words as one with another apostrophe.
-    text = text.replace("\u02bc", "'")
-    return (_WORD if has_spaces(language) else _LETTER).finditer(text)
+def word_pattern(language: str) -> re.Pattern[str]:
+    """What finds the words of a text; each sign of a language without spaces between words, such as Chinese, is one."""
+    return _WORD if has_spaces(language) else _LETTER
 
 
 def folded(word: str) -> str:
@@ -97,9 +97,10 @@ class WordCounts:
         return self._words
 
     def _divide(self) -> None:
+        pattern = word_pattern(self._language)
         for piece, count in self._pieces.items():
-            for match in words_of(piece, self._language):
-                self._words[folded(match[0])] += count
+            for word in pattern.findall(piece):
+                self._words[folded(word)] += count
         self._pieces.clear()
         if len(self._words) > _MOST_COUNTED:
             kept = most_frequent(self._words, self._words, _MOST_COUNTED // 2)
@@ -112,6 +113,8 @@ class SeenWords:
 
     hashes: "array[int]"
     """Of the words, in rising order."""
+    _remembered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Words that were found: most words of a text come again and again."""
 
     @classmethod
     def of(cls, counts: Mapping[str, int], *, least: int = 1) -> Self:
@@ -131,9 +134,15 @@ class SeenWords:
     def __contains__(self, word: object) -> bool:
         if not isinstance(word, str):
             return False
+        if word in self._remembered:
+            return True
         number = _hash(folded(word))
         place = bisect_left(self.hashes, number)
-        return place < len(self.hashes) and self.hashes[place] == number
+        if place == len(self.hashes) or self.hashes[place] != number:
+            return False
+        if len(self._remembered) < _MOST_REMEMBERED:
+            self._remembered.add(word)
+        return True
 
     def joined(self, other: "SeenWords") -> "SeenWords":
         """The words of both."""
@@ -211,13 +220,14 @@ def unseen_words(
         seen: the words that training has seen, in any case.
         language: of the source.
     """
-    if all(match[0] in seen for match in words_of(source, language)):
+    pattern = word_pattern(language)
+    if all(map(seen.__contains__, pattern.findall(source))):
         return ()  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
     spans = find_spans(source)
     between_words = [span for span in spans if span.kind in (SpanKind.TAG, SpanKind.MARK)]
     text = masked(masked(source, spans, "0"), between_words, " ")
-    words = list(words_of(text, language))
+    words = list(pattern.finditer(text))
     is_spaced = has_spaces(language)
     is_heading = not any(word[0][0].islower() for word in words)
     may_begin_large = is_heading or primary_language(language) in LANGUAGES_WITH_CAPITAL_NOUNS
@@ -235,7 +245,7 @@ def unseen_words(
             if is_name or not (is_first or may_begin_large):
                 continue
             if written is None:
-                written = {folded(each[0]) for each in words_of(translation, language)}
+                written = set(map(folded, pattern.findall(translation)))
             if folded(word) in written:
                 continue
         found[folded(word)] = word
