@@ -232,10 +232,10 @@ def doubts_about(
     else:
         has_other_numbers = (
             not here.numbers.isdisjoint(read)
-            and _lacks_number_word(source, translation, here.code, there.code)
+            and _lacks_number_word(source, read, translation, here.code, there.code)
         ) or (
             not there.numbers.isdisjoint(words)
-            and _lacks_number_word(translation, source, there.code, here.code)
+            and _lacks_number_word(translation, words, source, there.code, here.code)
         )
     is_negated = _negates(source, read, here.negations, has_digit=has_digit)
     found = {
@@ -246,7 +246,7 @@ def doubts_about(
         and _is_far_too_long(source, translation),
         COPIES: not words.isdisjoint(read) and _copies_source(source, translation, languages),
         OTHER_LANGUAGE: not words.isdisjoint(here.frequent)
-        and _is_in_source_language(written, languages),
+        and _is_in_source_language(written, here, there),
         OTHER_SCRIPT: not (translation.isascii() or there.letters.issuperset(translation))
         and _has_foreign_letters(source, translation, languages.target),
         UNREADABLE: not (source.isascii() or here.letters.issuperset(source))
@@ -378,17 +378,15 @@ def _copies_source(source: str, translation: str, languages: Direction) -> bool:
     return any(run in known and all(word[0].islower() for word in run) for run in runs)
 
 
-def _is_in_source_language(written: Sequence[str], languages: Direction) -> bool:
+def _is_in_source_language(written: Sequence[str], here: _Known, there: _Known) -> bool:
     """Whether the frequent words of a translation are those of the language of the source."""
-    here, there = (primary_language(language) for language in languages)
+    if here.code == there.code or not there.frequent:
+        return False
     words = [token for token in written if not token.isdecimal()]
-    of_source, of_target = frequent_words(here), frequent_words(there)
-    if here == there or len(words) < _FEWEST_WORDS or not of_target:
+    if sum(map(there.frequent.__contains__, words)) > _FEW_FREQUENT * len(words):
         return False
-    if sum(map(of_target.__contains__, words)) > _FEW_FREQUENT * len(words):
-        return False
-    num_source = sum(len(word) > 1 and word in of_source for word in words)
-    return num_source >= _MANY_FREQUENT * len(words)
+    num_source = sum(len(word) > 1 and word in here.frequent for word in words)
+    return len(words) >= _FEWEST_WORDS and num_source >= _MANY_FREQUENT * len(words)
 
 
 def _has_foreign_letters(source: str, translation: str, target: str) -> bool:
@@ -476,20 +474,28 @@ def _may_have_number(text: str, language: str, number: int | None) -> bool:
     return number % 10 in values or (language == "fr" and bool(values & {20, 60}))
 
 
-def _lacks_number_word(text: str, other: str, language: str, other_language: str) -> bool:
+def _lacks_number_word(
+    text: str, words: Iterable[str], other: str, language: str, other_language: str
+) -> bool:
     """Whether a text without digits has a word for a number of two or more that another text without digits does not say in its language."""
     if language not in _CARDINALS or other_language not in _CARDINALS:
         return False
+    other, cardinals = other.casefold(), _cardinals(language)
+    said = set(map(_cardinals(other_language).get, _WORD.findall(other)))
+    if "-" not in text and said.issuperset(
+        number for word in words if (number := cardinals.get(word, 0)) >= _FEWEST_COUNTED
+    ):
+        return False  # which is the usual answer
     for found in _counted_word(language).finditer(text):
         word = found[0].casefold()
-        number = _cardinals(language).get(word)  # None for SİX: casefolded, İ is two signs
-        if number is None or _is_part_of_number(text, found.span(), language):
+        number = cardinals.get(word)  # None for SİX: casefolded, İ is two signs
+        if number is None or number in said or _is_part_of_number(text, found.span(), language):
             continue
         # A name keeps its words, as the Big Ten does; and another word may begin with the number, as dreiköpfig does.
-        said = [rf"{word}\b", *_forms(other_language, number)]
+        forms = [rf"{word}\b", *_forms(other_language, number)]
         if number == _FEWEST_COUNTED:
-            said.append(_PAIRS[other_language])
-        if re.search(rf"\b(?:{'|'.join(said)})", other.casefold()) is None and not _may_have_number(
+            forms.append(_PAIRS[other_language])
+        if re.search(rf"\b(?:{'|'.join(forms)})", other) is None and not _may_have_number(
             other, other_language, number
         ):
             return True
