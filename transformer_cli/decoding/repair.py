@@ -75,8 +75,10 @@ _ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
-# What may stand between two clauses of a sentence.
-CLAUSE_MARK = re.compile(r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s")
+# What may stand between two clauses of a sentence; the last one between two sentences, before a label: "It is late.x:We go."
+CLAUSE_MARK = re.compile(
+    r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?][^\W\d_]{1,3}\s?[:=]"
+)
 _FEWEST_WORDS_OF_CLAUSE = 3
 _RATHER_SHORT = 1.4
 # Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
@@ -261,7 +263,7 @@ def _may_lack_a_clause(
     pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig
 ) -> bool:
     cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
-    if cut is None or not cut.marks.strip():
+    if cut is None or cut.marks.isspace():
         return False
     if min(len(cut.left.split()), len(cut.right.split())) < _FEWEST_WORDS_OF_CLAUSE:
         return False
