@@ -483,7 +483,7 @@ def _lacks_number_word(
     other, cardinals = other.casefold(), _cardinals(language)
     said = set(map(_cardinals(other_language).get, _WORD.findall(other)))
     if "-" not in text and said.issuperset(
-        number for word in words if (number := cardinals.get(word, 0)) >= _FEWEST_COUNTED
+        value for word in words if (value := cardinals.get(word, 0)) >= _FEWEST_COUNTED
     ):
         return False  # which is the usual answer
     for found in _counted_word(language).finditer(text):
