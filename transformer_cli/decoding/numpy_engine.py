@@ -59,7 +59,7 @@ class NumpyEngine:
 
     def describe(self) -> str:
         """Library, device and precision in a few words."""
-        return "NumPy on CPU, float32; PyTorch as soon as it is needed"
+        return "NumPy on CPU, float32"
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
