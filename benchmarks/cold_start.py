@@ -67,6 +67,8 @@ def _commands(run: str) -> dict[str, list[str]]:
         "the Tab key: --set runtime.dev": [*TFM],
         "tfm info": [*TFM, "info", "--run", run],
         "tfm translate, PyTorch": translate,
+        # Without a wish for a machine or an engine, the first sentences of a small model need no PyTorch.
+        "tfm translate, as it comes": [*TFM, "translate", "--run", run, SENTENCE],
     }
     if importlib.util.find_spec("ctranslate2") is not None:
         engine = ["--set", "decoding.engine=ctranslate2"]

@@ -1,6 +1,7 @@
 """From a trained model to a translator: text pipeline, engine and decoding settings put together."""
 
 import logging
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -29,9 +30,7 @@ from transformer_cli.config.loading import (
     overridable_setting,
     override_settings,
 )
-from transformer_cli.decoding.engine import (
-    ExplainingEngine,
-)
+from transformer_cli.decoding.engine import Engine, ExplainingEngine
 from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -181,7 +180,12 @@ def load_run(
         if command == "explain":  # the search of a translation, observed, which needs PyTorch
             decoding = config.decoding.model_copy(update={"engine": "torch"})
             config = config.model_copy(update={"decoding": decoding})
-        loaded = _loaded(files, config, alone=is_search and len(runs) == 1)
+        alone = is_search and len(runs) == 1
+        # Who asks for a machine or an engine gets it from the first sentence on.
+        is_free = not any(name.startswith(("runtime.", "decoding.engine")) for name in overridden)
+        starts = alone and is_free and command == "translate"
+        loaded = _starting(files, config) if starts else None
+        loaded = loaded or _loaded(files, config, alone=alone)
         configs.append(config)
         return loaded
 
@@ -264,37 +268,51 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         config: with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
     """
-    seen = seen_lengths_of(files.checkpoint, files.config)
-    pipeline = TextPipeline.of(
-        files.source_tokenizer, files.target_tokenizer, config, config.decoding, seen
-    )
-    pipeline = replace(
-        pipeline, qualities=_qualities(files.checkpoint), seen_words=files.seen_words
-    )
+    pipeline = _pipeline(files, config)
     if alone and config.decoding.engine in OTHER_ENGINES:
         pytorch = cache(partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
         other = load(files, config, pipeline, pytorch)
-        translator = Translator(
-            pipeline,
-            other,
-            config.decoding,
-            rescorers=_rescorers(files, config),
-            load_reader=cache(partial(load_reader, config=config)),
-        )
-        return _Loaded(files, translator, other.describe())
+        return _Loaded(files, _translator(files, config, pipeline, other), other.describe())
     from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
     trained = load_weights(files)
     engine = open_pytorch_engine(trained, config, alone=alone)
-    translator = Translator(
+    return _Loaded(trained, _translator(files, config, pipeline, engine), engine.describe())
+
+
+def _starting(files: TrainedFiles, config: Config) -> _Loaded | None:
+    """A small model whose first sentences do not wait for the import of PyTorch; None if it is imported, or must be."""
+    if config.decoding.engine != "torch" or "torch" in sys.modules:
+        return None
+    from transformer_cli.decoding.numpy_engine import load_numpy_engine
+
+    engine = load_numpy_engine(files, config, cache(partial(_pytorch_engine, files, config)))
+    if engine is None:
+        return None
+    translator = _translator(files, config, _pipeline(files, config), engine)
+    return _Loaded(files, translator, engine.describe())
+
+
+def _pipeline(files: TrainedFiles, config: Config) -> TextPipeline:
+    """The way between text and token ids, with what is known about the quality of the model."""
+    seen = seen_lengths_of(files.checkpoint, files.config)
+    pipeline = TextPipeline.of(
+        files.source_tokenizer, files.target_tokenizer, config, config.decoding, seen
+    )
+    return replace(pipeline, qualities=_qualities(files.checkpoint), seen_words=files.seen_words)
+
+
+def _translator(
+    files: TrainedFiles, config: Config, pipeline: TextPipeline, engine: Engine
+) -> Translator:
+    return Translator(
         pipeline,
         engine,
         config.decoding,
         rescorers=_rescorers(files, config),
         load_reader=cache(partial(load_reader, config=config)),
     )
-    return _Loaded(trained, translator, engine.describe())
 
 
 def _rescorers(files: TrainedFiles, config: Config) -> "tuple[Rescorer, ...]":
