@@ -1,4 +1,4 @@
-"""A whole greedy search as one call of a kernel (kernels/search.c), for models that are prepared in 8 bits.
+"""A whole search, greedy or with a beam, as one call of a kernel (kernels/search.c), for models that are prepared in 8 bits.
 
 Python takes longer for the operations of one step than a small model does. The bits are those of the same search, step by step.
 """
@@ -36,8 +36,8 @@ from transformer_cli.text.token_ids import BytePieces
 _POINTER, _SIZE, _FLAG, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_float
 _Ask = ctypes.CFUNCTYPE(_FLAG)
 _STOPPED = 2
-# A call cannot be interrupted, so it gets at most this many sentences: more would not make it faster.
-_MOST_SENTENCES = 64
+# A call cannot be interrupted, so it follows at most this many hypotheses, of one sentence at least: more would not make it faster.
+_MOST_ROWS = 64
 # Multiplications of a single product of one sentence from which on several threads shall share it.
 _LARGE_PRODUCT = 20_000_000
 _MOST_RULES = 16
@@ -90,8 +90,8 @@ class _Search(ctypes.Structure):
         ("num_limits", _SIZE),
         ("is_unwanted", _POINTER),
         ("ask", _Ask),
-        ("longest", _SIZE),
-        *((name, _POINTER) for name in ("ids", "lengths", "totals")),
+        *((name, _SIZE) for name in ("beam", "num_best", "ngram", "longest")),
+        *((name, _POINTER) for name in ("penalties", "ids", "lengths", "scores")),
     )  # fmt: skip
 
 
@@ -174,13 +174,17 @@ class Rules(NamedTuple):
     """None if each token consists of whole characters."""
 
 
-class GreedyTranslations(NamedTuple):
-    """The translations of B sentences."""
+class Following(NamedTuple):
+    """Which hypotheses a search follows, and what it says of them."""
 
-    ids: list[tuple[int, ...]]
-    """Of the tokens of each."""
-    totals: NDArray[np.float32]
-    """(B,): log-probabilities; -inf or NaN if no translation is possible."""
+    penalties: NDArray[np.float32]
+    """The divisors of log-probabilities for all lengths from 0 to the largest one of the search."""
+    beam_size: int = 1
+    """1: the search is greedy."""
+    num_best: int = 1
+    """Translations of each sentence, at most `beam_size`."""
+    no_repeat_ngram_size: int = 0
+    """No hypothesis has an n-gram of this size twice; 0: each may."""
 
 
 Unwanted = Callable[[], NDArray[np.bool_]]
@@ -189,7 +193,7 @@ Unwanted = Callable[[], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NativeSearch:
-    """The greedy search of one model. Several threads may use it at the same time."""
+    """The search of one model. Several threads may use it at the same time."""
 
     kernels: Kernels
     prepared: PreparedTransformer
@@ -246,14 +250,15 @@ class NativeSearch:
         num_weights = sum(one.numel() for one in model.parameters() if one.dim() == 2)
         return cls(kernels, prepared, structure, (encoder, decoder), num_weights, {}, {})
 
-    def is_worth_it(self, lengths: Sequence[int]) -> bool:
+    def is_worth_it(self, lengths: Sequence[int], beam_size: int = 1) -> bool:
         """Whether the kernel is faster for such a batch: it gives each sentence to one thread, PyTorch shares large products.
 
         Args:
             lengths: of the sources.
+            beam_size: of the search.
         """
         num_threads = torch.get_num_threads()
-        largest = max(lengths) * self.structure.width * self.structure.hidden
+        largest = max(*lengths, beam_size) * self.structure.width * self.structure.hidden
         return num_threads == 1 or len(lengths) >= num_threads or largest < _LARGE_PRODUCT
 
     def translate(
@@ -262,15 +267,20 @@ class NativeSearch:
         sources: Sequence[Sequence[int]],
         limits: Sequence[tuple[int, int]],
         rules: Rules,
+        following: Following,
         unwanted: Unwanted | None = None,
-    ) -> GreedyTranslations:
-        """The translation of each source: the best token at each step, up to the end or the largest length.
+    ) -> list[list[tuple[tuple[int, ...], float]]]:
+        """The tokens and the score of the best translations of each source, best first.
+
+        A greedy search takes the best token at each step, up to the end or the largest length. A score is a log-probability
+        over its penalty.
 
         Args:
             prepared: the model of this search, or a restriction of it.
             sources: B token ids each, none empty.
             limits: the smallest and largest number of tokens of each translation, the end included.
             rules: for its tokens.
+            following: the beam.
             unwanted: is asked at every fourth step, in the calling thread.
 
         Raises:
@@ -283,10 +293,13 @@ class NativeSearch:
         ids = array("q", chain.from_iterable(sources))
         smallest, largest = (array("q", of_all) for of_all in zip(*limits, strict=True))
         longest = max(1, *largest)
-        room = array("q", bytes(8 * num_sentences * longest))
-        num_tokens = array("q", bytes(8 * num_sentences))
-        totals = array("f", bytes(4 * num_sentences))
+        penalties, beam_size, num_best, ngram_size = following
+        num_found = num_sentences * num_best
+        room = array("q", bytes(8 * num_found * longest))
+        num_tokens = array("q", bytes(8 * num_found))
+        scores = array("f", bytes(4 * num_found))
         whole, owners = self._search(prepared, rules)
+        most = max(1, _MOST_ROWS // beam_size)
         model = self.prepared.model
         of_source = self._positions(model.source_positions, max(lengths))
         of_target = self._positions(model.target_positions, longest)
@@ -297,18 +310,23 @@ class NativeSearch:
 
         def compute(first: int, end: int) -> int:
             place = sum(lengths[:first])
-            for start in range(first, end, _MOST_SENTENCES):
-                stop = min(end, start + _MOST_SENTENCES)
+            for start in range(first, end, most):
+                stop = min(end, start + most)
                 what = _Search.from_buffer_copy(whole)
                 what.sentences, what.longest = stop - start, longest
+                what.beam, what.num_best, what.ngram = beam_size, num_best, ngram_size
+                what.penalties = penalties.ctypes.data
                 what.source_positions, what.target_positions = of_source, of_target
                 what.source_ids = _address(ids, place)
                 what.source_lengths = _address(lengths, start)
                 what.min_lengths, what.max_lengths = (
                     _address(one, start) for one in (smallest, largest)
                 )
-                what.ids = _address(room, start * longest)
-                what.lengths, what.totals = _address(num_tokens, start), _address(totals, start)
+                place_of_ids = start * num_best
+                what.ids = _address(room, place_of_ids * longest)
+                what.lengths, what.scores = (
+                    _address(one, place_of_ids) for one in (num_tokens, scores)
+                )
                 if is_hidden is not None:
                     what.is_hidden = is_hidden[start:stop].data_ptr()
                 if question.callback is not None:
@@ -321,15 +339,17 @@ class NativeSearch:
                 place += sum(lengths[start:stop])
             return 0
 
-        in_parts(num_sentences, len(ids) * self.num_weights, compute)
+        in_parts(num_sentences, len(ids) * self.num_weights * beam_size, compute)
         del owners
         if question.problem is not None:
             raise question.problem
-        starts = range(0, num_sentences * longest, longest)
+        starts = range(0, num_found * longest, longest)
         found = [
-            tuple(room[start : start + n]) for start, n in zip(starts, num_tokens, strict=True)
+            (tuple(room[start : start + n]), score)
+            for start, n, score in zip(starts, num_tokens, scores, strict=True)
         ]
-        return GreedyTranslations(found, np.frombuffer(totals, np.float32))
+        of_sentences = (found[first : first + num_best] for first in range(0, num_found, num_best))
+        return [[one for one in each if one[0]] for each in of_sentences]
 
     def _search(self, prepared: PreparedTransformer, rules: Rules) -> tuple[_Search, list[Any]]:
         """What is the same for all sentences, and the owners of the memory to which it points.

@@ -1,7 +1,9 @@
-/* A whole greedy search of a model in 8 bits: sources go through the encoder, then the decoder writes token after token.
+/* A whole search of a model in 8 bits, greedy or with a beam: sources go through the encoder, then the decoder writes token after
+   token.
 
-   It calls the functions of the other files as prepared_transformer.py and search/single_path.py do it for each operation, so both
-   find the same bits. A small model spends most of its time between two operations if Python calls them one by one.
+   It calls the functions of the other files as prepared_transformer.py, search/single_path.py and search/beam.py do it for each
+   operation, so both find the same bits. A small model spends most of its time between two operations if Python calls them one
+   by one.
 
    Compiled without contraction of a product and a sum, as linear.c. */
 
@@ -28,7 +30,7 @@ void AT_LEVEL(tfm_top_k)(const float *numbers, int64_t sentences, int64_t rows, 
 
 #define PANEL 64                /* as in linear.c */
 #define TOKENS_TOGETHER 256     /* of the encoder: their numbers stay in the level 2 cache */
-#define FIRST_ROOM 32           /* steps for which the keys and values of targets have room; full ones double */
+#define FIRST_ROOM 32           /* steps of one hypothesis per sentence for which keys and values have room; a full room doubles */
 #define STEPS_BETWEEN_QUESTIONS 4
 #define BETWEEN_CHARACTERS 0    /* as in token_ids.py */
 
@@ -83,13 +85,16 @@ typedef struct {
     int64_t num_limits;
     const uint8_t *is_unwanted; /* (sentences): those that end without a translation, filled by `ask`; null: none */
     int32_t (*ask)(void);       /* 0: go on; else the search stops; null: nobody is asked */
+    int64_t beam, num_best;     /* hypotheses of a step, 1: the search is greedy; translations of a sentence, at most `beam` */
+    int64_t ngram;              /* no n-gram of this size comes twice; 0: each may */
     int64_t longest;
-    int64_t *ids;     /* (sentences, longest) */
-    int64_t *lengths; /* of the translations; 0: none is possible */
-    float *totals;    /* their log-probabilities */
+    const float *penalties; /* divisors of log-probabilities, for lengths from 0 to `longest` */
+    int64_t *ids;           /* (sentences, num_best, longest) */
+    int64_t *lengths;       /* (sentences, num_best), of the translations, best first; 0: there are fewer */
+    float *scores;          /* (sentences, num_best): log-probability / penalty */
 } search;
 
-/* What the rows of a pass need: of the encoder one for each token, of the decoder one for each open sentence. */
+/* What the rows of a pass need: of the encoder one for each token, of the decoder one for each open hypothesis. */
 typedef struct {
     float *x, *normed, *found; /* (rows, width) */
     float *projected;          /* (rows, (heads + 2 groups) head_width) or (rows, 2 width) */
@@ -105,10 +110,11 @@ typedef struct {
     int32_t *of_rows;   /* the list of each row */
 } lists;
 
-/* The keys and values of the targets of one layer, (steps, sentences, 2 groups head_width), or the cells of an SSRU, (rows, width). */
+/* The keys and values of all hypotheses at all steps in one layer, (room, 2 groups head_width), in the order of their computation; or
+   the cells of an SSRU, (rows, width), and where those of the next step are gathered. */
 typedef struct {
-    float *numbers;
-    int64_t steps;
+    float *numbers, *next;
+    int64_t room;
 } target_memory;
 
 static int32_t multiply(const linear *of, const float *x, int64_t rows, float *results) {
@@ -212,21 +218,49 @@ static int32_t encode(const transformer *of, const search *what, const workspace
     return DONE;
 }
 
-/* What a search knows of its sentences; a row belongs to a sentence that is open. */
+/* The open hypotheses of a step: rows, one after the other those of a sentence, in the order of their slots in the beam. */
 typedef struct {
-    int64_t rows, step;
-    int32_t *sentences;     /* of each row; also the lists of the sources */
-    int64_t *newest;        /* the last token of each row */
-    int64_t *states;        /* of each row, see `BytePieces` */
-    lists sources, targets; /* lists of sentences */
-    float **memories;       /* of each layer: keys and values of all sources */
-    target_memory *written; /* of each layer */
+    int64_t count;
+    int32_t *sentences; /* of each row; also the lists of the sources */
+    int32_t *slots;
+    int32_t *parents;   /* the rows of the step before which they continue */
+    int64_t *newest;    /* the last token of each row */
+    int64_t *states;    /* of each row, see `BytePieces` */
+    float *totals;      /* log-probabilities */
+} hypotheses;
+
+/* A token of the beam, and the slot of the step before to which it was appended. */
+typedef struct {
+    int32_t token, parent;
+} link;
+
+/* A finished hypothesis, by its last token. */
+typedef struct {
+    float score;
+    int32_t step, slot;
+} finished;
+
+/* What a search knows of its sentences. */
+typedef struct {
+    int64_t step, written_positions;
+    hypotheses open, next;
+    lists sources;           /* of sentences */
+    lists targets;           /* of rows */
+    int32_t *next_positions; /* where the lists of the targets of the next step are gathered */
+    float **memories;        /* of each layer: keys and values of all sources */
+    target_memory *written;  /* of each layer */
+    link *links;             /* (longest, sentences, beam) */
+    finished *best;          /* (sentences, beam), best first */
+    int64_t *num_finished;   /* of each sentence */
+    float *values;           /* (beam), of the continuations of one sentence, and their positions */
+    int64_t *places;
+    int64_t *history;        /* (longest), the tokens of one row */
 } progress;
 
 /* Attention of the newest position to its target so far, or a step of an SSRU; the result is in at->found. */
 static int32_t read_target(const transformer *of, const layer *here, const workspace *at, const float *x, const search *what,
                            const progress *now, target_memory *written) {
-    int64_t rows = now->rows;
+    int64_t rows = now->open.count;
     if (multiply(&here->own, x, rows, at->projected))
         return NO_MEMORY;
     if (here->is_recurrent) {
@@ -234,30 +268,33 @@ static int32_t read_target(const transformer *of, const layer *here, const works
         return DONE;
     }
     int64_t queries = of->heads * of->head_width, size = 2 * of->groups * of->head_width;
-    if (now->step == written->steps) {
-        int64_t steps = written->steps ? 2 * written->steps : FIRST_ROOM;
-        float *larger = realloc(written->numbers, (size_t)(steps * what->sentences * size) * sizeof(float));
+    int64_t first = now->written_positions, room = written->room ? written->room : FIRST_ROOM * what->sentences;
+    while (room < first + rows)
+        room *= 2;
+    if (room > written->room) {
+        float *larger = realloc(written->numbers, (size_t)(room * size) * sizeof(float));
         if (!larger)
             return NO_MEMORY;
-        written->numbers = larger, written->steps = steps;
+        written->numbers = larger, written->room = room;
     }
     for (int64_t row = 0; row < rows; row++)
-        memcpy(written->numbers + (now->step * what->sentences + now->sentences[row]) * size,
-               at->projected + row * here->own.outputs + queries, (size_t)size * sizeof(float));
+        memcpy(written->numbers + (first + row) * size, at->projected + row * here->own.outputs + queries,
+               (size_t)size * sizeof(float));
     return attend(of, at->projected, here->own.outputs, rows, written->numbers, size, &now->targets, at->gathered) ||
            multiply(&here->own_output, at->gathered, rows, at->found);
 }
 
 static int32_t decoder_layer(const transformer *of, int64_t number, const workspace *at, const search *what, const progress *now) {
     const layer *here = of->decoder + number;
-    int64_t rows = now->rows, stride = here->source_keys_values.outputs;
+    const lists sources = {now->sources.positions, now->sources.stride, now->sources.counts, now->open.sentences};
+    int64_t rows = now->open.count, stride = here->source_keys_values.outputs;
     const float *x = input_of(of, &here->own_norm, at, rows);
     if (read_target(of, here, at, x, what, now, now->written + number))
         return NO_MEMORY;
     add_residual(of, &here->own_norm, at, rows);
     x = input_of(of, &here->source_norm, at, rows);
     if (multiply(&here->source_queries, x, rows, at->projected) ||
-        attend(of, at->projected, here->source_queries.outputs, rows, now->memories[number], stride, &now->sources, at->gathered) ||
+        attend(of, at->projected, here->source_queries.outputs, rows, now->memories[number], stride, &sources, at->gathered) ||
         multiply(&here->source_output, at->gathered, rows, at->found))
         return NO_MEMORY;
     add_residual(of, &here->source_norm, at, rows);
@@ -265,23 +302,23 @@ static int32_t decoder_layer(const transformer *of, int64_t number, const worksp
 }
 
 /* Log-probabilities of all tokens behind each row. */
-static int32_t score(const transformer *of, const workspace *at, const search *what, const progress *now, float *scores) {
-    int64_t rows = now->rows, outputs = what->output.outputs;
+static int32_t score(const transformer *of, const workspace *at, const search *what, progress *now, float *scores) {
+    int64_t rows = now->open.count, outputs = what->output.outputs;
     for (int64_t row = 0; row < rows; row++) {
-        int64_t id = what->listed ? what->listed[now->newest[row]] : now->newest[row];
+        int64_t id = what->listed ? what->listed[now->open.newest[row]] : now->open.newest[row];
         embed(of, of->target_table, id, what->target_positions, now->step, at->x + row * of->width);
-        now->targets.positions[now->sentences[row] * now->targets.stride + now->step] =
-            (int32_t)(now->step * what->sentences + now->sentences[row]);
-        now->targets.counts[now->sentences[row]] = (int32_t)now->step + 1;
+        now->targets.positions[row * now->targets.stride + now->step] = (int32_t)(now->written_positions + row);
+        now->targets.counts[row] = (int32_t)now->step + 1;
     }
     for (int64_t number = 0; number < of->decoder_layers; number++)
         if (decoder_layer(of, number, at, what, now))
             return NO_MEMORY;
+    now->written_positions += rows;
     normalise(&of->decoder_norm, at->x, rows, of->width, at->x);
     if (multiply(&what->output, at->x, rows, scores))
         return NO_MEMORY;
     for (int64_t row = 0; what->is_hidden && row < rows; row++) {
-        const uint8_t *is_hidden = what->is_hidden + now->sentences[row] * outputs;
+        const uint8_t *is_hidden = what->is_hidden + now->open.sentences[row] * outputs;
         for (int64_t output = 0; output < outputs; output++)
             if (is_hidden[output])
                 scores[row * outputs + output] = -FLT_MAX / 2;
@@ -292,62 +329,188 @@ static int32_t score(const transformer *of, const workspace *at, const search *w
 
 /* Ban what `WholeCharacters` bans. */
 static void ban_broken_characters(const search *what, const progress *now, int64_t row, float *scores) {
-    int64_t outputs = what->output.outputs, state = what->next_states[now->states[row] * outputs + now->newest[row]];
-    state = now->states[row] = state < 0 ? 0 : state;
-    int64_t limit = what->max_lengths[now->sentences[row]] - now->step - 1, last = what->num_limits - 1;
+    const hypotheses *open = &now->open;
+    int64_t outputs = what->output.outputs, state = what->next_states[open->states[row] * outputs + open->newest[row]];
+    state = open->states[row] = state < 0 ? 0 : state;
+    int64_t limit = what->max_lengths[open->sentences[row]] - now->step - 1, last = what->num_limits - 1;
     limit = limit < 0 ? 0 : limit > last ? last : limit;
     const uint8_t *is_allowed = what->is_allowed + (state * what->num_limits + limit) * outputs;
     for (int64_t output = 0; output < outputs; output++)
         scores[output] = is_allowed[output] ? scores[output] : -INFINITY;
 }
 
+/* The tokens of a hypothesis up to a step and a slot of it. */
+static void follow_links(const search *what, const progress *now, int64_t sentence, int64_t step, int64_t slot, int64_t *ids) {
+    for (; step >= 0; step--) {
+        const link *here = now->links + (step * what->sentences + sentence) * what->beam + slot;
+        ids[step] = here->token, slot = here->parent;
+    }
+}
+
+/* Ban what `NoRepeatedNgrams` bans: the ends of those n-grams whose other tokens are the newest ones. */
+static void ban_repeated_ngrams(const search *what, const progress *now, int64_t row, float *scores) {
+    int64_t before = what->ngram - 1, length = now->step;
+    if (length <= before)
+        return;
+    follow_links(what, now, now->open.sentences[row], length - 1, now->open.slots[row], now->history);
+    const int64_t *newest = now->history + length - before;
+    for (int64_t start = 0; start + before < length; start++)
+        if (!memcmp(now->history + start, newest, (size_t)before * sizeof(int64_t)))
+            scores[now->history[start + before]] = -INFINITY;
+}
+
 static void ban(const search *what, const progress *now, float *scores) {
-    for (int64_t row = 0; row < now->rows; row++, scores += what->output.outputs) {
+    for (int64_t row = 0; row < now->open.count; row++, scores += what->output.outputs) {
+        int64_t sentence = now->open.sentences[row];
         for (int64_t number = 0; number < what->num_banned; number++)
             scores[what->banned[number]] = -INFINITY;
+        if (what->ngram)
+            ban_repeated_ngrams(what, now, row, scores);
         if (what->next_states)
             ban_broken_characters(what, now, row, scores);
-        if (what->min_lengths[now->sentences[row]] > now->step + 1)
+        if (what->min_lengths[sentence] > now->step + 1)
             scores[what->end_id] = -INFINITY;
-        if (what->is_unwanted && what->is_unwanted[now->sentences[row]])
+        if (what->is_unwanted && what->is_unwanted[sentence])
             for (int64_t output = 0; output < what->output.outputs; output++)
                 scores[output] = -INFINITY;
     }
 }
 
-/* Append the best token to each row; rows that end are dropped. */
-static void append(const transformer *of, const search *what, progress *now, const float *scores) {
-    int64_t kept = 0;
-    for (int64_t row = 0; row < now->rows; row++) {
-        float best;
-        int64_t token, sentence = now->sentences[row];
-        AT_LEVEL(tfm_top_k)(scores + row * what->output.outputs, 1, 1, what->output.outputs, 0, 1, &best, &token);
-        what->totals[sentence] += best;
-        what->ids[sentence * what->longest + now->step] = token;
-        what->lengths[sentence] = now->step + 1;
-        if (!(best > -INFINITY) || what->max_lengths[sentence] <= now->step + 1 || token == what->end_id)
-            continue;
-        for (int64_t number = 0; kept != row && number < of->decoder_layers; number++)
-            if (of->decoder[number].is_recurrent)
-                memcpy(now->written[number].numbers + kept * of->width, now->written[number].numbers + row * of->width,
-                       (size_t)of->width * sizeof(float));
-        now->sentences[kept] = now->sentences[row];
-        now->states[kept] = now->states[row];
-        now->newest[kept++] = token;
+/* Remember a finished hypothesis if it is one of the best of its sentence; of equals, the first one comes first. */
+static void finish(const search *what, progress *now, int64_t sentence, int64_t slot, float score) {
+    finished *best = now->best + sentence * what->beam;
+    int64_t known = now->num_finished[sentence], place = known;
+    while (place > 0 && score > best[place - 1].score)
+        place--;
+    if (place == what->beam)
+        return;
+    known = known < what->beam ? known + 1 : known;
+    memmove(best + place + 1, best + place, (size_t)(known - place - 1) * sizeof(finished));
+    best[place] = (finished){score, (int32_t)now->step, (int32_t)slot};
+    now->num_finished[sentence] = known;
+}
+
+/* Append a token to a row; the hypothesis is open, or finished here. */
+static void append(const search *what, progress *now, int64_t row, int64_t slot, int64_t token, float total) {
+    int64_t sentence = now->open.sentences[row];
+    now->links[(now->step * what->sentences + sentence) * what->beam + slot] = (link){(int32_t)token, now->open.slots[row]};
+    if (what->max_lengths[sentence] <= now->step + 1 || token == what->end_id) {
+        finish(what, now, sentence, slot, total / what->penalties[now->step + 1]);
+        return;
     }
-    now->rows = kept;
+    hypotheses *next = &now->next;
+    int64_t place = next->count++;
+    next->sentences[place] = (int32_t)sentence, next->slots[place] = (int32_t)slot, next->parents[place] = (int32_t)row;
+    next->newest[place] = token, next->states[place] = now->open.states[row], next->totals[place] = total;
+}
+
+/* Greedy search: append the best token to each row, if one is possible. */
+static void extend_rows(const search *what, progress *now, const float *scores) {
+    int64_t outputs = what->output.outputs;
+    for (int64_t row = 0; row < now->open.count; row++) {
+        float best;
+        int64_t token;
+        AT_LEVEL(tfm_top_k)(scores + row * outputs, 1, 1, outputs, 0, 1, &best, &token);
+        float total = now->open.totals[row] + best;
+        if (total > -INFINITY)
+            append(what, now, row, 0, token, total);
+    }
+}
+
+/* The number of the best continuations of a sentence, `count` of them, that are in the beam: together with the finished
+   hypotheses they are the best ones. */
+static int64_t num_in_beam(const search *what, const progress *now, int64_t sentence, int64_t count) {
+    const finished *best = now->best + sentence * what->beam;
+    int64_t kept = 0, rivals = 0;
+    for (; kept < count; kept++) {
+        float score = now->values[kept] / what->penalties[now->step + 1];
+        while (rivals < now->num_finished[sentence] && best[rivals].score >= score)
+            rivals++;
+        if (!(score > -INFINITY) || kept + rivals >= what->beam)
+            break;
+    }
+    return kept;
+}
+
+/* Beam search: replace the rows of each sentence by their best continuations. The search of a sentence ends if no open hypothesis
+   can become one of its best: more tokens never raise a log-probability, and the penalty is largest at the largest length. */
+static void extend_beams(const search *what, progress *now, const float *scores) {
+    int64_t outputs = what->output.outputs;
+    for (int64_t row = 0, end; row < now->open.count; row = end) {
+        int64_t sentence = now->open.sentences[row], first = now->next.count;
+        for (end = row; end < now->open.count && now->open.sentences[end] == sentence;)
+            end++;
+        int64_t candidates = (end - row) * outputs, count = candidates < what->beam ? candidates : what->beam;
+        AT_LEVEL(tfm_top_k)(scores + row * outputs, 1, end - row, outputs, now->open.totals + row, count, now->values, now->places);
+        count = num_in_beam(what, now, sentence, count);
+        for (int64_t slot = 0; slot < count; slot++)
+            append(what, now, row + now->places[slot] / outputs, slot, now->places[slot] % outputs, now->values[slot]);
+        if (first == now->next.count || now->num_finished[sentence] < what->num_best)
+            continue;
+        float possible = now->next.totals[first] / what->penalties[what->max_lengths[sentence]]; /* the first one has the best total */
+        if (!(possible > now->best[sentence * what->beam + what->num_best - 1].score))
+            now->next.count = first;
+    }
+}
+
+/* The next hypotheses become the open ones; what was computed for their parents moves with them. */
+static void move_on(const transformer *of, progress *now) {
+    hypotheses *next = &now->next;
+    int is_moved = 0, has_lists = 0;
+    for (int64_t row = 0; row < next->count; row++)
+        is_moved |= next->parents[row] != row;
+    for (int64_t number = 0; is_moved && number < of->decoder_layers; number++) {
+        target_memory *written = now->written + number;
+        if (!of->decoder[number].is_recurrent) {
+            has_lists = 1;
+            continue;
+        }
+        for (int64_t row = 0; row < next->count; row++)
+            memcpy(written->next + row * of->width, written->numbers + next->parents[row] * of->width,
+                   (size_t)of->width * sizeof(float));
+        float *cells = written->numbers;
+        written->numbers = written->next, written->next = cells;
+    }
+    if (has_lists) {
+        int64_t stride = now->targets.stride;
+        for (int64_t row = 0; row < next->count; row++)
+            memcpy(now->next_positions + row * stride, now->targets.positions + next->parents[row] * stride,
+                   (size_t)(now->step + 1) * sizeof(int32_t));
+        int32_t *positions = now->targets.positions;
+        now->targets.positions = now->next_positions, now->next_positions = positions;
+    }
+    hypotheses before = now->open;
+    now->open = now->next, now->next = before;
+    now->next.count = 0;
 }
 
 static int32_t decode(const transformer *of, const search *what, const workspace *at, progress *now, float *scores) {
-    for (; now->rows; now->step++) {
+    for (; now->open.count; now->step++) {
         if (what->ask && now->step % STEPS_BETWEEN_QUESTIONS == 0 && what->ask())
             return STOPPED;
         if (score(of, at, what, now, scores))
             return NO_MEMORY;
         ban(what, now, scores);
-        append(of, what, now, scores);
+        if (what->beam == 1)
+            extend_rows(what, now, scores);
+        else
+            extend_beams(what, now, scores);
+        move_on(of, now);
     }
     return DONE;
+}
+
+/* Write down the best translations of each sentence. */
+static void give_results(const search *what, const progress *now) {
+    for (int64_t sentence = 0, place = 0; sentence < what->sentences; sentence++)
+        for (int64_t number = 0; number < what->num_best; number++, place++) {
+            const finished *one = now->best + sentence * what->beam + number;
+            int is_there = number < now->num_finished[sentence];
+            what->lengths[place] = is_there ? one->step + 1 : 0;
+            what->scores[place] = is_there ? one->score : -INFINITY;
+            if (is_there)
+                follow_links(what, now, sentence, one->step, one->slot, what->ids + place * what->longest);
+        }
 }
 
 /* Takes parts of one piece of memory. */
@@ -362,12 +525,23 @@ static void *take(memory *from, int64_t count, size_t size) {
     return part;
 }
 
+static void take_hypotheses(memory *from, int64_t rows, hypotheses *taken) {
+    *taken = (hypotheses){0};
+    taken->sentences = take(from, rows, sizeof(int32_t));
+    taken->slots = take(from, rows, sizeof(int32_t));
+    taken->parents = take(from, rows, sizeof(int32_t));
+    taken->newest = take(from, rows, sizeof(int64_t));
+    taken->states = take(from, rows, sizeof(int64_t));
+    taken->totals = take(from, rows, sizeof(float));
+}
+
 /* The parts of all that a search needs but for keys and values; without memory, only its size is computed. */
 static void divide(memory *from, const transformer *of, const search *what, int64_t tokens, int64_t longest_source, workspace *at,
                    lists *encoded_lists, progress *now, float **encoded, float **scores) {
     int64_t rows = longest_source > TOKENS_TOGETHER ? longest_source : TOKENS_TOGETHER, sentences = what->sentences;
+    int64_t most = sentences * what->beam; /* hypotheses */
     rows = tokens < rows ? tokens : rows;
-    rows = sentences > rows ? sentences : rows;
+    rows = most > rows ? most : rows;
     int64_t heads = of->heads * of->head_width, projected = heads + 2 * of->groups * of->head_width;
     projected = 2 * of->width > projected ? 2 * of->width : projected;
     at->x = take(from, rows * of->width, sizeof(float));
@@ -380,40 +554,48 @@ static void divide(memory *from, const transformer *of, const search *what, int6
     *encoded_lists = (lists){take(from, most_listed, sizeof(int32_t)), 0, take(from, sentences, sizeof(int32_t)),
                              take(from, rows, sizeof(int32_t))};
     *encoded = take(from, tokens * of->width, sizeof(float));
-    *scores = take(from, sentences * what->output.outputs, sizeof(float));
-    now->sentences = take(from, sentences, sizeof(int32_t));
-    now->newest = take(from, sentences, sizeof(int64_t));
-    now->states = take(from, sentences, sizeof(int64_t));
-    now->sources = (lists){take(from, most_listed, sizeof(int32_t)), longest_source, take(from, sentences, sizeof(int32_t)),
-                           now->sentences};
-    now->targets = (lists){take(from, sentences * what->longest, sizeof(int32_t)), what->longest,
-                           take(from, sentences, sizeof(int32_t)), now->sentences};
+    *scores = take(from, most * what->output.outputs, sizeof(float));
+    take_hypotheses(from, most, &now->open);
+    take_hypotheses(from, most, &now->next);
+    now->sources = (lists){take(from, most_listed, sizeof(int32_t)), longest_source, take(from, sentences, sizeof(int32_t)), 0};
+    now->targets = (lists){take(from, most * what->longest, sizeof(int32_t)), what->longest, take(from, most, sizeof(int32_t)),
+                           take(from, most, sizeof(int32_t))};
+    now->next_positions = take(from, most * what->longest, sizeof(int32_t));
+    now->links = take(from, what->longest * most, sizeof(link));
+    now->best = take(from, most, sizeof(finished));
+    now->num_finished = take(from, sentences, sizeof(int64_t));
+    now->values = take(from, what->beam, sizeof(float));
+    now->places = take(from, what->beam, sizeof(int64_t));
+    now->history = take(from, what->longest, sizeof(int64_t));
     now->memories = take(from, of->decoder_layers, sizeof(float *));
     now->written = take(from, of->decoder_layers, sizeof(target_memory));
     for (int64_t number = 0; number < of->decoder_layers; number++) {
-        float *keys = take(from, tokens * 2 * of->groups * of->head_width, sizeof(float)), *cells = 0;
+        float *keys = take(from, tokens * 2 * of->groups * of->head_width, sizeof(float)), *cells = 0, *next = 0;
         if (of->decoder[number].is_recurrent)
-            cells = take(from, sentences * of->width, sizeof(float));
+            cells = take(from, most * of->width, sizeof(float)), next = take(from, most * of->width, sizeof(float));
         if (from->start)
-            now->memories[number] = keys, now->written[number] = (target_memory){cells, 0};
+            now->memories[number] = keys, now->written[number] = (target_memory){cells, next, 0};
     }
 }
 
 /* Nothing is written yet, and each sentence has a row, if its translation may have a token. */
 static void begin(const search *what, progress *now) {
-    now->rows = now->step = 0;
+    now->step = now->written_positions = 0;
+    hypotheses *open = &now->open;
     for (int64_t sentence = 0, token = 0; sentence < what->sentences; sentence++) {
         int64_t length = what->source_lengths[sentence];
         now->sources.counts[sentence] = (int32_t)length;
         for (int64_t number = 0; number < length; number++, token++)
             now->sources.positions[sentence * now->sources.stride + number] = (int32_t)token;
-        int is_open = what->max_lengths[sentence] > 0;
-        what->lengths[sentence] = 0, what->totals[sentence] = is_open ? 0.0f : -INFINITY;
-        now->sentences[now->rows] = (int32_t)sentence;
-        now->newest[now->rows] = what->first_id;
-        now->states[now->rows] = BETWEEN_CHARACTERS;
-        now->rows += is_open;
+        now->num_finished[sentence] = 0;
+        if (what->max_lengths[sentence] < 1)
+            continue;
+        int64_t row = open->count++;
+        open->sentences[row] = (int32_t)sentence, open->slots[row] = 0;
+        open->newest[row] = what->first_id, open->states[row] = BETWEEN_CHARACTERS, open->totals[row] = 0.0f;
     }
+    for (int64_t row = 0; row < what->sentences * what->beam; row++)
+        now->targets.of_rows[row] = (int32_t)row;
 }
 
 /* Translate sources, each of which has a token at least. Returns DONE, NO_MEMORY or STOPPED. */
@@ -439,6 +621,8 @@ int32_t AT_LEVEL(tfm_search)(const transformer *of, const search *what) {
         code = multiply(&of->decoder[number].source_keys_values, encoded, tokens, now.memories[number]);
     if (!code)
         code = decode(of, what, &at, &now, scores);
+    if (!code)
+        give_results(what, &now);
     for (int64_t number = 0; number < of->decoder_layers; number++)
         if (!of->decoder[number].is_recurrent)
             free(now.written[number].numbers);
