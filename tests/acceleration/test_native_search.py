@@ -238,17 +238,37 @@ def test_no_character_is_broken() -> None:
     assert any(text.decode() and not text.isascii() for text in texts)
 
 
-def test_a_shortlist_hides_the_tokens_of_other_sentences() -> None:
+@pytest.mark.parametrize("copies", [False, True], ids=["translations", "copies, too"])
+def test_a_shortlist_hides_the_tokens_of_other_sentences(copies: bool) -> None:
     starts = np.arange(VOCABULARY + 1) * 4
     translations = np.random.default_rng(1).integers(4, VOCABULARY, 4 * VOCABULARY)
     always = np.array([0, 1, 2, 3, 9])
-    shortlist = Shortlist(starts, translations, always, VOCABULARY, 4, copies=False, name="some")
-    engine = replace(engine_of({"decoder_layer": "ssru"}), shortlist=shortlist)
-    for options in (GREEDY, DecodingConfig(beam_size=4)):
-        found = engine.translate(REQUESTS, options)
-        assert found == replace(engine, native_search=None).translate(REQUESTS, options)
-        for request, [one] in zip(REQUESTS, found, strict=True):
-            assert set(one.ids) <= set(shortlist.of(request.ids).tolist())
+    shortlist = Shortlist(starts, translations, always, VOCABULARY, 3, copies=copies, name="some")
+    pieces = [b"", b"", b"", b"", *(bytes([0x30 + one]) for one in range(VOCABULARY - 4))]
+    engine = engine_of({"decoder_layer": "ssru"})
+    special = SPECIAL._replace(tag_ids=(140,))
+    with_bytes = replace(engine, special_ids=special, byte_pieces=BytePieces.of(pieces))
+    for one in (engine, with_bytes):
+        restricted = replace(one, shortlist=shortlist)
+        for options in (GREEDY, DecodingConfig(beam_size=4, num_best=3, min_length=4)):
+            found = assert_as_step_by_step(restricted, options, REQUESTS[:16])
+            assert found != one.translate(REQUESTS[:16], options)
+            for request, hypotheses in zip(REQUESTS, found, strict=False):
+                allowed = set(shortlist.of(request.ids).tolist())
+                assert all(set(each.ids) <= allowed for each in hypotheses)
+
+
+def test_sentences_with_a_shortlist_are_searched_by_few() -> None:
+    always = np.arange(40)
+    starts = np.arange(VOCABULARY + 1)
+    shortlist = Shortlist(starts, starts[:-1], always, VOCABULARY, 1, copies=False, name="some")
+    engine = replace(engine_of({"encoder_layers": 1}), shortlist=shortlist)
+    requests = sorted(requests_of(40), key=lambda one: len(one.ids), reverse=True)
+    options = DecodingConfig(beam_size=1, max_length=8)
+    found = engine.translate(requests, options)
+    most = native_search._MOST_WITH_SHORTLIST
+    by_few = (engine.translate(requests[one : one + most], options) for one in range(0, 40, most))
+    assert found == [one for each in by_few for one in each]
 
 
 def test_each_call_follows_its_own_rules(monkeypatch: pytest.MonkeyPatch) -> None:

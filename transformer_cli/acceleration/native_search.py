@@ -38,6 +38,8 @@ _Ask = ctypes.CFUNCTYPE(_FLAG)
 _STOPPED = 2
 # A call cannot be interrupted, so it follows at most this many hypotheses, of one sentence at least: more would not make it faster.
 _MOST_ROWS = 64
+# Sentences with a shortlist that share an output layer: the fewer they are, the fewer tokens it has.
+_MOST_WITH_SHORTLIST = 16
 # Multiplications of a single product of one sentence from which on several threads shall share it.
 _LARGE_PRODUCT = 20_000_000
 _MOST_RULES = 16
@@ -86,7 +88,10 @@ class _Search(ctypes.Structure):
         *((name, _SIZE) for name in ("first_id", "end_id", "num_banned")),
         ("banned", _POINTER),
         ("output", _Linear),
-        *((name, _POINTER) for name in ("listed", "is_hidden", "next_states", "is_allowed")),
+        *((name, _POINTER) for name in ("starts", "translations", "always")),
+        *((name, _SIZE) for name in ("num_always", "most_of_token")),
+        ("copies", _FLAG),
+        *((name, _POINTER) for name in ("next_states", "is_allowed")),
         ("num_limits", _SIZE),
         ("is_unwanted", _POINTER),
         ("ask", _Ask),
@@ -165,13 +170,27 @@ def _layers(layers: Sequence[_Layer]) -> Any:
 
 
 class Rules(NamedTuple):
-    """Which tokens begin, end and are never in a translation; places in the shortlist, where there is one."""
+    """Which tokens begin, end and are never in a translation."""
 
     first_id: int
     end_id: int
     banned_ids: Sequence[int]
     byte_pieces: BytePieces | None
     """None if each token consists of whole characters."""
+
+
+class Shortlisted(NamedTuple):
+    """The tokens among which a translation chooses, as in `decoding.shortlist.Shortlist`."""
+
+    starts: NDArray[np.int64]
+    """(source vocabulary + 1,): where the translations of each source token begin."""
+    translations: NDArray[np.int64]
+    always: NDArray[np.int64]
+    """The tokens of all sentences."""
+    best: int
+    """How many translations of each source token are used."""
+    copies: bool
+    """Whether source tokens are candidates themselves."""
 
 
 class Following(NamedTuple):
@@ -263,11 +282,12 @@ class NativeSearch:
 
     def translate(
         self,
-        prepared: PreparedTransformer,
         sources: Sequence[Sequence[int]],
         limits: Sequence[tuple[int, int]],
         rules: Rules,
         following: Following,
+        *,
+        shortlist: Shortlisted | None = None,
         unwanted: Unwanted | None = None,
     ) -> list[list[tuple[tuple[int, ...], float]]]:
         """The tokens and the score of the best translations of each source, best first.
@@ -276,11 +296,11 @@ class NativeSearch:
         over its penalty.
 
         Args:
-            prepared: the model of this search, or a restriction of it.
             sources: B token ids each, none empty.
             limits: the smallest and largest number of tokens of each translation, the end included.
             rules: for its tokens.
             following: the beam.
+            shortlist: restricts the tokens; None: the whole vocabulary.
             unwanted: is asked at every fourth step, in the calling thread.
 
         Raises:
@@ -298,14 +318,13 @@ class NativeSearch:
         room = array("q", bytes(8 * num_found * longest))
         num_tokens = array("q", bytes(8 * num_found))
         scores = array("f", bytes(4 * num_found))
-        whole, owners = self._search(prepared, rules)
+        whole, owners = self._search(rules, shortlist)
         most = max(1, _MOST_ROWS // beam_size)
+        if shortlist is not None:
+            most = min(most, _MOST_WITH_SHORTLIST)
         model = self.prepared.model
         of_source = self._positions(model.source_positions, max(lengths))
         of_target = self._positions(model.target_positions, longest)
-        restriction = prepared.restriction
-        is_hidden = None if restriction is None else restriction.is_hidden
-        is_hidden = None if is_hidden is None else is_hidden.contiguous()
         question = _Question(unwanted, num_sentences)
 
         def compute(first: int, end: int) -> int:
@@ -327,8 +346,6 @@ class NativeSearch:
                 what.lengths, what.scores = (
                     _address(one, place_of_ids) for one in (num_tokens, scores)
                 )
-                if is_hidden is not None:
-                    what.is_hidden = is_hidden[start:stop].data_ptr()
                 if question.callback is not None:
                     what.is_unwanted = question.is_unwanted[start:stop].ctypes.data
                     if first == 0:  # this part is computed in the calling thread
@@ -351,26 +368,31 @@ class NativeSearch:
         of_sentences = (found[first : first + num_best] for first in range(0, num_found, num_best))
         return [[one for one in each if one[0]] for each in of_sentences]
 
-    def _search(self, prepared: PreparedTransformer, rules: Rules) -> tuple[_Search, list[Any]]:
+    def _search(self, rules: Rules, shortlist: Shortlisted | None) -> tuple[_Search, list[Any]]:
         """What is the same for all sentences, and the owners of the memory to which it points.
 
-        That of the whole model is kept, because each call with the same rules needs it.
+        It is kept, because each call with the same rules needs it.
         """
-        is_whole, pieces = prepared is self.prepared, rules.byte_pieces
-        key = (rules.first_id, rules.end_id, *rules.banned_ids, id(pieces))
-        if is_whole and (found := self.searches.get(key)) is not None:
+        pieces = rules.byte_pieces
+        of_shortlist = () if shortlist is None else (*map(id, shortlist[:3]), *shortlist[3:])
+        key = (rules.first_id, rules.end_id, *rules.banned_ids, id(pieces), *of_shortlist)
+        if (found := self.searches.get(key)) is not None:
             return found
         banned = array("q", rules.banned_ids)
-        owners: list[Any] = [banned, pieces, prepared]
+        owners: list[Any] = [banned, pieces, shortlist]
         what = _Search(
             first_id=rules.first_id,
             end_id=rules.end_id,
             num_banned=len(banned),
             banned=_address(banned),
-            output=_linear(prepared.output),
+            output=_linear(self.prepared.output),
         )
-        if prepared.restriction is not None:
-            what.listed = prepared.restriction.ids.data_ptr()
+        if shortlist is not None:
+            tables = [np.ascontiguousarray(one, np.int64) for one in shortlist[:3]]
+            owners += tables
+            what.starts, what.translations, what.always = (one.ctypes.data for one in tables)
+            what.num_always, what.most_of_token = len(shortlist.always), shortlist.best
+            what.copies = shortlist.copies
         if pieces is not None:
             next_states, is_allowed = map(
                 np.ascontiguousarray, (pieces.next_states, pieces.is_allowed)
@@ -378,10 +400,9 @@ class NativeSearch:
             owners += next_states, is_allowed
             what.next_states, what.is_allowed = next_states.ctypes.data, is_allowed.ctypes.data
             what.num_limits = is_allowed.shape[1]
-        if is_whole:
-            if len(self.searches) >= _MOST_RULES:
-                self.searches.clear()
-            self.searches[key] = what, owners
+        if len(self.searches) >= _MOST_RULES:
+            self.searches.clear()
+        self.searches[key] = what, owners
         return what, owners
 
     def _positions(self, module: nn.Module, num_positions: int) -> int | None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer_cli.acceleration.accelerate import TransformerOnGpu, accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
-from transformer_cli.acceleration.native_search import Following, NativeSearch, Rules
+from transformer_cli.acceleration.native_search import Following, NativeSearch, Rules, Shortlisted
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
@@ -242,6 +242,8 @@ class PyTorchEngine:
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
+        if self.native_search is not None and self._is_native(requests, options):
+            return self._natively_found(requests, options)
         if self.shortlist is not None and self._is_restricted(requests, options):
             with self._inference():
                 ids, engine = self._restricted(requests)
@@ -250,8 +252,6 @@ class PyTorchEngine:
                 [one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each]
                 for each in found
             ]
-        if self.native_search is not None and self._is_native(requests, options):
-            return self._natively_found(requests, options)
         with self._inference():
             return list(hypothesis_lists(self._search(requests, options)))
 
@@ -340,7 +340,6 @@ class PyTorchEngine:
     ) -> list[list[Hypothesis]]:
         """The hypotheses of a search in one call of a kernel."""
         assert self.native_search is not None
-        assert self.translating is not None
         special = self.special_ids
         limits = self._limits(requests, options)
         rules = Rules(special.sos_id, special.eos_id, self._banned_ids(options), self.byte_pieces)
@@ -351,13 +350,14 @@ class PyTorchEngine:
             options.num_best,
             options.no_repeat_ngram_size or 0,
         )
+        of = self.shortlist
         found = self.native_search.translate(
-            self.translating,
             [request.ids for request in requests],
             limits,
             rules,
             following,
-            self._is_unwanted(requests),
+            shortlist=of and Shortlisted(of.starts, of.translations, of.always, of.best, of.copies),
+            unwanted=self._is_unwanted(requests),
         )
         return [[Hypothesis(*one) for one in each] for each in found]
 

@@ -20,6 +20,7 @@ int32_t AT_LEVEL(tfm_attend)(const float *queries, int64_t query_stride, int64_t
                              int64_t width, const float *keys, int64_t key_stride, const float *values,
                              int64_t value_stride, const int32_t *lists, int64_t list_stride,
                              const int32_t *list_of_row, const int32_t *counts, float *results);
+void AT_LEVEL(tfm_choose_outputs)(const uint8_t *weights, int64_t fours, const int64_t *outputs, int64_t count, uint8_t *chosen);
 void AT_LEVEL(tfm_layer_norm)(const float *x, int64_t rows, int64_t width, const float *gain, const float *bias, float epsilon,
                               float *results);
 void AT_LEVEL(tfm_log_softmax)(float *logits, int64_t rows, int64_t width);
@@ -77,11 +78,13 @@ typedef struct {
     const int64_t *max_lengths, *min_lengths;         /* of the translations, [EOS] included */
     int64_t first_id, end_id, num_banned;
     const int64_t *banned;
-    linear output;            /* to all tokens, or to those of a shortlist: then all ids but source_ids are places in it */
-    const int64_t *listed;    /* the ids of these places; null: all tokens */
-    const uint8_t *is_hidden; /* (sentences, outputs); null: nothing is hidden */
-    const int64_t *next_states; /* of `BytePieces`, (states, outputs); null: all tokens are whole characters */
-    const uint8_t *is_allowed;  /* (states, limits, outputs) */
+    linear output;                      /* to all tokens */
+    const int64_t *starts;              /* of a `Shortlist`, as its other numbers; null: there is none */
+    const int64_t *translations, *always;
+    int64_t num_always, most_of_token;
+    int32_t copies;
+    const int64_t *next_states; /* of `BytePieces`, (states, tokens); null: all tokens are whole characters */
+    const uint8_t *is_allowed;  /* (states, limits, tokens) */
     int64_t num_limits;
     const uint8_t *is_unwanted; /* (sentences): those that end without a translation, filled by `ask`; null: none */
     int32_t (*ask)(void);       /* 0: go on; else the search stops; null: nobody is asked */
@@ -301,11 +304,72 @@ static int32_t decoder_layer(const transformer *of, int64_t number, const worksp
     return feed_forward(of, here, at, rows);
 }
 
+/* The layer of the tokens among which the sentences choose together. Elsewhere, a token is its place among them. */
+typedef struct {
+    linear layer;
+    int64_t *listed;    /* the ids of these tokens, sorted; null: all tokens */
+    int32_t *places;    /* of each id among them; -1: it is not there */
+    uint8_t *is_hidden; /* (sentences, listed tokens): those of other sentences */
+    uint8_t *marks;     /* (sentences, tokens): those of each sentence */
+    uint8_t *weights;   /* of `layer`, as the next two */
+    float *scales, *bias;
+} output;
+
+static int64_t id_at(const output *out, int64_t place) { return out->listed ? out->listed[place] : place; }
+
+static int64_t place_of(const output *out, int64_t id) { return out->listed ? out->places[id] : id; }
+
+static void mark_tokens(const search *what, const int64_t *source_ids, int64_t length, uint8_t *marks) {
+    memset(marks, 0, (size_t)what->output.outputs);
+    for (int64_t number = 0; number < what->num_always; number++)
+        marks[what->always[number]] = 1;
+    marks[what->first_id] = marks[what->end_id] = 1;
+    for (int64_t number = 0; number < length; number++) {
+        int64_t id = source_ids[number], first = what->starts[id], end = what->starts[id + 1];
+        end = end - first > what->most_of_token ? first + what->most_of_token : end;
+        for (int64_t place = first; place < end; place++)
+            marks[what->translations[place]] = 1;
+        if (what->copies)
+            marks[id] = 1;
+    }
+}
+
+/* Choose the outputs of a shortlist, as `Shortlist.of_batch` does. */
+static void restrict_outputs(const search *what, output *out) {
+    out->layer = what->output;
+    if (!what->starts)
+        return;
+    int64_t tokens = what->output.outputs, count = 0;
+    const int64_t *source_ids = what->source_ids;
+    for (int64_t sentence = 0; sentence < what->sentences; source_ids += what->source_lengths[sentence++])
+        mark_tokens(what, source_ids, what->source_lengths[sentence], out->marks + sentence * tokens);
+    memcpy(out->is_hidden, out->marks, (size_t)tokens); /* for now, the tokens of any sentence */
+    for (int64_t sentence = 1; sentence < what->sentences; sentence++)
+        for (int64_t id = 0; id < tokens; id++)
+            out->is_hidden[id] |= out->marks[sentence * tokens + id];
+    for (int64_t id = 0; id < tokens; id++) {
+        out->places[id] = out->is_hidden[id] ? (int32_t)count : -1;
+        if (out->is_hidden[id])
+            out->listed[count++] = id;
+    }
+    for (int64_t sentence = 0; sentence < what->sentences; sentence++)
+        for (int64_t place = 0; place < count; place++)
+            out->is_hidden[sentence * count + place] = !out->marks[sentence * tokens + out->listed[place]];
+    for (int64_t place = 0; place < (count + PANEL - 1) / PANEL * PANEL; place++) {
+        out->scales[place] = place < count ? what->output.scales[out->listed[place]] : 0.0f;
+        out->bias[place] = place < count ? what->output.bias[out->listed[place]] : 0.0f;
+    }
+    AT_LEVEL(tfm_choose_outputs)(what->output.weights, (what->output.width + 3) / 4, out->listed, count, out->weights);
+    out->layer.weights = out->weights, out->layer.scales = out->scales, out->layer.bias = out->bias;
+    out->layer.outputs = count;
+}
+
 /* Log-probabilities of all tokens behind each row. */
-static int32_t score(const transformer *of, const workspace *at, const search *what, progress *now, float *scores) {
-    int64_t rows = now->open.count, outputs = what->output.outputs;
+static int32_t score(const transformer *of, const workspace *at, const search *what, const output *out, progress *now,
+                     float *scores) {
+    int64_t rows = now->open.count, outputs = out->layer.outputs;
     for (int64_t row = 0; row < rows; row++) {
-        int64_t id = what->listed ? what->listed[now->open.newest[row]] : now->open.newest[row];
+        int64_t id = id_at(out, now->open.newest[row]);
         embed(of, of->target_table, id, what->target_positions, now->step, at->x + row * of->width);
         now->targets.positions[row * now->targets.stride + now->step] = (int32_t)(now->written_positions + row);
         now->targets.counts[row] = (int32_t)now->step + 1;
@@ -315,28 +379,32 @@ static int32_t score(const transformer *of, const workspace *at, const search *w
             return NO_MEMORY;
     now->written_positions += rows;
     normalise(&of->decoder_norm, at->x, rows, of->width, at->x);
-    if (multiply(&what->output, at->x, rows, scores))
+    if (multiply(&out->layer, at->x, rows, scores))
         return NO_MEMORY;
-    for (int64_t row = 0; what->is_hidden && row < rows; row++) {
-        const uint8_t *is_hidden = what->is_hidden + now->open.sentences[row] * outputs;
-        for (int64_t output = 0; output < outputs; output++)
-            if (is_hidden[output])
-                scores[row * outputs + output] = -FLT_MAX / 2;
+    for (int64_t row = 0; out->listed && row < rows; row++) {
+        const uint8_t *is_hidden = out->is_hidden + now->open.sentences[row] * outputs;
+        float *of_row = scores + row * outputs;
+        for (int64_t place = 0; place < outputs; place++)
+            of_row[place] = is_hidden[place] ? -FLT_MAX / 2 : of_row[place];
     }
     AT_LEVEL(tfm_log_softmax)(scores, rows, outputs);
     return DONE;
 }
 
 /* Ban what `WholeCharacters` bans. */
-static void ban_broken_characters(const search *what, const progress *now, int64_t row, float *scores) {
+static void ban_broken_characters(const search *what, const output *out, const progress *now, int64_t row, float *scores) {
     const hypotheses *open = &now->open;
-    int64_t outputs = what->output.outputs, state = what->next_states[open->states[row] * outputs + open->newest[row]];
+    int64_t tokens = what->output.outputs, state = what->next_states[open->states[row] * tokens + id_at(out, open->newest[row])];
     state = open->states[row] = state < 0 ? 0 : state;
     int64_t limit = what->max_lengths[open->sentences[row]] - now->step - 1, last = what->num_limits - 1;
     limit = limit < 0 ? 0 : limit > last ? last : limit;
-    const uint8_t *is_allowed = what->is_allowed + (state * what->num_limits + limit) * outputs;
-    for (int64_t output = 0; output < outputs; output++)
-        scores[output] = is_allowed[output] ? scores[output] : -INFINITY;
+    const uint8_t *is_allowed = what->is_allowed + (state * what->num_limits + limit) * tokens;
+    if (out->listed)
+        for (int64_t place = 0; place < out->layer.outputs; place++)
+            scores[place] = is_allowed[out->listed[place]] ? scores[place] : -INFINITY;
+    else
+        for (int64_t token = 0; token < tokens; token++)
+            scores[token] = is_allowed[token] ? scores[token] : -INFINITY;
 }
 
 /* The tokens of a hypothesis up to a step and a slot of it. */
@@ -359,20 +427,23 @@ static void ban_repeated_ngrams(const search *what, const progress *now, int64_t
             scores[now->history[start + before]] = -INFINITY;
 }
 
-static void ban(const search *what, const progress *now, float *scores) {
-    for (int64_t row = 0; row < now->open.count; row++, scores += what->output.outputs) {
+static void ban(const search *what, const output *out, const progress *now, float *scores) {
+    for (int64_t row = 0; row < now->open.count; row++, scores += out->layer.outputs) {
         int64_t sentence = now->open.sentences[row];
-        for (int64_t number = 0; number < what->num_banned; number++)
-            scores[what->banned[number]] = -INFINITY;
+        for (int64_t number = 0; number < what->num_banned; number++) {
+            int64_t place = place_of(out, what->banned[number]);
+            if (place >= 0)
+                scores[place] = -INFINITY;
+        }
         if (what->ngram)
             ban_repeated_ngrams(what, now, row, scores);
         if (what->next_states)
-            ban_broken_characters(what, now, row, scores);
+            ban_broken_characters(what, out, now, row, scores);
         if (what->min_lengths[sentence] > now->step + 1)
-            scores[what->end_id] = -INFINITY;
+            scores[place_of(out, what->end_id)] = -INFINITY;
         if (what->is_unwanted && what->is_unwanted[sentence])
-            for (int64_t output = 0; output < what->output.outputs; output++)
-                scores[output] = -INFINITY;
+            for (int64_t place = 0; place < out->layer.outputs; place++)
+                scores[place] = -INFINITY;
     }
 }
 
@@ -391,10 +462,10 @@ static void finish(const search *what, progress *now, int64_t sentence, int64_t 
 }
 
 /* Append a token to a row; the hypothesis is open, or finished here. */
-static void append(const search *what, progress *now, int64_t row, int64_t slot, int64_t token, float total) {
+static void append(const search *what, const output *out, progress *now, int64_t row, int64_t slot, int64_t token, float total) {
     int64_t sentence = now->open.sentences[row];
     now->links[(now->step * what->sentences + sentence) * what->beam + slot] = (link){(int32_t)token, now->open.slots[row]};
-    if (what->max_lengths[sentence] <= now->step + 1 || token == what->end_id) {
+    if (what->max_lengths[sentence] <= now->step + 1 || id_at(out, token) == what->end_id) {
         finish(what, now, sentence, slot, total / what->penalties[now->step + 1]);
         return;
     }
@@ -405,15 +476,15 @@ static void append(const search *what, progress *now, int64_t row, int64_t slot,
 }
 
 /* Greedy search: append the best token to each row, if one is possible. */
-static void extend_rows(const search *what, progress *now, const float *scores) {
-    int64_t outputs = what->output.outputs;
+static void extend_rows(const search *what, const output *out, progress *now, const float *scores) {
+    int64_t outputs = out->layer.outputs;
     for (int64_t row = 0; row < now->open.count; row++) {
         float best;
         int64_t token;
         AT_LEVEL(tfm_top_k)(scores + row * outputs, 1, 1, outputs, 0, 1, &best, &token);
         float total = now->open.totals[row] + best;
         if (total > -INFINITY)
-            append(what, now, row, 0, token, total);
+            append(what, out, now, row, 0, token, total);
     }
 }
 
@@ -434,8 +505,8 @@ static int64_t num_in_beam(const search *what, const progress *now, int64_t sent
 
 /* Beam search: replace the rows of each sentence by their best continuations. The search of a sentence ends if no open hypothesis
    can become one of its best: more tokens never raise a log-probability, and the penalty is largest at the largest length. */
-static void extend_beams(const search *what, progress *now, const float *scores) {
-    int64_t outputs = what->output.outputs;
+static void extend_beams(const search *what, const output *out, progress *now, const float *scores) {
+    int64_t outputs = out->layer.outputs;
     for (int64_t row = 0, end; row < now->open.count; row = end) {
         int64_t sentence = now->open.sentences[row], first = now->next.count;
         for (end = row; end < now->open.count && now->open.sentences[end] == sentence;)
@@ -444,7 +515,7 @@ static void extend_beams(const search *what, progress *now, const float *scores)
         AT_LEVEL(tfm_top_k)(scores + row * outputs, 1, end - row, outputs, now->open.totals + row, count, now->values, now->places);
         count = num_in_beam(what, now, sentence, count);
         for (int64_t slot = 0; slot < count; slot++)
-            append(what, now, row + now->places[slot] / outputs, slot, now->places[slot] % outputs, now->values[slot]);
+            append(what, out, now, row + now->places[slot] / outputs, slot, now->places[slot] % outputs, now->values[slot]);
         if (first == now->next.count || now->num_finished[sentence] < what->num_best)
             continue;
         float possible = now->next.totals[first] / what->penalties[what->max_lengths[sentence]]; /* the first one has the best total */
@@ -484,32 +555,37 @@ static void move_on(const transformer *of, progress *now) {
     now->next.count = 0;
 }
 
-static int32_t decode(const transformer *of, const search *what, const workspace *at, progress *now, float *scores) {
+static int32_t decode(const transformer *of, const search *what, const output *out, const workspace *at, progress *now,
+                      float *scores) {
     for (; now->open.count; now->step++) {
         if (what->ask && now->step % STEPS_BETWEEN_QUESTIONS == 0 && what->ask())
             return STOPPED;
-        if (score(of, at, what, now, scores))
+        if (score(of, at, what, out, now, scores))
             return NO_MEMORY;
-        ban(what, now, scores);
+        ban(what, out, now, scores);
         if (what->beam == 1)
-            extend_rows(what, now, scores);
+            extend_rows(what, out, now, scores);
         else
-            extend_beams(what, now, scores);
+            extend_beams(what, out, now, scores);
         move_on(of, now);
     }
     return DONE;
 }
 
 /* Write down the best translations of each sentence. */
-static void give_results(const search *what, const progress *now) {
+static void give_results(const search *what, const output *out, const progress *now) {
     for (int64_t sentence = 0, place = 0; sentence < what->sentences; sentence++)
         for (int64_t number = 0; number < what->num_best; number++, place++) {
             const finished *one = now->best + sentence * what->beam + number;
             int is_there = number < now->num_finished[sentence];
             what->lengths[place] = is_there ? one->step + 1 : 0;
             what->scores[place] = is_there ? one->score : -INFINITY;
-            if (is_there)
-                follow_links(what, now, sentence, one->step, one->slot, what->ids + place * what->longest);
+            if (!is_there)
+                continue;
+            int64_t *ids = what->ids + place * what->longest;
+            follow_links(what, now, sentence, one->step, one->slot, ids);
+            for (int64_t step = 0; step <= one->step; step++)
+                ids[step] = id_at(out, ids[step]);
         }
 }
 
@@ -537,7 +613,7 @@ static void take_hypotheses(memory *from, int64_t rows, hypotheses *taken) {
 
 /* The parts of all that a search needs but for keys and values; without memory, only its size is computed. */
 static void divide(memory *from, const transformer *of, const search *what, int64_t tokens, int64_t longest_source, workspace *at,
-                   lists *encoded_lists, progress *now, float **encoded, float **scores) {
+                   lists *encoded_lists, output *out, progress *now, float **encoded, float **scores) {
     int64_t rows = longest_source > TOKENS_TOGETHER ? longest_source : TOKENS_TOGETHER, sentences = what->sentences;
     int64_t most = sentences * what->beam; /* hypotheses */
     rows = tokens < rows ? tokens : rows;
@@ -567,6 +643,16 @@ static void divide(memory *from, const transformer *of, const search *what, int6
     now->values = take(from, what->beam, sizeof(float));
     now->places = take(from, what->beam, sizeof(int64_t));
     now->history = take(from, what->longest, sizeof(int64_t));
+    if (what->starts) {
+        int64_t tokens = what->output.outputs, padded = (tokens + PANEL - 1) / PANEL * PANEL;
+        out->listed = take(from, tokens, sizeof(int64_t));
+        out->places = take(from, tokens, sizeof(int32_t));
+        out->is_hidden = take(from, sentences * tokens, 1);
+        out->marks = take(from, sentences * tokens, 1);
+        out->weights = take(from, padded * ((what->output.width + 3) / 4 * 4), 1);
+        out->scales = take(from, padded, sizeof(float));
+        out->bias = take(from, padded, sizeof(float));
+    }
     now->memories = take(from, of->decoder_layers, sizeof(float *));
     now->written = take(from, of->decoder_layers, sizeof(target_memory));
     for (int64_t number = 0; number < of->decoder_layers; number++) {
@@ -579,7 +665,7 @@ static void divide(memory *from, const transformer *of, const search *what, int6
 }
 
 /* Nothing is written yet, and each sentence has a row, if its translation may have a token. */
-static void begin(const search *what, progress *now) {
+static void begin(const search *what, const output *out, progress *now) {
     now->step = now->written_positions = 0;
     hypotheses *open = &now->open;
     for (int64_t sentence = 0, token = 0; sentence < what->sentences; sentence++) {
@@ -592,7 +678,7 @@ static void begin(const search *what, progress *now) {
             continue;
         int64_t row = open->count++;
         open->sentences[row] = (int32_t)sentence, open->slots[row] = 0;
-        open->newest[row] = what->first_id, open->states[row] = BETWEEN_CHARACTERS, open->totals[row] = 0.0f;
+        open->newest[row] = place_of(out, what->first_id), open->states[row] = BETWEEN_CHARACTERS, open->totals[row] = 0.0f;
     }
     for (int64_t row = 0; row < what->sentences * what->beam; row++)
         now->targets.of_rows[row] = (int32_t)row;
@@ -607,22 +693,24 @@ int32_t AT_LEVEL(tfm_search)(const transformer *of, const search *what) {
     }
     workspace at;
     lists encoded_lists;
+    output out = {0};
     progress now;
     float *encoded, *scores;
     memory from = {0, 0};
-    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &now, &encoded, &scores);
+    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &out, &now, &encoded, &scores);
     from.start = aligned_alloc(64, from.size + 64), from.size = 0;
     if (!from.start)
         return NO_MEMORY;
-    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &now, &encoded, &scores);
-    begin(what, &now);
+    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &out, &now, &encoded, &scores);
+    restrict_outputs(what, &out);
+    begin(what, &out, &now);
     int32_t code = encode(of, what, &at, &encoded_lists, encoded);
     for (int64_t number = 0; !code && number < of->decoder_layers; number++)
         code = multiply(&of->decoder[number].source_keys_values, encoded, tokens, now.memories[number]);
     if (!code)
-        code = decode(of, what, &at, &now, scores);
+        code = decode(of, what, &out, &at, &now, scores);
     if (!code)
-        give_results(what, &now);
+        give_results(what, &out, &now);
     for (int64_t number = 0; number < of->decoder_layers; number++)
         if (!of->decoder[number].is_recurrent)
             free(now.written[number].numbers);
