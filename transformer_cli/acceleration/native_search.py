@@ -308,16 +308,17 @@ class NativeSearch:
             MemoryError: there was no memory.
         """
         num_sentences = len(sources)
-        # Arrays of the standard library: for one short sentence, those of numpy take longer than the search.
-        lengths = array("q", map(len, sources))
-        ids = array("q", chain.from_iterable(sources))
-        smallest, largest = (array("q", of_all) for of_all in zip(*limits, strict=True))
+        lengths = [*map(len, sources)]
+        smallest, largest = zip(*limits, strict=True)
         longest = max(1, *largest)
         penalties, beam_size, num_best, ngram_size = following
-        num_found = num_sentences * num_best
-        room = array("q", bytes(8 * num_found * longest))
-        num_tokens = array("q", bytes(8 * num_found))
+        num_found, num_ids = num_sentences * num_best, sum(lengths)
+        # Few arrays, of the standard library: for one short sentence, those of numpy take longer than the search.
+        given = array("q", chain(lengths, smallest, largest, *sources))
+        room = array("q", bytes(8 * num_found * (1 + longest)))  # the lengths, then the ids
         scores = array("f", bytes(4 * num_found))
+        of_given, of_room, of_scores = map(_address, (given, room, scores))
+        of_penalties = penalties.__array_interface__["data"][0]
         whole, owners = self._search(rules, shortlist)
         most = max(1, _MOST_ROWS // beam_size)
         if shortlist is not None:
@@ -325,7 +326,7 @@ class NativeSearch:
         model = self.prepared.model
         of_source = self._positions(model.source_positions, max(lengths))
         of_target = self._positions(model.target_positions, longest)
-        question = _Question(unwanted, num_sentences)
+        question = None if unwanted is None else _Question(unwanted, num_sentences)
 
         def compute(first: int, end: int) -> int:
             place = sum(lengths[:first])
@@ -334,19 +335,16 @@ class NativeSearch:
                 what = _Search.from_buffer_copy(whole)
                 what.sentences, what.longest = stop - start, longest
                 what.beam, what.num_best, what.ngram = beam_size, num_best, ngram_size
-                what.penalties = penalties.ctypes.data
+                what.penalties = of_penalties
                 what.source_positions, what.target_positions = of_source, of_target
-                what.source_ids = _address(ids, place)
-                what.source_lengths = _address(lengths, start)
-                what.min_lengths, what.max_lengths = (
-                    _address(one, start) for one in (smallest, largest)
-                )
-                place_of_ids = start * num_best
-                what.ids = _address(room, place_of_ids * longest)
-                what.lengths, what.scores = (
-                    _address(one, place_of_ids) for one in (num_tokens, scores)
-                )
-                if question.callback is not None:
+                what.source_lengths = of_given + 8 * start
+                what.min_lengths = of_given + 8 * (num_sentences + start)
+                what.max_lengths = of_given + 8 * (2 * num_sentences + start)
+                what.source_ids = of_given + 8 * (3 * num_sentences + place)
+                what.lengths = of_room + 8 * start * num_best
+                what.ids = of_room + 8 * (num_found + start * num_best * longest)
+                what.scores = of_scores + 4 * start * num_best
+                if question is not None:
                     what.is_unwanted = question.is_unwanted[start:stop].ctypes.data
                     if first == 0:  # this part is computed in the calling thread
                         what.ask = question.callback
@@ -356,14 +354,14 @@ class NativeSearch:
                 place += sum(lengths[start:stop])
             return 0
 
-        in_parts(num_sentences, len(ids) * self.num_weights * beam_size, compute)
+        in_parts(num_sentences, num_ids * self.num_weights * beam_size, compute)
         del owners
-        if question.problem is not None:
+        if question is not None and question.problem is not None:
             raise question.problem
-        starts = range(0, num_found * longest, longest)
+        starts = range(num_found, len(room), longest)
         found = [
-            (tuple(room[start : start + n]), score)
-            for start, n, score in zip(starts, num_tokens, scores, strict=True)
+            (tuple(room[start : start + length]), score)
+            for start, length, score in zip(starts, room[:num_found], scores, strict=True)
         ]
         of_sentences = (found[first : first + num_best] for first in range(0, num_found, num_best))
         return [[one for one in each if one[0]] for each in of_sentences]
@@ -428,15 +426,14 @@ class NativeSearch:
 class _Question:
     """Asks which sentences nobody needs any more, in the middle of a search."""
 
-    def __init__(self, unwanted: Unwanted | None, num_sentences: int) -> None:
+    def __init__(self, unwanted: Unwanted, num_sentences: int) -> None:
         self.problem: BaseException | None = None
-        self.is_unwanted = np.zeros(num_sentences if unwanted else 0, bool)
+        self.is_unwanted = np.zeros(num_sentences, bool)
         self._unwanted = unwanted
-        self.callback = None if unwanted is None else _Ask(self._ask)
+        self.callback = _Ask(self._ask)
 
     def _ask(self) -> int:
         """Called by the kernel, which knows no exceptions; 1: the search stops."""
-        assert self._unwanted is not None
         try:
             self.is_unwanted |= self._unwanted()
         except BaseException as error:
@@ -444,6 +441,6 @@ class _Question:
         return int(self.problem is not None)
 
 
-def _address(numbers: "array[Any]", place: int = 0) -> int:
-    """Of the number at a place."""
-    return numbers.buffer_info()[0] + place * numbers.itemsize
+def _address(numbers: "array[Any]") -> int:
+    """Of the first number."""
+    return numbers.buffer_info()[0]
