@@ -350,13 +350,15 @@ class PyTorchEngine:
             options.num_best,
             options.no_repeat_ngram_size or 0,
         )
-        of = self.shortlist
+        shortlist, of = None, self.shortlist
+        if of is not None:
+            shortlist = Shortlisted(of.starts, of.translations, of.always, of.best, of.copies)
         found = self.native_search.translate(
             [request.ids for request in requests],
             limits,
             rules,
             following,
-            shortlist=of and Shortlisted(of.starts, of.translations, of.always, of.best, of.copies),
+            shortlist=shortlist,
             unwanted=self._is_unwanted(requests),
         )
         return [[Hypothesis(*one) for one in each] for each in found]
