@@ -1,4 +1,4 @@
-"""A greedy search in one call of a kernel finds the tokens and the scores of the search step by step."""
+"""A search in one call of a kernel, greedy or with a beam, finds the tokens and the scores of the search step by step."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -105,6 +105,77 @@ def test_tokens_and_scores_are_those_of_the_search_step_by_step(changes: dict[st
     assert alone == found[:4]
 
 
+BEAMS: dict[str, dict[str, Any]] = {
+    "two": {"beam_size": 2},
+    "as a repair": {"beam_size": 8, "num_best": 8},
+    "as a repair of a loop": {"beam_size": 8, "num_best": 8, "no_repeat_ngram_size": 3},
+    "some of the best": {"beam_size": 5, "num_best": 3, "length_normalization": "average", "length_penalty": 0.3},
+    "no penalty": {"beam_size": 4, "length_penalty": 0.0, "no_repeat_ngram_size": 2},
+    "limited": {"beam_size": 3, "num_best": 3, "max_length": 7},
+    "long": {"beam_size": 3, "num_best": 2, "min_length": 15},
+    "all different tokens": {"beam_size": 4, "no_repeat_ngram_size": 1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", BEAMS.values(), ids=BEAMS)
+def test_a_beam_is_that_of_the_search_step_by_step(settings: dict[str, Any]) -> None:
+    options = DecodingConfig.model_validate({"max_length": 25, **settings})
+    engine = engine_of({"decoder_layer": "ssru", "encoder_layers": 1})
+    for end in (3, 111):  # tokens that end a translation
+        engine = replace(engine, special_ids=SPECIAL._replace(eos_id=end))
+        found = assert_as_step_by_step(engine, options, REQUESTS[:4])
+        assert max(map(len, found)) == options.num_best
+    assert engine.translate(REQUESTS[:1], options) == found[:1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("changes", NATIVE.values(), ids=NATIVE)
+def test_every_model_that_the_kernel_knows_has_beams(changes: dict[str, Any]) -> None:
+    options = DecodingConfig(beam_size=5, num_best=5, no_repeat_ngram_size=3, max_length=25)
+    engine = engine_of(changes)
+    written = Counter(token for each in engine.translate(REQUESTS, GREEDY) for token in each[0].ids)
+    [(end, _)] = written.most_common(1)
+    engine = replace(engine, special_ids=SPECIAL._replace(eos_id=end))
+    found = assert_as_step_by_step(engine, options, REQUESTS[:6])
+    assert len({len(one.ids) for each in found for one in each}) > 3
+
+
+def test_greedy_search_repeats_no_ngram() -> None:
+    engine = engine_of({"decoder_layer": "ssru"})
+    for size in (1, 2, 4):
+        options = DecodingConfig(beam_size=1, no_repeat_ngram_size=size, max_length=20)
+        for [one] in assert_as_step_by_step(engine, options, REQUESTS[:5]):
+            ngrams = Counter(zip(*(one.ids[start:] for start in range(size)), strict=False))
+            assert set(ngrams.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "beam_size"), [(65, 4), (9, 40)], ids=["a panel and a token", "few tokens"]
+)
+def test_sources_of_one_token_and_a_small_vocabulary(vocabulary: int, beam_size: int) -> None:
+    config = ModelConfig.model_validate({**SIZES, "d_model": 20, "decoder_layer": "ssru"})
+    torch.manual_seed(1)
+    model = Transformer(config, vocabulary, vocabulary).eval()
+    machine = Machine(torch.device("cpu"), torch.float32, is_quantised=True)
+    engine = PyTorchEngine(model, SPECIAL, SequenceFormat(), machine).prepared()
+    requests = [Request((5,)), Request((7,)), Request((7, 3))]
+    for options in (GREEDY, DecodingConfig(beam_size=beam_size, num_best=beam_size, max_length=9)):
+        found = assert_as_step_by_step(engine, options, requests)
+        assert [len(one) for one in found] == [options.num_best] * 3
+        assert assert_as_step_by_step(engine, options, requests[:1]) == found[:1]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_model_of_nan_has_no_translation(beam_size: int) -> None:
+    engine = engine_of({"decoder_layer": "ssru"})
+    with torch.no_grad():
+        engine.model.output.weight.fill_(torch.nan)
+    found = assert_as_step_by_step(
+        replace(engine).prepared(), DecodingConfig(beam_size=beam_size), REQUESTS[:2]
+    )
+    assert found == [[], []]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
 def test_what_the_kernel_does_not_know_is_searched_step_by_step(changes: dict[str, Any]) -> None:
@@ -121,14 +192,13 @@ def test_without_kernels_python_goes_from_step_to_step(monkeypatch: pytest.Monke
     assert len(engine.translate(REQUESTS[:2], GREEDY)) == 2
 
 
-def test_float32_and_a_beam_are_searched_step_by_step() -> None:
+def test_float32_samples_and_what_reads_attention_are_searched_step_by_step() -> None:
     assert engine_of({}, is_quantised=False).native_search is None
     engine = engine_of({})
     for options in (
-        {"beam_size": 2},
-        {"beam_size": 1, "no_repeat_ngram_size": 3},
         {"beam_size": 1, "coverage_penalty": 0.1},
         {"beam_size": 1, "sampling": {"seed": 1}},
+        {"beam_size": 4, "num_best": 4, "diversity": {"groups": 2}},
     ):
         assert not engine._is_native(REQUESTS, DecodingConfig.model_validate(options))
     assert not engine._is_native([Request((4, 3), prefix=(5,))], GREEDY)
@@ -151,30 +221,55 @@ def test_settings_of_decoding_hold(settings: dict[str, Any]) -> None:
 
 @pytest.mark.long
 def test_more_sentences_than_a_call_takes_and_a_long_source() -> None:
-    requests = [*requests_of(2 * native_search._MOST_SENTENCES + 3), Request((*[5] * 600, 3))]
-    options = DecodingConfig(beam_size=1, max_length=20)
-    assert_as_step_by_step(engine_of({"encoder_layers": 1}), options, requests)
+    requests = [*requests_of(2 * native_search._MOST_ROWS + 3), Request((*[5] * 600, 3))]
+    engine = engine_of({"encoder_layers": 1})
+    options = DecodingConfig(beam_size=1, max_length=40)
+    assert_as_step_by_step(engine, options, requests)
+    options = DecodingConfig(beam_size=native_search._MOST_ROWS // 3, max_length=40)
+    assert_as_step_by_step(engine, options, requests[-7:])
 
 
 def test_no_character_is_broken() -> None:
     bytes_of_characters = [*range(0x80, 0xC0), *range(0xC2, 0xF5), *range(0x20, 0x7F)]
     pieces = [b"", b"", b"", b"", *(bytes([byte]) for byte in bytes_of_characters)][:VOCABULARY]
     engine = replace(engine_of({}), byte_pieces=BytePieces.of(pieces))
+    assert_as_step_by_step(engine, DecodingConfig(beam_size=4, num_best=4, max_length=9))
     found = assert_as_step_by_step(engine, DecodingConfig(beam_size=1, max_length=9))
     texts = [b"".join(pieces[one] for one in hypothesis.ids) for [hypothesis] in found]
     assert any(text.decode() and not text.isascii() for text in texts)
 
 
-def test_a_shortlist_hides_the_tokens_of_other_sentences() -> None:
+@pytest.mark.parametrize("copies", [False, True], ids=["translations", "copies, too"])
+def test_a_shortlist_hides_the_tokens_of_other_sentences(copies: bool) -> None:
     starts = np.arange(VOCABULARY + 1) * 4
     translations = np.random.default_rng(1).integers(4, VOCABULARY, 4 * VOCABULARY)
     always = np.array([0, 1, 2, 3, 9])
-    shortlist = Shortlist(starts, translations, always, VOCABULARY, 4, copies=False, name="some")
-    engine = replace(engine_of({"decoder_layer": "ssru"}), shortlist=shortlist)
-    found = engine.translate(REQUESTS, GREEDY)
-    assert found == replace(engine, native_search=None).translate(REQUESTS, GREEDY)
-    for request, [one] in zip(REQUESTS, found, strict=True):
-        assert set(one.ids) <= set(shortlist.of(request.ids).tolist())
+    shortlist = Shortlist(starts, translations, always, VOCABULARY, 3, copies=copies, name="some")
+    pieces = [b"", b"", b"", b"", *(bytes([0x30 + one]) for one in range(VOCABULARY - 4))]
+    engine = engine_of({"decoder_layer": "ssru"})
+    special = SPECIAL._replace(tag_ids=(140,))
+    with_bytes = replace(engine, special_ids=special, byte_pieces=BytePieces.of(pieces))
+    for one in (engine, with_bytes):
+        restricted = replace(one, shortlist=shortlist)
+        for options in (GREEDY, DecodingConfig(beam_size=4, num_best=3, min_length=4)):
+            found = assert_as_step_by_step(restricted, options, REQUESTS[:16])
+            assert found != one.translate(REQUESTS[:16], options)
+            for request, hypotheses in zip(REQUESTS, found, strict=False):
+                allowed = set(shortlist.of(request.ids).tolist())
+                assert all(set(each.ids) <= allowed for each in hypotheses)
+
+
+def test_sentences_with_a_shortlist_are_searched_by_few() -> None:
+    always = np.arange(40)
+    starts = np.arange(VOCABULARY + 1)
+    shortlist = Shortlist(starts, starts[:-1], always, VOCABULARY, 1, copies=False, name="some")
+    engine = replace(engine_of({"encoder_layers": 1}), shortlist=shortlist)
+    requests = sorted(requests_of(40), key=lambda one: len(one.ids), reverse=True)
+    options = DecodingConfig(beam_size=1, max_length=8)
+    found = engine.translate(requests, options)
+    most = native_search._MOST_WITH_SHORTLIST
+    by_few = (engine.translate(requests[one : one + most], options) for one in range(0, 40, most))
+    assert found == [one for each in by_few for one in each]
 
 
 @pytest.mark.long
@@ -223,9 +318,10 @@ def test_one_large_sentence_is_left_to_threads_that_share_its_products(
     assert search.is_worth_it([30])
 
 
-def test_unwanted_sentences_end_and_the_others_stay() -> None:
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_unwanted_sentences_end_and_the_others_stay(beam_size: int) -> None:
     engine, gone = engine_of({}), list[Request]()
-    options = DecodingConfig(beam_size=1, min_length=30)
+    options = DecodingConfig(beam_size=beam_size, min_length=30)
 
     def leaving() -> Collection[Request]:
         if len(gone) < 3:

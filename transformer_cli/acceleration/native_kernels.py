@@ -26,7 +26,7 @@ SWITCH = "TFM_NATIVE"
 _LIBRARY = Path(__file__).parent / "kernels" / "kernels.bin"
 _OFF = {"0", "false", "no", "off"}
 
-_VERSION = 4  # of the functions; the same as tfm_version in processor.c
+_VERSION = 5  # of the functions; the same as tfm_version in processor.c
 _LEVELS = {1: "avx2", 2: "avx512"}
 _POINTER, _SIZE, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
 # name: the arguments, then the result

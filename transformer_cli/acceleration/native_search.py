@@ -1,4 +1,4 @@
-"""A whole greedy search as one call of a kernel (kernels/search.c), for models that are prepared in 8 bits.
+"""A whole search, greedy or with a beam, as one call of a kernel (kernels/search.c), for models that are prepared in 8 bits.
 
 Python takes longer for the operations of one step than a small model does. The bits are those of the same search, step by step.
 """
@@ -36,8 +36,10 @@ from transformer_cli.text.token_ids import BytePieces
 _POINTER, _SIZE, _FLAG, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_float
 _Ask = ctypes.CFUNCTYPE(_FLAG)
 _STOPPED = 2
-# A call cannot be interrupted, so it gets at most this many sentences: more would not make it faster.
-_MOST_SENTENCES = 64
+# A call cannot be interrupted, so it follows at most this many hypotheses, of one sentence at least: more would not make it faster.
+_MOST_ROWS = 64
+# Sentences with a shortlist that share an output layer: the fewer they are, the fewer tokens it has.
+_MOST_WITH_SHORTLIST = 16
 # Multiplications of a single product of one sentence from which on several threads shall share it.
 _LARGE_PRODUCT = 20_000_000
 _MOST_RULES = 16
@@ -86,12 +88,15 @@ class _Search(ctypes.Structure):
         *((name, _SIZE) for name in ("first_id", "end_id", "num_banned")),
         ("banned", _POINTER),
         ("output", _Linear),
-        *((name, _POINTER) for name in ("listed", "is_hidden", "next_states", "is_allowed")),
+        *((name, _POINTER) for name in ("starts", "translations", "always")),
+        *((name, _SIZE) for name in ("num_always", "most_of_token")),
+        ("copies", _FLAG),
+        *((name, _POINTER) for name in ("next_states", "is_allowed")),
         ("num_limits", _SIZE),
         ("is_unwanted", _POINTER),
         ("ask", _Ask),
-        ("longest", _SIZE),
-        *((name, _POINTER) for name in ("ids", "lengths", "totals")),
+        *((name, _SIZE) for name in ("beam", "num_best", "ngram", "longest")),
+        *((name, _POINTER) for name in ("penalties", "ids", "lengths", "scores")),
     )  # fmt: skip
 
 
@@ -165,7 +170,7 @@ def _layers(layers: Sequence[_Layer]) -> Any:
 
 
 class Rules(NamedTuple):
-    """Which tokens begin, end and are never in a translation; places in the shortlist, where there is one."""
+    """Which tokens begin, end and are never in a translation."""
 
     first_id: int
     end_id: int
@@ -174,13 +179,31 @@ class Rules(NamedTuple):
     """None if each token consists of whole characters."""
 
 
-class GreedyTranslations(NamedTuple):
-    """The translations of B sentences."""
+class Shortlisted(NamedTuple):
+    """The tokens among which a translation chooses, as in `decoding.shortlist.Shortlist`."""
 
-    ids: list[tuple[int, ...]]
-    """Of the tokens of each."""
-    totals: NDArray[np.float32]
-    """(B,): log-probabilities; -inf or NaN if no translation is possible."""
+    starts: NDArray[np.int64]
+    """(source vocabulary + 1,): where the translations of each source token begin."""
+    translations: NDArray[np.int64]
+    always: NDArray[np.int64]
+    """The tokens of all sentences."""
+    best: int
+    """How many translations of each source token are used."""
+    copies: bool
+    """Whether source tokens are candidates themselves."""
+
+
+class Following(NamedTuple):
+    """Which hypotheses a search follows, and what it says of them."""
+
+    penalties: NDArray[np.float32]
+    """The divisors of log-probabilities for all lengths from 0 to the largest one of the search."""
+    beam_size: int = 1
+    """1: the search is greedy."""
+    num_best: int = 1
+    """Translations of each sentence, at most `beam_size`."""
+    no_repeat_ngram_size: int = 0
+    """No hypothesis has an n-gram of this size twice; 0: each may."""
 
 
 Unwanted = Callable[[], NDArray[np.bool_]]
@@ -189,7 +212,7 @@ Unwanted = Callable[[], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NativeSearch:
-    """The greedy search of one model. Several threads may use it at the same time."""
+    """The search of one model. Several threads may use it at the same time."""
 
     kernels: Kernels
     prepared: PreparedTransformer
@@ -246,31 +269,38 @@ class NativeSearch:
         num_weights = sum(one.numel() for one in model.parameters() if one.dim() == 2)
         return cls(kernels, prepared, structure, (encoder, decoder), num_weights, {}, {})
 
-    def is_worth_it(self, lengths: Sequence[int]) -> bool:
+    def is_worth_it(self, lengths: Sequence[int], beam_size: int = 1) -> bool:
         """Whether the kernel is faster for such a batch: it gives each sentence to one thread, PyTorch shares large products.
 
         Args:
             lengths: of the sources.
+            beam_size: of the search.
         """
         num_threads = torch.get_num_threads()
-        largest = max(lengths) * self.structure.width * self.structure.hidden
+        largest = max(*lengths, beam_size) * self.structure.width * self.structure.hidden
         return num_threads == 1 or len(lengths) >= num_threads or largest < _LARGE_PRODUCT
 
     def translate(
         self,
-        prepared: PreparedTransformer,
         sources: Sequence[Sequence[int]],
         limits: Sequence[tuple[int, int]],
         rules: Rules,
+        following: Following,
+        *,
+        shortlist: Shortlisted | None = None,
         unwanted: Unwanted | None = None,
-    ) -> GreedyTranslations:
-        """The translation of each source: the best token at each step, up to the end or the largest length.
+    ) -> list[list[tuple[tuple[int, ...], float]]]:
+        """The tokens and the score of the best translations of each source, best first.
+
+        A greedy search takes the best token at each step, up to the end or the largest length. A score is a log-probability
+        over its penalty.
 
         Args:
-            prepared: the model of this search, or a restriction of it.
             sources: B token ids each, none empty.
             limits: the smallest and largest number of tokens of each translation, the end included.
             rules: for its tokens.
+            following: the beam.
+            shortlist: restricts the tokens; None: the whole vocabulary.
             unwanted: is asked at every fourth step, in the calling thread.
 
         Raises:
@@ -278,40 +308,43 @@ class NativeSearch:
             MemoryError: there was no memory.
         """
         num_sentences = len(sources)
-        # Arrays of the standard library: for one short sentence, those of numpy take longer than the search.
-        lengths = array("q", map(len, sources))
-        ids = array("q", chain.from_iterable(sources))
-        smallest, largest = (array("q", of_all) for of_all in zip(*limits, strict=True))
+        lengths = [*map(len, sources)]
+        smallest, largest = zip(*limits, strict=True)
         longest = max(1, *largest)
-        room = array("q", bytes(8 * num_sentences * longest))
-        num_tokens = array("q", bytes(8 * num_sentences))
-        totals = array("f", bytes(4 * num_sentences))
-        whole, owners = self._search(prepared, rules)
+        penalties, beam_size, num_best, ngram_size = following
+        num_found, num_ids = num_sentences * num_best, sum(lengths)
+        # Few arrays, of the standard library: for one short sentence, those of numpy take longer than the search.
+        given = array("q", chain(lengths, smallest, largest, *sources))
+        room = array("q", bytes(8 * num_found * (1 + longest)))  # the lengths, then the ids
+        scores = array("f", bytes(4 * num_found))
+        of_given, of_room, of_scores = map(_address, (given, room, scores))
+        of_penalties = penalties.__array_interface__["data"][0]
+        whole, owners = self._search(rules, shortlist)
+        most = max(1, _MOST_ROWS // beam_size)
+        if shortlist is not None:
+            most = min(most, _MOST_WITH_SHORTLIST)
         model = self.prepared.model
         of_source = self._positions(model.source_positions, max(lengths))
         of_target = self._positions(model.target_positions, longest)
-        restriction = prepared.restriction
-        is_hidden = None if restriction is None else restriction.is_hidden
-        is_hidden = None if is_hidden is None else is_hidden.contiguous()
-        question = _Question(unwanted, num_sentences)
+        question = None if unwanted is None else _Question(unwanted, num_sentences)
 
         def compute(first: int, end: int) -> int:
             place = sum(lengths[:first])
-            for start in range(first, end, _MOST_SENTENCES):
-                stop = min(end, start + _MOST_SENTENCES)
+            for start in range(first, end, most):
+                stop = min(end, start + most)
                 what = _Search.from_buffer_copy(whole)
                 what.sentences, what.longest = stop - start, longest
+                what.beam, what.num_best, what.ngram = beam_size, num_best, ngram_size
+                what.penalties = of_penalties
                 what.source_positions, what.target_positions = of_source, of_target
-                what.source_ids = _address(ids, place)
-                what.source_lengths = _address(lengths, start)
-                what.min_lengths, what.max_lengths = (
-                    _address(one, start) for one in (smallest, largest)
-                )
-                what.ids = _address(room, start * longest)
-                what.lengths, what.totals = _address(num_tokens, start), _address(totals, start)
-                if is_hidden is not None:
-                    what.is_hidden = is_hidden[start:stop].data_ptr()
-                if question.callback is not None:
+                what.source_lengths = of_given + 8 * start
+                what.min_lengths = of_given + 8 * (num_sentences + start)
+                what.max_lengths = of_given + 8 * (2 * num_sentences + start)
+                what.source_ids = of_given + 8 * (3 * num_sentences + place)
+                what.lengths = of_room + 8 * start * num_best
+                what.ids = of_room + 8 * (num_found + start * num_best * longest)
+                what.scores = of_scores + 4 * start * num_best
+                if question is not None:
                     what.is_unwanted = question.is_unwanted[start:stop].ctypes.data
                     if first == 0:  # this part is computed in the calling thread
                         what.ask = question.callback
@@ -321,36 +354,43 @@ class NativeSearch:
                 place += sum(lengths[start:stop])
             return 0
 
-        in_parts(num_sentences, len(ids) * self.num_weights, compute)
+        in_parts(num_sentences, num_ids * self.num_weights * beam_size, compute)
         del owners
-        if question.problem is not None:
+        if question is not None and question.problem is not None:
             raise question.problem
-        starts = range(0, num_sentences * longest, longest)
+        starts = range(num_found, len(room), longest)
         found = [
-            tuple(room[start : start + n]) for start, n in zip(starts, num_tokens, strict=True)
+            (tuple(room[start : start + length]), score)
+            for start, length, score in zip(starts, room[:num_found], scores, strict=True)
         ]
-        return GreedyTranslations(found, np.frombuffer(totals, np.float32))
+        of_sentences = (found[first : first + num_best] for first in range(0, num_found, num_best))
+        return [[one for one in each if one[0]] for each in of_sentences]
 
-    def _search(self, prepared: PreparedTransformer, rules: Rules) -> tuple[_Search, list[Any]]:
+    def _search(self, rules: Rules, shortlist: Shortlisted | None) -> tuple[_Search, list[Any]]:
         """What is the same for all sentences, and the owners of the memory to which it points.
 
-        That of the whole model is kept, because each call with the same rules needs it.
+        It is kept, because each call with the same rules needs it.
         """
-        is_whole, pieces = prepared is self.prepared, rules.byte_pieces
-        key = (rules.first_id, rules.end_id, *rules.banned_ids, id(pieces))
-        if is_whole and (found := self.searches.get(key)) is not None:
+        pieces = rules.byte_pieces
+        of_shortlist = () if shortlist is None else (*map(id, shortlist[:3]), *shortlist[3:])
+        key = (rules.first_id, rules.end_id, *rules.banned_ids, id(pieces), *of_shortlist)
+        if (found := self.searches.get(key)) is not None:
             return found
         banned = array("q", rules.banned_ids)
-        owners: list[Any] = [banned, pieces, prepared]
+        owners: list[Any] = [banned, pieces, shortlist]
         what = _Search(
             first_id=rules.first_id,
             end_id=rules.end_id,
             num_banned=len(banned),
             banned=_address(banned),
-            output=_linear(prepared.output),
+            output=_linear(self.prepared.output),
         )
-        if prepared.restriction is not None:
-            what.listed = prepared.restriction.ids.data_ptr()
+        if shortlist is not None:
+            tables = [np.ascontiguousarray(one, np.int64) for one in shortlist[:3]]
+            owners += tables
+            what.starts, what.translations, what.always = (one.ctypes.data for one in tables)
+            what.num_always, what.most_of_token = len(shortlist.always), shortlist.best
+            what.copies = shortlist.copies
         if pieces is not None:
             next_states, is_allowed = map(
                 np.ascontiguousarray, (pieces.next_states, pieces.is_allowed)
@@ -358,10 +398,9 @@ class NativeSearch:
             owners += next_states, is_allowed
             what.next_states, what.is_allowed = next_states.ctypes.data, is_allowed.ctypes.data
             what.num_limits = is_allowed.shape[1]
-        if is_whole:
-            if len(self.searches) >= _MOST_RULES:
-                self.searches.clear()
-            self.searches[key] = what, owners
+        if len(self.searches) >= _MOST_RULES:
+            self.searches.clear()
+        self.searches[key] = what, owners
         return what, owners
 
     def _positions(self, module: nn.Module, num_positions: int) -> int | None:
@@ -387,15 +426,14 @@ class NativeSearch:
 class _Question:
     """Asks which sentences nobody needs any more, in the middle of a search."""
 
-    def __init__(self, unwanted: Unwanted | None, num_sentences: int) -> None:
+    def __init__(self, unwanted: Unwanted, num_sentences: int) -> None:
         self.problem: BaseException | None = None
-        self.is_unwanted = np.zeros(num_sentences if unwanted else 0, bool)
+        self.is_unwanted = np.zeros(num_sentences, bool)
         self._unwanted = unwanted
-        self.callback = None if unwanted is None else _Ask(self._ask)
+        self.callback = _Ask(self._ask)
 
     def _ask(self) -> int:
         """Called by the kernel, which knows no exceptions; 1: the search stops."""
-        assert self._unwanted is not None
         try:
             self.is_unwanted |= self._unwanted()
         except BaseException as error:
@@ -403,6 +441,6 @@ class _Question:
         return int(self.problem is not None)
 
 
-def _address(numbers: "array[Any]", place: int = 0) -> int:
-    """Of the number at a place."""
-    return numbers.buffer_info()[0] + place * numbers.itemsize
+def _address(numbers: "array[Any]") -> int:
+    """Of the first number."""
+    return numbers.buffer_info()[0]

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer_cli.acceleration.accelerate import TransformerOnGpu, accelerate, with_cast_layers
 from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
-from transformer_cli.acceleration.native_search import NativeSearch, Rules
+from transformer_cli.acceleration.native_search import Following, NativeSearch, Rules, Shortlisted
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
@@ -94,7 +94,7 @@ class PyTorchEngine:
     recorded: RecordedSteps | None = None
     """The recorded steps; None: the CPU starts each kernel."""
     native_search: NativeSearch | None = None
-    """The greedy search of `translating` in one call; None: Python goes from step to step."""
+    """The search of `translating` in one call, greedy or with a beam; None: Python goes from step to step."""
     observer: BeamObserver | None = None
     """Is told about each step of a beam search, also with a beam of one; None: nobody is."""
     shortlist: Shortlist | None = None
@@ -237,6 +237,9 @@ class PyTorchEngine:
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
+        if self.native_search is not None and self._is_native(requests, options):
+            with self._inference():
+                return self._natively_found(requests, options)
         if self.shortlist is not None and self._is_restricted(requests, options):
             with self._inference():
                 ids, engine = self._restricted(requests)
@@ -245,9 +248,6 @@ class PyTorchEngine:
                 [one._replace(ids=tuple(ids[[*one.ids]].tolist())) for one in each]
                 for each in found
             ]
-        if self.native_search is not None and self._is_native(requests, options):
-            with self._inference():
-                return self._natively_found(requests, options)
         with self._inference():
             return list(hypothesis_lists(self._search(requests, options)))
 
@@ -323,40 +323,41 @@ class PyTorchEngine:
 
     def _is_native(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
         """Whether the kernel for whole searches does the same as the search step by step."""
-        is_greedy = options.beam_size == 1 and not (
-            options.sampling
-            or options.diversity
-            or options.coverage_penalty
-            or options.no_repeat_ngram_size
-        )
+        is_plain = not (options.sampling or options.diversity or options.coverage_penalty)
         search = self.native_search
-        if not is_greedy or search is None or self.translating is None or self.observer is not None:
+        if not is_plain or search is None or self.translating is None or self.observer is not None:
             return False
-        has_own = any(not request.ids or request.prefix or request.terms for request in requests)
-        return not has_own and search.is_worth_it([len(request.ids) for request in requests])
+        if any(not request.ids or request.prefix or request.terms for request in requests):
+            return False
+        return search.is_worth_it([len(request.ids) for request in requests], options.beam_size)
 
     def _natively_found(
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of a greedy search in one call of a kernel."""
+        """The hypotheses of a search in one call of a kernel."""
         assert self.native_search is not None
-        assert self.translating is not None
         special = self.special_ids
         limits = self._limits(requests, options)
         rules = Rules(special.sos_id, special.eos_id, self._banned_ids(options), self.byte_pieces)
+        longest = max(1, *(limit.largest for limit in limits))
+        following = Following(
+            penalties_up_to(longest, options.length_normalization, options.length_penalty),
+            options.beam_size,
+            options.num_best,
+            options.no_repeat_ngram_size or 0,
+        )
+        shortlist, of = None, self.shortlist
+        if of is not None:
+            shortlist = Shortlisted(of.starts, of.translations, of.always, of.best, of.copies)
         found = self.native_search.translate(
-            self.translating,
             [request.ids for request in requests],
             limits,
             rules,
-            self._is_unwanted(requests),
+            following,
+            shortlist=shortlist,
+            unwanted=self._is_unwanted(requests),
         )
-        longest = max(1, *(limit.largest for limit in limits))
-        divisors = penalties_up_to(longest, options.length_normalization, options.length_penalty)
-        return [
-            [Hypothesis(ids, float(total / divisors[len(ids)]))] if total > -np.inf else []
-            for ids, total in zip(found.ids, found.totals, strict=True)
-        ]
+        return [[Hypothesis(*one) for one in each] for each in found]
 
     def _is_unwanted(self, requests: Sequence[Request]) -> Callable[[], NDArray[np.bool_]] | None:
         """Which of the requests nobody needs any more; None: nobody asks."""

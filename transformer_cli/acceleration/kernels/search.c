@@ -1,7 +1,9 @@
-/* A whole greedy search of a model in 8 bits: sources go through the encoder, then the decoder writes token after token.
+/* A whole search of a model in 8 bits, greedy or with a beam: sources go through the encoder, then the decoder writes token after
+   token.
 
-   It calls the functions of the other files as prepared_transformer.py and search/single_path.py do it for each operation, so both
-   find the same bits. A small model spends most of its time between two operations if Python calls them one by one.
+   It calls the functions of the other files as prepared_transformer.py, search/single_path.py and search/beam.py do it for each
+   operation, so both find the same bits. A small model spends most of its time between two operations if Python calls them one
+   by one.
 
    Compiled without contraction of a product and a sum, as linear.c. */
 
@@ -18,6 +20,7 @@ int32_t AT_LEVEL(tfm_attend)(const float *queries, int64_t query_stride, int64_t
                              int64_t width, const float *keys, int64_t key_stride, const float *values,
                              int64_t value_stride, const int32_t *lists, int64_t list_stride,
                              const int32_t *list_of_row, const int32_t *counts, float *results);
+void AT_LEVEL(tfm_choose_outputs)(const uint8_t *weights, int64_t fours, const int64_t *outputs, int64_t count, uint8_t *chosen);
 void AT_LEVEL(tfm_layer_norm)(const float *x, int64_t rows, int64_t width, const float *gain, const float *bias, float epsilon,
                               float *results);
 void AT_LEVEL(tfm_log_softmax)(float *logits, int64_t rows, int64_t width);
@@ -28,7 +31,7 @@ void AT_LEVEL(tfm_top_k)(const float *numbers, int64_t sentences, int64_t rows, 
 
 #define PANEL 64                /* as in linear.c */
 #define TOKENS_TOGETHER 256     /* of the encoder: their numbers stay in the level 2 cache */
-#define FIRST_ROOM 32           /* steps for which the keys and values of targets have room; full ones double */
+#define FIRST_ROOM 32           /* steps of one hypothesis per sentence for which keys and values have room; a full room doubles */
 #define STEPS_BETWEEN_QUESTIONS 4
 #define BETWEEN_CHARACTERS 0    /* as in token_ids.py */
 
@@ -75,21 +78,26 @@ typedef struct {
     const int64_t *max_lengths, *min_lengths;         /* of the translations, [EOS] included */
     int64_t first_id, end_id, num_banned;
     const int64_t *banned;
-    linear output;            /* to all tokens, or to those of a shortlist: then all ids but source_ids are places in it */
-    const int64_t *listed;    /* the ids of these places; null: all tokens */
-    const uint8_t *is_hidden; /* (sentences, outputs); null: nothing is hidden */
-    const int64_t *next_states; /* of `BytePieces`, (states, outputs); null: all tokens are whole characters */
-    const uint8_t *is_allowed;  /* (states, limits, outputs) */
+    linear output;                      /* to all tokens */
+    const int64_t *starts;              /* of a `Shortlist`, as its other numbers; null: there is none */
+    const int64_t *translations, *always;
+    int64_t num_always, most_of_token;
+    int32_t copies;
+    const int64_t *next_states; /* of `BytePieces`, (states, tokens); null: all tokens are whole characters */
+    const uint8_t *is_allowed;  /* (states, limits, tokens) */
     int64_t num_limits;
     const uint8_t *is_unwanted; /* (sentences): those that end without a translation, filled by `ask`; null: none */
     int32_t (*ask)(void);       /* 0: go on; else the search stops; null: nobody is asked */
+    int64_t beam, num_best;     /* hypotheses of a step, 1: the search is greedy; translations of a sentence, at most `beam` */
+    int64_t ngram;              /* no n-gram of this size comes twice; 0: each may */
     int64_t longest;
-    int64_t *ids;     /* (sentences, longest) */
-    int64_t *lengths; /* of the translations; 0: none is possible */
-    float *totals;    /* their log-probabilities */
+    const float *penalties; /* divisors of log-probabilities, for lengths from 0 to `longest` */
+    int64_t *ids;           /* (sentences, num_best, longest) */
+    int64_t *lengths;       /* (sentences, num_best), of the translations, best first; 0: there are fewer */
+    float *scores;          /* (sentences, num_best): log-probability / penalty */
 } search;
 
-/* What the rows of a pass need: of the encoder one for each token, of the decoder one for each open sentence. */
+/* What the rows of a pass need: of the encoder one for each token, of the decoder one for each open hypothesis. */
 typedef struct {
     float *x, *normed, *found; /* (rows, width) */
     float *projected;          /* (rows, (heads + 2 groups) head_width) or (rows, 2 width) */
@@ -105,10 +113,11 @@ typedef struct {
     int32_t *of_rows;   /* the list of each row */
 } lists;
 
-/* The keys and values of the targets of one layer, (steps, sentences, 2 groups head_width), or the cells of an SSRU, (rows, width). */
+/* The keys and values of all hypotheses at all steps in one layer, (room, 2 groups head_width), in the order of their computation; or
+   the cells of an SSRU, (rows, width), and where those of the next step are gathered. */
 typedef struct {
-    float *numbers;
-    int64_t steps;
+    float *numbers, *next;
+    int64_t room;
 } target_memory;
 
 static int32_t multiply(const linear *of, const float *x, int64_t rows, float *results) {
@@ -212,21 +221,49 @@ static int32_t encode(const transformer *of, const search *what, const workspace
     return DONE;
 }
 
-/* What a search knows of its sentences; a row belongs to a sentence that is open. */
+/* The open hypotheses of a step: rows, one after the other those of a sentence, in the order of their slots in the beam. */
 typedef struct {
-    int64_t rows, step;
-    int32_t *sentences;     /* of each row; also the lists of the sources */
-    int64_t *newest;        /* the last token of each row */
-    int64_t *states;        /* of each row, see `BytePieces` */
-    lists sources, targets; /* lists of sentences */
-    float **memories;       /* of each layer: keys and values of all sources */
-    target_memory *written; /* of each layer */
+    int64_t count;
+    int32_t *sentences; /* of each row; also the lists of the sources */
+    int32_t *slots;
+    int32_t *parents;   /* the rows of the step before which they continue */
+    int64_t *newest;    /* the last token of each row */
+    int64_t *states;    /* of each row, see `BytePieces` */
+    float *totals;      /* log-probabilities */
+} hypotheses;
+
+/* A token of the beam, and the slot of the step before to which it was appended. */
+typedef struct {
+    int32_t token, parent;
+} link;
+
+/* A finished hypothesis, by its last token. */
+typedef struct {
+    float score;
+    int32_t step, slot;
+} finished;
+
+/* What a search knows of its sentences. */
+typedef struct {
+    int64_t step, written_positions;
+    hypotheses open, next;
+    lists sources;           /* of sentences */
+    lists targets;           /* of rows */
+    int32_t *next_positions; /* where the lists of the targets of the next step are gathered */
+    float **memories;        /* of each layer: keys and values of all sources */
+    target_memory *written;  /* of each layer */
+    link *links;             /* (longest, sentences, beam) */
+    finished *best;          /* (sentences, beam), best first */
+    int64_t *num_finished;   /* of each sentence */
+    float *values;           /* (beam), of the continuations of one sentence, and their positions */
+    int64_t *places;
+    int64_t *history;        /* (longest), the tokens of one row */
 } progress;
 
 /* Attention of the newest position to its target so far, or a step of an SSRU; the result is in at->found. */
 static int32_t read_target(const transformer *of, const layer *here, const workspace *at, const float *x, const search *what,
                            const progress *now, target_memory *written) {
-    int64_t rows = now->rows;
+    int64_t rows = now->open.count;
     if (multiply(&here->own, x, rows, at->projected))
         return NO_MEMORY;
     if (here->is_recurrent) {
@@ -234,120 +271,322 @@ static int32_t read_target(const transformer *of, const layer *here, const works
         return DONE;
     }
     int64_t queries = of->heads * of->head_width, size = 2 * of->groups * of->head_width;
-    if (now->step == written->steps) {
-        int64_t steps = written->steps ? 2 * written->steps : FIRST_ROOM;
-        float *larger = realloc(written->numbers, (size_t)(steps * what->sentences * size) * sizeof(float));
+    int64_t first = now->written_positions, room = written->room ? written->room : FIRST_ROOM * what->sentences;
+    while (room < first + rows)
+        room *= 2;
+    if (room > written->room) {
+        float *larger = realloc(written->numbers, (size_t)(room * size) * sizeof(float));
         if (!larger)
             return NO_MEMORY;
-        written->numbers = larger, written->steps = steps;
+        written->numbers = larger, written->room = room;
     }
     for (int64_t row = 0; row < rows; row++)
-        memcpy(written->numbers + (now->step * what->sentences + now->sentences[row]) * size,
-               at->projected + row * here->own.outputs + queries, (size_t)size * sizeof(float));
+        memcpy(written->numbers + (first + row) * size, at->projected + row * here->own.outputs + queries,
+               (size_t)size * sizeof(float));
     return attend(of, at->projected, here->own.outputs, rows, written->numbers, size, &now->targets, at->gathered) ||
            multiply(&here->own_output, at->gathered, rows, at->found);
 }
 
 static int32_t decoder_layer(const transformer *of, int64_t number, const workspace *at, const search *what, const progress *now) {
     const layer *here = of->decoder + number;
-    int64_t rows = now->rows, stride = here->source_keys_values.outputs;
+    const lists sources = {now->sources.positions, now->sources.stride, now->sources.counts, now->open.sentences};
+    int64_t rows = now->open.count, stride = here->source_keys_values.outputs;
     const float *x = input_of(of, &here->own_norm, at, rows);
     if (read_target(of, here, at, x, what, now, now->written + number))
         return NO_MEMORY;
     add_residual(of, &here->own_norm, at, rows);
     x = input_of(of, &here->source_norm, at, rows);
     if (multiply(&here->source_queries, x, rows, at->projected) ||
-        attend(of, at->projected, here->source_queries.outputs, rows, now->memories[number], stride, &now->sources, at->gathered) ||
+        attend(of, at->projected, here->source_queries.outputs, rows, now->memories[number], stride, &sources, at->gathered) ||
         multiply(&here->source_output, at->gathered, rows, at->found))
         return NO_MEMORY;
     add_residual(of, &here->source_norm, at, rows);
     return feed_forward(of, here, at, rows);
 }
 
+/* The layer of the tokens among which the sentences choose together. Elsewhere, a token is its place among them. */
+typedef struct {
+    linear layer;
+    int64_t *listed;    /* the ids of these tokens, sorted; null: all tokens */
+    int32_t *places;    /* of each id among them; -1: it is not there */
+    uint8_t *is_hidden; /* (sentences, listed tokens): those of other sentences */
+    uint8_t *marks;     /* (sentences, tokens): those of each sentence */
+    uint8_t *weights;   /* of `layer`, as the next two */
+    float *scales, *bias;
+} output;
+
+static int64_t id_at(const output *out, int64_t place) { return out->listed ? out->listed[place] : place; }
+
+static int64_t place_of(const output *out, int64_t id) { return out->listed ? out->places[id] : id; }
+
+static void mark_tokens(const search *what, const int64_t *source_ids, int64_t length, uint8_t *marks) {
+    memset(marks, 0, (size_t)what->output.outputs);
+    for (int64_t number = 0; number < what->num_always; number++)
+        marks[what->always[number]] = 1;
+    marks[what->first_id] = marks[what->end_id] = 1;
+    for (int64_t number = 0; number < length; number++) {
+        int64_t id = source_ids[number], first = what->starts[id], end = what->starts[id + 1];
+        end = end - first > what->most_of_token ? first + what->most_of_token : end;
+        for (int64_t place = first; place < end; place++)
+            marks[what->translations[place]] = 1;
+        if (what->copies)
+            marks[id] = 1;
+    }
+}
+
+/* Choose the outputs of a shortlist, as `Shortlist.of_batch` does. */
+static void restrict_outputs(const search *what, output *out) {
+    out->layer = what->output;
+    if (!what->starts)
+        return;
+    int64_t tokens = what->output.outputs, count = 0;
+    const int64_t *source_ids = what->source_ids;
+    for (int64_t sentence = 0; sentence < what->sentences; source_ids += what->source_lengths[sentence++])
+        mark_tokens(what, source_ids, what->source_lengths[sentence], out->marks + sentence * tokens);
+    memcpy(out->is_hidden, out->marks, (size_t)tokens); /* for now, the tokens of any sentence */
+    for (int64_t sentence = 1; sentence < what->sentences; sentence++)
+        for (int64_t id = 0; id < tokens; id++)
+            out->is_hidden[id] |= out->marks[sentence * tokens + id];
+    for (int64_t id = 0; id < tokens; id++) {
+        out->places[id] = out->is_hidden[id] ? (int32_t)count : -1;
+        if (out->is_hidden[id])
+            out->listed[count++] = id;
+    }
+    for (int64_t sentence = 0; sentence < what->sentences; sentence++)
+        for (int64_t place = 0; place < count; place++)
+            out->is_hidden[sentence * count + place] = !out->marks[sentence * tokens + out->listed[place]];
+    for (int64_t place = 0; place < (count + PANEL - 1) / PANEL * PANEL; place++) {
+        out->scales[place] = place < count ? what->output.scales[out->listed[place]] : 0.0f;
+        out->bias[place] = place < count ? what->output.bias[out->listed[place]] : 0.0f;
+    }
+    AT_LEVEL(tfm_choose_outputs)(what->output.weights, (what->output.width + 3) / 4, out->listed, count, out->weights);
+    out->layer.weights = out->weights, out->layer.scales = out->scales, out->layer.bias = out->bias;
+    out->layer.outputs = count;
+}
+
 /* Log-probabilities of all tokens behind each row. */
-static int32_t score(const transformer *of, const workspace *at, const search *what, const progress *now, float *scores) {
-    int64_t rows = now->rows, outputs = what->output.outputs;
+static int32_t score(const transformer *of, const workspace *at, const search *what, const output *out, progress *now,
+                     float *scores) {
+    int64_t rows = now->open.count, outputs = out->layer.outputs;
     for (int64_t row = 0; row < rows; row++) {
-        int64_t id = what->listed ? what->listed[now->newest[row]] : now->newest[row];
+        int64_t id = id_at(out, now->open.newest[row]);
         embed(of, of->target_table, id, what->target_positions, now->step, at->x + row * of->width);
-        now->targets.positions[now->sentences[row] * now->targets.stride + now->step] =
-            (int32_t)(now->step * what->sentences + now->sentences[row]);
-        now->targets.counts[now->sentences[row]] = (int32_t)now->step + 1;
+        now->targets.positions[row * now->targets.stride + now->step] = (int32_t)(now->written_positions + row);
+        now->targets.counts[row] = (int32_t)now->step + 1;
     }
     for (int64_t number = 0; number < of->decoder_layers; number++)
         if (decoder_layer(of, number, at, what, now))
             return NO_MEMORY;
+    now->written_positions += rows;
     normalise(&of->decoder_norm, at->x, rows, of->width, at->x);
-    if (multiply(&what->output, at->x, rows, scores))
+    if (multiply(&out->layer, at->x, rows, scores))
         return NO_MEMORY;
-    for (int64_t row = 0; what->is_hidden && row < rows; row++) {
-        const uint8_t *is_hidden = what->is_hidden + now->sentences[row] * outputs;
-        for (int64_t output = 0; output < outputs; output++)
-            if (is_hidden[output])
-                scores[row * outputs + output] = -FLT_MAX / 2;
+    for (int64_t row = 0; out->listed && row < rows; row++) {
+        const uint8_t *is_hidden = out->is_hidden + now->open.sentences[row] * outputs;
+        float *of_row = scores + row * outputs;
+        for (int64_t place = 0; place < outputs; place++)
+            of_row[place] = is_hidden[place] ? -FLT_MAX / 2 : of_row[place];
     }
     AT_LEVEL(tfm_log_softmax)(scores, rows, outputs);
     return DONE;
 }
 
 /* Ban what `WholeCharacters` bans. */
-static void ban_broken_characters(const search *what, const progress *now, int64_t row, float *scores) {
-    int64_t outputs = what->output.outputs, state = what->next_states[now->states[row] * outputs + now->newest[row]];
-    state = now->states[row] = state < 0 ? 0 : state;
-    int64_t limit = what->max_lengths[now->sentences[row]] - now->step - 1, last = what->num_limits - 1;
+static void ban_broken_characters(const search *what, const output *out, const progress *now, int64_t row, float *scores) {
+    const hypotheses *open = &now->open;
+    int64_t tokens = what->output.outputs, state = what->next_states[open->states[row] * tokens + id_at(out, open->newest[row])];
+    state = open->states[row] = state < 0 ? 0 : state;
+    int64_t limit = what->max_lengths[open->sentences[row]] - now->step - 1, last = what->num_limits - 1;
     limit = limit < 0 ? 0 : limit > last ? last : limit;
-    const uint8_t *is_allowed = what->is_allowed + (state * what->num_limits + limit) * outputs;
-    for (int64_t output = 0; output < outputs; output++)
-        scores[output] = is_allowed[output] ? scores[output] : -INFINITY;
+    const uint8_t *is_allowed = what->is_allowed + (state * what->num_limits + limit) * tokens;
+    if (out->listed)
+        for (int64_t place = 0; place < out->layer.outputs; place++)
+            scores[place] = is_allowed[out->listed[place]] ? scores[place] : -INFINITY;
+    else
+        for (int64_t token = 0; token < tokens; token++)
+            scores[token] = is_allowed[token] ? scores[token] : -INFINITY;
 }
 
-static void ban(const search *what, const progress *now, float *scores) {
-    for (int64_t row = 0; row < now->rows; row++, scores += what->output.outputs) {
-        for (int64_t number = 0; number < what->num_banned; number++)
-            scores[what->banned[number]] = -INFINITY;
+/* The tokens of a hypothesis up to a step and a slot of it. */
+static void follow_links(const search *what, const progress *now, int64_t sentence, int64_t step, int64_t slot, int64_t *ids) {
+    for (; step >= 0; step--) {
+        const link *here = now->links + (step * what->sentences + sentence) * what->beam + slot;
+        ids[step] = here->token, slot = here->parent;
+    }
+}
+
+/* Ban what `NoRepeatedNgrams` bans: the ends of those n-grams whose other tokens are the newest ones. */
+static void ban_repeated_ngrams(const search *what, const progress *now, int64_t row, float *scores) {
+    int64_t before = what->ngram - 1, length = now->step;
+    if (length <= before)
+        return;
+    follow_links(what, now, now->open.sentences[row], length - 1, now->open.slots[row], now->history);
+    const int64_t *newest = now->history + length - before;
+    for (int64_t start = 0; start + before < length; start++)
+        if (!memcmp(now->history + start, newest, (size_t)before * sizeof(int64_t)))
+            scores[now->history[start + before]] = -INFINITY;
+}
+
+static void ban(const search *what, const output *out, const progress *now, float *scores) {
+    for (int64_t row = 0; row < now->open.count; row++, scores += out->layer.outputs) {
+        int64_t sentence = now->open.sentences[row];
+        for (int64_t number = 0; number < what->num_banned; number++) {
+            int64_t place = place_of(out, what->banned[number]);
+            if (place >= 0)
+                scores[place] = -INFINITY;
+        }
+        if (what->ngram)
+            ban_repeated_ngrams(what, now, row, scores);
         if (what->next_states)
-            ban_broken_characters(what, now, row, scores);
-        if (what->min_lengths[now->sentences[row]] > now->step + 1)
-            scores[what->end_id] = -INFINITY;
-        if (what->is_unwanted && what->is_unwanted[now->sentences[row]])
-            for (int64_t output = 0; output < what->output.outputs; output++)
-                scores[output] = -INFINITY;
+            ban_broken_characters(what, out, now, row, scores);
+        if (what->min_lengths[sentence] > now->step + 1)
+            scores[place_of(out, what->end_id)] = -INFINITY;
+        if (what->is_unwanted && what->is_unwanted[sentence])
+            for (int64_t place = 0; place < out->layer.outputs; place++)
+                scores[place] = -INFINITY;
     }
 }
 
-/* Append the best token to each row; rows that end are dropped. */
-static void append(const transformer *of, const search *what, progress *now, const float *scores) {
-    int64_t kept = 0;
-    for (int64_t row = 0; row < now->rows; row++) {
+/* Remember a finished hypothesis if it is one of the best of its sentence; of equals, the first one comes first. */
+static void finish(const search *what, progress *now, int64_t sentence, int64_t slot, float score) {
+    finished *best = now->best + sentence * what->beam;
+    int64_t known = now->num_finished[sentence], place = known;
+    while (place > 0 && score > best[place - 1].score)
+        place--;
+    if (place == what->beam)
+        return;
+    known = known < what->beam ? known + 1 : known;
+    memmove(best + place + 1, best + place, (size_t)(known - place - 1) * sizeof(finished));
+    best[place] = (finished){score, (int32_t)now->step, (int32_t)slot};
+    now->num_finished[sentence] = known;
+}
+
+/* Append a token to a row; the hypothesis is open, or finished here. */
+static void append(const search *what, const output *out, progress *now, int64_t row, int64_t slot, int64_t token, float total) {
+    int64_t sentence = now->open.sentences[row];
+    now->links[(now->step * what->sentences + sentence) * what->beam + slot] = (link){(int32_t)token, now->open.slots[row]};
+    if (what->max_lengths[sentence] <= now->step + 1 || id_at(out, token) == what->end_id) {
+        finish(what, now, sentence, slot, total / what->penalties[now->step + 1]);
+        return;
+    }
+    hypotheses *next = &now->next;
+    int64_t place = next->count++;
+    next->sentences[place] = (int32_t)sentence, next->slots[place] = (int32_t)slot, next->parents[place] = (int32_t)row;
+    next->newest[place] = token, next->states[place] = now->open.states[row], next->totals[place] = total;
+}
+
+/* Greedy search: append the best token to each row, if one is possible. */
+static void extend_rows(const search *what, const output *out, progress *now, const float *scores) {
+    int64_t outputs = out->layer.outputs;
+    for (int64_t row = 0; row < now->open.count; row++) {
         float best;
-        int64_t token, sentence = now->sentences[row];
-        AT_LEVEL(tfm_top_k)(scores + row * what->output.outputs, 1, 1, what->output.outputs, 0, 1, &best, &token);
-        what->totals[sentence] += best;
-        what->ids[sentence * what->longest + now->step] = token;
-        what->lengths[sentence] = now->step + 1;
-        if (!(best > -INFINITY) || what->max_lengths[sentence] <= now->step + 1 || token == what->end_id)
-            continue;
-        for (int64_t number = 0; kept != row && number < of->decoder_layers; number++)
-            if (of->decoder[number].is_recurrent)
-                memcpy(now->written[number].numbers + kept * of->width, now->written[number].numbers + row * of->width,
-                       (size_t)of->width * sizeof(float));
-        now->sentences[kept] = now->sentences[row];
-        now->states[kept] = now->states[row];
-        now->newest[kept++] = token;
+        int64_t token;
+        AT_LEVEL(tfm_top_k)(scores + row * outputs, 1, 1, outputs, 0, 1, &best, &token);
+        float total = now->open.totals[row] + best;
+        if (total > -INFINITY)
+            append(what, out, now, row, 0, token, total);
     }
-    now->rows = kept;
 }
 
-static int32_t decode(const transformer *of, const search *what, const workspace *at, progress *now, float *scores) {
-    for (; now->rows; now->step++) {
+/* The number of the best continuations of a sentence, `count` of them, that are in the beam: together with the finished
+   hypotheses they are the best ones. */
+static int64_t num_in_beam(const search *what, const progress *now, int64_t sentence, int64_t count) {
+    const finished *best = now->best + sentence * what->beam;
+    int64_t kept = 0, rivals = 0;
+    for (; kept < count; kept++) {
+        float score = now->values[kept] / what->penalties[now->step + 1];
+        while (rivals < now->num_finished[sentence] && best[rivals].score >= score)
+            rivals++;
+        if (!(score > -INFINITY) || kept + rivals >= what->beam)
+            break;
+    }
+    return kept;
+}
+
+/* Beam search: replace the rows of each sentence by their best continuations. The search of a sentence ends if no open hypothesis
+   can become one of its best: more tokens never raise a log-probability, and the penalty is largest at the largest length. */
+static void extend_beams(const search *what, const output *out, progress *now, const float *scores) {
+    int64_t outputs = out->layer.outputs;
+    for (int64_t row = 0, end; row < now->open.count; row = end) {
+        int64_t sentence = now->open.sentences[row], first = now->next.count;
+        for (end = row; end < now->open.count && now->open.sentences[end] == sentence;)
+            end++;
+        int64_t candidates = (end - row) * outputs, count = candidates < what->beam ? candidates : what->beam;
+        AT_LEVEL(tfm_top_k)(scores + row * outputs, 1, end - row, outputs, now->open.totals + row, count, now->values, now->places);
+        count = num_in_beam(what, now, sentence, count);
+        for (int64_t slot = 0; slot < count; slot++)
+            append(what, out, now, row + now->places[slot] / outputs, slot, now->places[slot] % outputs, now->values[slot]);
+        if (first == now->next.count || now->num_finished[sentence] < what->num_best)
+            continue;
+        float possible = now->next.totals[first] / what->penalties[what->max_lengths[sentence]]; /* the first one has the best total */
+        if (!(possible > now->best[sentence * what->beam + what->num_best - 1].score))
+            now->next.count = first;
+    }
+}
+
+/* The next hypotheses become the open ones; what was computed for their parents moves with them. */
+static void move_on(const transformer *of, progress *now) {
+    hypotheses *next = &now->next;
+    int is_moved = 0, has_lists = 0;
+    for (int64_t row = 0; row < next->count; row++)
+        is_moved |= next->parents[row] != row;
+    for (int64_t number = 0; is_moved && number < of->decoder_layers; number++) {
+        target_memory *written = now->written + number;
+        if (!of->decoder[number].is_recurrent) {
+            has_lists = 1;
+            continue;
+        }
+        for (int64_t row = 0; row < next->count; row++)
+            memcpy(written->next + row * of->width, written->numbers + next->parents[row] * of->width,
+                   (size_t)of->width * sizeof(float));
+        float *cells = written->numbers;
+        written->numbers = written->next, written->next = cells;
+    }
+    if (has_lists) {
+        int64_t stride = now->targets.stride;
+        for (int64_t row = 0; row < next->count; row++)
+            memcpy(now->next_positions + row * stride, now->targets.positions + next->parents[row] * stride,
+                   (size_t)(now->step + 1) * sizeof(int32_t));
+        int32_t *positions = now->targets.positions;
+        now->targets.positions = now->next_positions, now->next_positions = positions;
+    }
+    hypotheses before = now->open;
+    now->open = now->next, now->next = before;
+    now->next.count = 0;
+}
+
+static int32_t decode(const transformer *of, const search *what, const output *out, const workspace *at, progress *now,
+                      float *scores) {
+    for (; now->open.count; now->step++) {
         if (what->ask && now->step % STEPS_BETWEEN_QUESTIONS == 0 && what->ask())
             return STOPPED;
-        if (score(of, at, what, now, scores))
+        if (score(of, at, what, out, now, scores))
             return NO_MEMORY;
-        ban(what, now, scores);
-        append(of, what, now, scores);
+        ban(what, out, now, scores);
+        if (what->beam == 1)
+            extend_rows(what, out, now, scores);
+        else
+            extend_beams(what, out, now, scores);
+        move_on(of, now);
     }
     return DONE;
+}
+
+/* Write down the best translations of each sentence. */
+static void give_results(const search *what, const output *out, const progress *now) {
+    for (int64_t sentence = 0, place = 0; sentence < what->sentences; sentence++)
+        for (int64_t number = 0; number < what->num_best; number++, place++) {
+            const finished *one = now->best + sentence * what->beam + number;
+            int is_there = number < now->num_finished[sentence];
+            what->lengths[place] = is_there ? one->step + 1 : 0;
+            what->scores[place] = is_there ? one->score : -INFINITY;
+            if (!is_there)
+                continue;
+            int64_t *ids = what->ids + place * what->longest;
+            follow_links(what, now, sentence, one->step, one->slot, ids);
+            for (int64_t step = 0; step <= one->step; step++)
+                ids[step] = id_at(out, ids[step]);
+        }
 }
 
 /* Takes parts of one piece of memory. */
@@ -362,12 +601,23 @@ static void *take(memory *from, int64_t count, size_t size) {
     return part;
 }
 
+static void take_hypotheses(memory *from, int64_t rows, hypotheses *taken) {
+    *taken = (hypotheses){0};
+    taken->sentences = take(from, rows, sizeof(int32_t));
+    taken->slots = take(from, rows, sizeof(int32_t));
+    taken->parents = take(from, rows, sizeof(int32_t));
+    taken->newest = take(from, rows, sizeof(int64_t));
+    taken->states = take(from, rows, sizeof(int64_t));
+    taken->totals = take(from, rows, sizeof(float));
+}
+
 /* The parts of all that a search needs but for keys and values; without memory, only its size is computed. */
 static void divide(memory *from, const transformer *of, const search *what, int64_t tokens, int64_t longest_source, workspace *at,
-                   lists *encoded_lists, progress *now, float **encoded, float **scores) {
+                   lists *encoded_lists, output *out, progress *now, float **encoded, float **scores) {
     int64_t rows = longest_source > TOKENS_TOGETHER ? longest_source : TOKENS_TOGETHER, sentences = what->sentences;
+    int64_t most = sentences * what->beam; /* hypotheses */
     rows = tokens < rows ? tokens : rows;
-    rows = sentences > rows ? sentences : rows;
+    rows = most > rows ? most : rows;
     int64_t heads = of->heads * of->head_width, projected = heads + 2 * of->groups * of->head_width;
     projected = 2 * of->width > projected ? 2 * of->width : projected;
     at->x = take(from, rows * of->width, sizeof(float));
@@ -380,40 +630,58 @@ static void divide(memory *from, const transformer *of, const search *what, int6
     *encoded_lists = (lists){take(from, most_listed, sizeof(int32_t)), 0, take(from, sentences, sizeof(int32_t)),
                              take(from, rows, sizeof(int32_t))};
     *encoded = take(from, tokens * of->width, sizeof(float));
-    *scores = take(from, sentences * what->output.outputs, sizeof(float));
-    now->sentences = take(from, sentences, sizeof(int32_t));
-    now->newest = take(from, sentences, sizeof(int64_t));
-    now->states = take(from, sentences, sizeof(int64_t));
-    now->sources = (lists){take(from, most_listed, sizeof(int32_t)), longest_source, take(from, sentences, sizeof(int32_t)),
-                           now->sentences};
-    now->targets = (lists){take(from, sentences * what->longest, sizeof(int32_t)), what->longest,
-                           take(from, sentences, sizeof(int32_t)), now->sentences};
+    *scores = take(from, most * what->output.outputs, sizeof(float));
+    take_hypotheses(from, most, &now->open);
+    take_hypotheses(from, most, &now->next);
+    now->sources = (lists){take(from, most_listed, sizeof(int32_t)), longest_source, take(from, sentences, sizeof(int32_t)), 0};
+    now->targets = (lists){take(from, most * what->longest, sizeof(int32_t)), what->longest, take(from, most, sizeof(int32_t)),
+                           take(from, most, sizeof(int32_t))};
+    now->next_positions = take(from, most * what->longest, sizeof(int32_t));
+    now->links = take(from, what->longest * most, sizeof(link));
+    now->best = take(from, most, sizeof(finished));
+    now->num_finished = take(from, sentences, sizeof(int64_t));
+    now->values = take(from, what->beam, sizeof(float));
+    now->places = take(from, what->beam, sizeof(int64_t));
+    now->history = take(from, what->longest, sizeof(int64_t));
+    if (what->starts) {
+        int64_t tokens = what->output.outputs, padded = (tokens + PANEL - 1) / PANEL * PANEL;
+        out->listed = take(from, tokens, sizeof(int64_t));
+        out->places = take(from, tokens, sizeof(int32_t));
+        out->is_hidden = take(from, sentences * tokens, 1);
+        out->marks = take(from, sentences * tokens, 1);
+        out->weights = take(from, padded * ((what->output.width + 3) / 4 * 4), 1);
+        out->scales = take(from, padded, sizeof(float));
+        out->bias = take(from, padded, sizeof(float));
+    }
     now->memories = take(from, of->decoder_layers, sizeof(float *));
     now->written = take(from, of->decoder_layers, sizeof(target_memory));
     for (int64_t number = 0; number < of->decoder_layers; number++) {
-        float *keys = take(from, tokens * 2 * of->groups * of->head_width, sizeof(float)), *cells = 0;
+        float *keys = take(from, tokens * 2 * of->groups * of->head_width, sizeof(float)), *cells = 0, *next = 0;
         if (of->decoder[number].is_recurrent)
-            cells = take(from, sentences * of->width, sizeof(float));
+            cells = take(from, most * of->width, sizeof(float)), next = take(from, most * of->width, sizeof(float));
         if (from->start)
-            now->memories[number] = keys, now->written[number] = (target_memory){cells, 0};
+            now->memories[number] = keys, now->written[number] = (target_memory){cells, next, 0};
     }
 }
 
 /* Nothing is written yet, and each sentence has a row, if its translation may have a token. */
-static void begin(const search *what, progress *now) {
-    now->rows = now->step = 0;
+static void begin(const search *what, const output *out, progress *now) {
+    now->step = now->written_positions = 0;
+    hypotheses *open = &now->open;
     for (int64_t sentence = 0, token = 0; sentence < what->sentences; sentence++) {
         int64_t length = what->source_lengths[sentence];
         now->sources.counts[sentence] = (int32_t)length;
         for (int64_t number = 0; number < length; number++, token++)
             now->sources.positions[sentence * now->sources.stride + number] = (int32_t)token;
-        int is_open = what->max_lengths[sentence] > 0;
-        what->lengths[sentence] = 0, what->totals[sentence] = is_open ? 0.0f : -INFINITY;
-        now->sentences[now->rows] = (int32_t)sentence;
-        now->newest[now->rows] = what->first_id;
-        now->states[now->rows] = BETWEEN_CHARACTERS;
-        now->rows += is_open;
+        now->num_finished[sentence] = 0;
+        if (what->max_lengths[sentence] < 1)
+            continue;
+        int64_t row = open->count++;
+        open->sentences[row] = (int32_t)sentence, open->slots[row] = 0;
+        open->newest[row] = place_of(out, what->first_id), open->states[row] = BETWEEN_CHARACTERS, open->totals[row] = 0.0f;
     }
+    for (int64_t row = 0; row < what->sentences * what->beam; row++)
+        now->targets.of_rows[row] = (int32_t)row;
 }
 
 /* Translate sources, each of which has a token at least. Returns DONE, NO_MEMORY or STOPPED. */
@@ -425,20 +693,24 @@ int32_t AT_LEVEL(tfm_search)(const transformer *of, const search *what) {
     }
     workspace at;
     lists encoded_lists;
+    output out = {0};
     progress now;
     float *encoded, *scores;
     memory from = {0, 0};
-    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &now, &encoded, &scores);
+    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &out, &now, &encoded, &scores);
     from.start = aligned_alloc(64, from.size + 64), from.size = 0;
     if (!from.start)
         return NO_MEMORY;
-    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &now, &encoded, &scores);
-    begin(what, &now);
+    divide(&from, of, what, tokens, longest, &at, &encoded_lists, &out, &now, &encoded, &scores);
+    restrict_outputs(what, &out);
+    begin(what, &out, &now);
     int32_t code = encode(of, what, &at, &encoded_lists, encoded);
     for (int64_t number = 0; !code && number < of->decoder_layers; number++)
         code = multiply(&of->decoder[number].source_keys_values, encoded, tokens, now.memories[number]);
     if (!code)
-        code = decode(of, what, &at, &now, scores);
+        code = decode(of, what, &out, &at, &now, scores);
+    if (!code)
+        give_results(what, &out, &now);
     for (int64_t number = 0; number < of->decoder_layers; number++)
         if (!of->decoder[number].is_recurrent)
             free(now.written[number].numbers);
