@@ -48,6 +48,8 @@ def found(text: str) -> list[str]:
         ("See a.ts or site.tar.gz. He came.So what? Etc.C", ["a.ts", "site.tar.gz"]),
         ("@anna #topic # a", ["@anna", "#topic"]),
         ("A4, mp3, XY-123/45", ["A4", "mp3", "XY-123/45"]),
+        ("I like .NET, ASP.NET and C#.NET.", [".NET", "ASP.NET", "C#.NET"]),
+        ("A .pdf file (.DOCX) at a .com address. It is big .The cat", [".pdf", ".DOCX", ".com"]),
         ("5kg, 3pm and the 21st", ["5", "3", "21"]),
         ("€5.20, 1.20 EUR, 50%, 5 % and -7", ["€5.20", "1.20 EUR", "50%", "5 %", "-7"]),
         ("1,234.5 at 10:30 on 2024-05-01.", ["1,234.5", "10:30", "2024-05-01"]),

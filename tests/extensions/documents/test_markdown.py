@@ -1,5 +1,6 @@
 """Markdown: what is translated, what stays, and where the markup goes."""
 
+import json
 import re
 
 import pytest
@@ -8,8 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from transformer_cli.extensions.documents.json import read_json
 from transformer_cli.extensions.documents.markdown import read_markdown
-from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.translation import (
+    AT_NEAREST,
+    EMPTY,
+    TAG_LEFT_OUT,
+    translate_document,
+)
 from transformer_cli.text.spans import find_spans, masked
 
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
@@ -424,3 +431,45 @@ def test_an_escaped_bar_in_the_markup_of_a_cell_stays(kept: str) -> None:
     assert upper(table.format("see", "it", "d")) == table.format("SEE", "IT", "D").replace(
         "a | b", "A | B"
     )
+
+
+class Without(WordByWord):
+    """Loses all words but the last one."""
+
+    def __init__(self) -> None:
+        super().__init__(str.upper, lambda words: [len(words) - 1])
+
+
+@pytest.mark.parametrize("mark", ["**", "*", "_", "__", "***", "~~", "=="])
+def test_an_emphasis_without_words_is_left_out_and_named(mark: str) -> None:
+    text = f"{mark}Do{mark} you {mark}understand?{mark}"
+    for data, read, wanted in (
+        (text.encode(), read_markdown, f"{mark}UNDERSTAND?{mark}"),
+        (
+            json.dumps({"a": text}).encode(),
+            read_json,
+            json.dumps({"a": f"{mark}UNDERSTAND?{mark}"}),
+        ),
+    ):
+        if read is read_json and mark in (
+            "==",
+            "__",
+        ):  # no emphasis of strings; __name__ is a placeholder
+            continue
+        found = done(read(data), Without())
+        assert found.data.decode() == wanted
+        assert [doubt.reason for doubt in found.doubts] == [TAG_LEFT_OUT]
+
+
+def test_a_link_without_words_stands_around_the_nearest_word_and_is_named() -> None:
+    text = "See [the page](http://a.org) of dogs."
+    for data, read in ((text.encode(), read_markdown), (json.dumps(text).encode(), read_json)):
+        found = done(read(data), Without())
+        assert found.data.decode().strip('"') == "[DOGS](http://a.org)."
+        assert [doubt.reason for doubt in found.doubts] == [AT_NEAREST]
+
+
+def test_html_without_words_in_markdown_is_empty_and_named() -> None:
+    found = done(read_markdown(b"<b>Do</b> you understand?"), Without())
+    assert found.data == b"<b></b>UNDERSTAND?"
+    assert [doubt.reason for doubt in found.doubts] == [EMPTY]

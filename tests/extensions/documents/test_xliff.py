@@ -410,3 +410,24 @@ def test_a_language_inside_the_value_of_another_attribute_stays() -> None:
     text = f"""<xliff version="2.0" x=' trgLang="de"' xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en">{unit}</xliff>"""
     found = translated(read_xliff(text.encode()))
     assert found.startswith("""<xliff trgLang="it" version="2.0" x=' trgLang="de"'""")
+
+
+def test_a_target_whose_every_sentence_is_empty_is_translated_into_its_marks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    marks = [f'<mrk mtype="seg" mid="{number}">{{}}</mrk>' for number in (1, 2)]
+    source = "<seg-source>{} {}</seg-source>".format(*(mark.format(text) for mark, text in zip(marks, ("A dog.", "A cat."), strict=True)))  # fmt: skip
+    for empty in ('<mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"></mrk>', '<mrk mtype="seg" mid="1"><mrk mtype="x"/></mrk>'):  # fmt: skip
+        text = xliff(unit("A dog. A cat.", f"{source}<target>{empty}</target>"))
+        result = translated(read_xliff(text.encode()))
+        wanted = " ".join(mark.format(each) for mark, each in zip(marks, ("A DOG.", "A CAT."), strict=True))  # fmt: skip
+        assert f'<target state="translated">{wanted}</target>' in result
+    assert "sentences are empty" not in caplog.text
+    # A tag that is no mark of a sentence is somebody's translation.
+    kept = xliff(unit("A dog.", '<target><x id="1"/></target>'))
+    assert translated(read_xliff(kept.encode())) == kept
+
+
+def test_a_segment_of_xliff_2_whose_target_has_empty_marks_alone_is_translated() -> None:
+    text = xliff_2(unit_2(segment('<mrk id="m">A dog.</mrk>', '<target><mrk id="m"/></target>')))
+    assert '<target><mrk id="m">A DOG.</mrk></target>' in translated(read_xliff(text.encode()))

@@ -26,6 +26,7 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
+    WithoutWords,
     has_letter,
     merged,
     nested_runs,
@@ -36,7 +37,7 @@ from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too
 from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.spans import TOUCHING_SPECIFICATION, find_spans, masked
+from transformer_cli.text.spans import TOUCHING_SPECIFICATION, SpanKind, find_spans, masked
 
 logger = logging.getLogger(__name__)
 
@@ -501,9 +502,17 @@ def _with_numbered_tags(part: InlinePart) -> Iterator[InlinePart]:
 
 
 # A link or picture, and emphasis that no word touches, as the strings of web sites have them: [here](url), **big**, *big*, ~~old~~.
+_EMPHASIS = (
+    rf"(?<![\w\\{sign}])(?P<{kind}>{marks})(?=[^\s{sign}])(?P<text_of_{kind}>[^\n]{{1,300}}?)(?<=[^\s\\{sign}])(?P={kind})(?![\w{sign}])"
+    for kind, sign, marks in (("stars", "*", r"\*{1,3}"), ("lines", "_", "_{1,3}"), ("waves", "~", "~~"))
+)  # fmt: skip
 _MARKDOWN = re.compile(
-    r"!?\[(?P<label>[^\[\]\n]{1,300})\](?P<target>\([^()\s]{0,2000}(?:\s\"[^\"\n]{0,300}\")?\))"
-    r"|(?<![\w*_~\\])(?P<mark>\*\*|~~|\*|_)(?=[^\s*_~])(?P<text>[^\n]{1,300}?)(?<=[^\s*_~\\])(?P=mark)(?![\w*_~])"
+    "|".join(
+        (
+            r"!?\[(?P<label>[^\[\]\n]{1,300})\](?P<target>\([^()\s]{0,2000}(?:\s\"[^\"\n]{0,300}\")?\))",
+            *_EMPHASIS,
+        )
+    )
 )
 
 
@@ -512,7 +521,9 @@ def _with_markdown(part: InlinePart) -> Iterator[InlinePart]:
     if not isinstance(part.piece, str):
         yield part
         return
-    visible = masked(part.piece, find_spans(part.piece), "x")
+    # The signs of emphasis are spans for the texts of which nobody knows that they are Markdown.
+    spans = [span for span in find_spans(part.piece) if span.kind is not SpanKind.MARK]
+    visible = masked(part.piece, spans, "x")
     yield from _markdown_parts(part.piece, visible, part.start, 0, len(visible))
 
 
@@ -521,8 +532,10 @@ def _markdown_parts(
 ) -> Iterator[InlinePart]:
     place = start
     for match in _MARKDOWN.finditer(visible, start, end):
-        first, last = match.span("label" if match["label"] else "text")
-        name = match["mark"] or "["
+        kind = next((kind for kind in ("stars", "lines", "waves") if match[kind]), None)
+        first, last = match.span("label" if kind is None else f"text_of_{kind}")
+        name = "[" if kind is None else match[kind]
+        without_words = WithoutWords.AT_NEAREST if kind is None else WithoutWords.LEFT_OUT
         yield InlinePart(text[place : match.start()], offset + place, offset + match.start())
         for role, begin, stop in (
             (Role.OPEN, match.start(), first),
@@ -531,7 +544,8 @@ def _markdown_parts(
             if role is Role.CLOSE:
                 yield from _markdown_parts(text, visible, offset, first, last)
             raw = text[begin:stop]
-            yield InlinePart(Markup(role, offset + begin, raw), offset + begin, offset + stop, name)
+            markup = Markup(role, offset + begin, raw, without_words=without_words)
+            yield InlinePart(markup, offset + begin, offset + stop, name)
         place = match.end()
     yield InlinePart(text[place:end], offset + place, offset + end)
 

@@ -177,8 +177,13 @@ def _slots_of(
 
 
 def _is_open(xml: XmlText, target: Element) -> bool:
-    state = target.attributes.get("state")
-    return state in _OPEN_STATES or not (xml.whole_text(target).strip() or target.elements)
+    return target.attributes.get("state") in _OPEN_STATES or _is_empty(xml, target)
+
+
+def _is_empty(xml: XmlText, target: Element) -> bool:
+    """Whether a target has no text, and nothing else than the marks of its sentences, as programs prepare it for a translator."""
+    is_marks = all(each is target or each.local == "mrk" for each in target.walk())
+    return is_marks and not xml.whole_text(target).strip()
 
 
 def _is_cdata(source: Element) -> bool:
@@ -278,8 +283,7 @@ def _units_2(root: Element) -> Iterator[tuple[Element, bool]]:
 
 def _is_open_2(xml: XmlText, segment: Element, target: Element) -> bool:
     state = segment.attributes.get("state")
-    is_empty = not (xml.whole_text(target).strip() or target.elements)
-    return state == "initial" or (is_empty and state not in _DONE)
+    return state == "initial" or (state not in _DONE and _is_empty(xml, target))
 
 
 def _codes(xml: XmlText, unit: Element) -> dict[str, str]:
