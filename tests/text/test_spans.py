@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from transformer_cli.text import spans as spans_module
 from transformer_cli.text.sentences import plain_quotes, with_written_quotes
-from transformer_cli.text.spans import SpanKind, find_spans, is_enclosed, masked, span_texts
+from transformer_cli.text.spans import (
+    SpanKind,
+    find_spans,
+    is_enclosed,
+    masked,
+    may_touch_word,
+    span_texts,
+    spans_at_words,
+)
 
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
@@ -190,3 +198,29 @@ def test_other_marks_are_protected_with_their_words(text: str) -> None:
 )  # fmt: skip
 def test_words_that_stand_only_inside_marks_could_be_for_people(text: str, is_one: bool) -> None:
     assert is_enclosed(text) is is_one
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("{x}dog", ["{x}"]),
+        ("dog{x}", ["{x}"]),
+        ("${x}dog %(a)sdog dog[[x]]", ["${x}", "%(a)s", "[[x]]"]),
+        ("{n}th {n}s v{n} {x} dog, {x}-dog", []),
+        ("{x}\u732b\u304c\u3044\u308b \u5171{n}\u4e2a\u6587\u4ef6 {x}\ub2d8\uc774\ub2e4", []),
+        ("<%= x %>dog #{x}dog", ["<%= x %>", "#{x}"]),
+        ("caf&eacute;dog `x`dog @user's", []),
+        ("dog", []),
+    ],
+)
+def test_placeholders_that_touch_a_word_are_found_and_endings_are_no_words(
+    text: str, wanted: list[str]
+) -> None:
+    at_words = spans_at_words(text, find_spans(text))
+    assert span_texts(text, at_words) == wanted
+    assert may_touch_word(text) or not at_words
+
+
+@given(st.lists(st.sampled_from(["{x}", "dog", "%(a)s", "[[x]]", " ", "$y", "<%= z %>", "#{q}", "[X1X]", "%s", "th"]), max_size=6).map("".join))  # fmt: skip
+def test_a_text_that_is_looked_at_no_further_has_no_placeholder_at_a_word(text: str) -> None:
+    assert may_touch_word(text) or not spans_at_words(text, find_spans(text))

@@ -212,6 +212,15 @@ _WORD = re.compile(rf"{_LETTER}{{3}}")
 _PLACEHOLDER_MARKS = ("{", "$", "%", "#{", "[[", "[X", "<%")
 
 
+# A text without this has no such placeholder; most texts are looked at no further.
+_MAY_TOUCH_WORD = re.compile(rf"%|[}}\]>]{_LETTER}{{3}}|{_LETTER}{{3}}(?:[{{$]|\#\{{|\[\[|\[X|<%)")
+
+
+def may_touch_word(text: str) -> bool:
+    """Whether a text may have a placeholder that touches a word; see `spans_at_words`."""
+    return _MAY_TOUCH_WORD.search(text) is not None
+
+
 def spans_at_words(text: str, spans: Sequence[Span]) -> list[Span]:
     """The placeholders among the spans of a text that touch a word of three letters and more, as in {x}dog; fewer are an ending, as in {n}th.
 

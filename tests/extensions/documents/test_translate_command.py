@@ -117,6 +117,13 @@ def test_an_error_leaves_the_old_output(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize("name", ["a.wiki", "a.mediawiki", "a.textile", "a.asciidoc", "a.mdx"])
+def test_a_format_of_text_that_is_not_read_is_refused_instead_of_read_as_lines(name: str) -> None:
+    with pytest.raises(UsageError, match="a format that is not read") as refused:
+        chosen_document(Path(name), None, columns=None, values=[], has_text=False)
+    assert ".md" in str(refused.value.hint)
+
+
 def test_options_for_lines_are_refused() -> None:
     for options in ({"num_best": 2}, {"alignment": True}, {"prefix": "x"}, {"resume": True}):
         with pytest.raises(UsageError, match="is for lines, but the input is a document"):

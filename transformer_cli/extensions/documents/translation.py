@@ -62,6 +62,7 @@ from transformer_cli.text.spans import (
     TOUCHING_SPECIFICATION,
     find_spans,
     masked,
+    may_touch_word,
     spans_at_words,
 )
 
@@ -807,7 +808,9 @@ _SPACES = re.compile(r"[ \t\r\n]+")
 
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
-    return ((span.start, span.end) for span in spans_at_words(text, find_spans(text)))
+    if may_touch_word(text):
+        for span in spans_at_words(text, find_spans(text)):
+            yield span.start, span.end
 
 
 def _texts_of_line(
