@@ -261,13 +261,16 @@ def with_icu_branches(
         if segment is not None
     ]
     document = SplicedDocument(DecodedText(message), tuple(slots))
-    inner = InnerText(document, finished, "" if texts else BROKEN_MESSAGE)
+    has_inner = any(sign.inner is not None for sign in signs.values())
+    fault = CODES_OF_MESSAGE if texts and has_inner else "" if texts else BROKEN_MESSAGE
+    inner = InnerText(document, finished, fault)
     return (Markup(Role.WORD, 0, finished(message), inner=inner),)
 
 
 BROKEN_MESSAGE = (
     "the braces of a message of ICU do not fit together, so its texts were left as they are"
 )
+CODES_OF_MESSAGE = "texts inside the codes of a message of ICU were left as they are"
 _FIRST_SIGN = 0xF0000
 _SIGNS = re.compile("([\U000f0000-\U000ffffd])")
 
@@ -281,7 +284,8 @@ def _icu_segment(
     for start, end in [*text.words, (text.end, text.end)]:
         for match in _SIGNS.finditer(message, at, start):
             pieces += [message[at : match.start()].replace("''", "'")]
-            pieces += [signs[match[0]]._replace(number=match.start(), raw=match[0])]
+            sign = signs[match[0]]
+            pieces += [sign._replace(number=match.start(), raw=match[0], inner=None)]
             at = match.end()
         pieces.append(message[at:start].replace("''", "'"))
         if end > start:

@@ -9,6 +9,7 @@ from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOption
 from transformer_cli.extensions.documents.segments import (
     Edit,
     InlinePart,
+    Piece,
     Role,
     Segment,
     Slot,
@@ -30,6 +31,7 @@ from transformer_cli.extensions.documents.xml import (
     XmlKind,
     XmlText,
     escaped_xml,
+    has_inner_texts,
     inline_runs,
     language_edits,
     paired_tag,
@@ -163,10 +165,10 @@ def _slots_of(
         return []
     # Where the tool has marked the sentences, the target gets the same marks.
     marked = unit.child("seg-source") or source
-    runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False)
-    if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
-        return []
     place = f"unit {unit.attributes.get('id', '?')}"
+    runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False, place_of_codes=place)
+    if len(runs) != 1 or not _has_text([part.piece for part in runs[0]]):
+        return []
     is_cdata = _is_cdata(marked)
     segment = watch.counted(_segment(xml, marked, runs[0], place, keeps_spaces=keeps_spaces))
     if target is not None:
@@ -174,6 +176,10 @@ def _slots_of(
     after = unit.child("seg-source") or source
     gap = white_space_before(xml.content.text, source.start)
     return [Slot(after.end, after.end, segment, partial(_target, unit, gap, is_cdata))]
+
+
+def _has_text(pieces: Sequence[Piece]) -> bool:
+    return has_letter(plain_text(pieces)) or has_inner_texts(pieces)
 
 
 def _is_open(xml: XmlText, target: Element) -> bool:
