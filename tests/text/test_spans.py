@@ -56,6 +56,7 @@ def found(text: str) -> list[str]:
         ("See a.ts or site.tar.gz. He came.So what? Etc.C", ["a.ts", "site.tar.gz"]),
         ("@anna #topic # a", ["@anna", "#topic"]),
         ("A4, mp3, XY-123/45", ["A4", "mp3", "XY-123/45"]),
+        ("~~[old](http://a.b)~~ and ~~http://a.b~~ or http://a.b/~me", ["~~", "http://a.b", "~~", "~~", "http://a.b", "~~", "http://a.b/~me"]),
         ("I like .NET, ASP.NET and C#.NET.", [".NET", "ASP.NET", "C#.NET"]),
         ("A .pdf file (.DOCX) at a .com address. It is big .The cat", [".pdf", ".DOCX", ".com"]),
         ("5kg, 3pm and the 21st", ["5", "3", "21"]),

@@ -282,7 +282,14 @@ def _spans(text: str) -> Iterator[Span]:
 def _without_closing_marks(text: str, start: int, end: int) -> int:
     """The end of a URL or path without the punctuation after it; a bracket that it opens stays."""
     num_opened, num_closed = text.count("(", start, end), text.count(")", start, end)
-    while end > start + 1 and text[end - 1] in _CLOSING_BRACKETS:
+    while end > start + 1:
+        if text.endswith(
+            "~~", start, end
+        ):  # of what Markdown strikes out, as in ~~[old](http://a.org)~~
+            end -= 2
+            continue
+        if text[end - 1] not in _CLOSING_BRACKETS:
+            break
         if text[end - 1] == ")":
             if num_opened >= num_closed:
                 break

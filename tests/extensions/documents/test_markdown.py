@@ -1,6 +1,7 @@
 """Markdown: what is translated, what stays, and where the markup goes."""
 
 import json
+import random
 import re
 
 import pytest
@@ -473,3 +474,42 @@ def test_html_without_words_in_markdown_is_empty_and_named() -> None:
     found = done(read_markdown(b"<b>Do</b> you understand?"), Without())
     assert found.data == b"<b></b>UNDERSTAND?"
     assert [doubt.reason for doubt in found.doubts] == [EMPTY]
+
+
+def marked_text(rng: random.Random, num_words: int, used: tuple[str, ...] = ()) -> str:
+    """Words with emphasis, links and code among them, two deep."""
+    parts = []
+    for _ in range(num_words):
+        mark = rng.choice([each for each in ("**", "_", "~~", "[") if each not in used])
+        if len(used) < 2 and rng.random() < 0.45:
+            inner = marked_text(rng, rng.randint(1, 2), (*used, mark))
+            parts.append(f"[{inner}](http://a.org)" if mark == "[" else f"{mark}{inner}{mark}")
+        else:
+            parts.append(rng.choice(["the", "dog,", "big", "is\u2014you", "and/or", "`x`"]))
+    return " ".join(parts)
+
+
+def shown_by_markdown(text: str) -> str:
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    children = (child for token in tokens for child in token.children or [])
+    return " ".join(child.content for child in children if child.type == "text")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_mark_becomes_text_when_words_vanish_or_move(seed: int) -> None:
+    rng = random.Random(seed)
+    text = f"now {marked_text(rng, rng.randint(2, 6))}."
+    signs = re.compile(r"[*_~\[\]]")
+    if signs.search(shown_by_markdown(text)):
+        return  # the text itself is not read as it was meant
+
+    def some_words(words: list[str]) -> list[int]:
+        chosen = [number for number in range(len(words)) if rng.random() < 0.6] or [0]
+        rng.shuffle(chosen)
+        return chosen
+
+    translator = WordByWord(str.upper, some_words)
+    in_markdown = translated(read_markdown(text.encode()), translator)
+    in_json = json.loads(translated(read_json(json.dumps([text]).encode()), translator))[0]
+    for found in (in_markdown, in_json):
+        assert not signs.search(shown_by_markdown(found)), (text, found)

@@ -151,6 +151,10 @@ def test_the_doubts_about_a_branch_are_those_of_its_message() -> None:
             "[HERE](x) ~~**NOW BIG**~~ IS **_DOG THE_**",
         ),
         ("**The [big dog](x) is** here", "HERE **IS [DOG BIG](x) THE**"),
+        (
+            "The _**red** dog_ ~~[here](http://a.b)~~ **[now](http://a.b/~me)**",
+            "**[NOW](http://a.b/~me)** ~~[HERE](http://a.b)~~ _DOG **RED**_ THE",
+        ),
     ],
 )
 def test_markdown_in_strings_moves_with_its_words(source: str, reversed_: str) -> None:

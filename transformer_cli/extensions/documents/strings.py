@@ -507,7 +507,7 @@ def _with_numbered_tags(part: InlinePart) -> Iterator[InlinePart]:
 
 # A link or picture, and emphasis that no word touches, as the strings of web sites have them: [here](url), **big**, *big*, ~~old~~.
 _EMPHASIS = (
-    rf"(?<![\w\\{sign}])(?P<{kind}>{marks})(?=[^\s{sign}])(?P<text_of_{kind}>[^\n]{{1,300}}?)(?<=[^\s\\{sign}])(?P={kind})(?![\w{sign}])"
+    rf"(?<![^\W_])(?<![\\{sign}])(?P<{kind}>{marks})(?=[^\s{sign}])(?P<text_of_{kind}>[^\n]{{1,300}}?)(?<=[^\s\\{sign}])(?P={kind})(?![^\W_]|{re.escape(sign)})"
     for kind, sign, marks in (("stars", "*", r"\*{1,3}"), ("lines", "_", "_{1,3}"), ("waves", "~", "~~"))
 )  # fmt: skip
 _MARKDOWN = re.compile(

@@ -375,7 +375,13 @@ class _Placement:
         if runs:
             (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
             start, end = self._without_outer_marks(node, first, last)
-            return self._outside_spans((max(start, part[0]), min(end, part[1])), part)
+            start = self._behind_first_marks(inner, max(start, part[0]), min(end, part[1]))
+            found = self._outside_spans((start, min(end, part[1])), part)
+            # Words of which only the comma is left have vanished.
+            if not any(map(str.isalnum, inner)) or any(
+                map(str.isalnum, self._target[slice(*found)])
+            ):
+                return found
         if inner and (nearest := self._nearest_word(node, free)) is not None:
             self._num_at_nearest += 1
             return nearest
@@ -459,6 +465,15 @@ class _Placement:
             return start, end
         # No range begins or ends with white space, which Markdown would not read as one.
         return end - num_after - len(kept.lstrip()), start + num_before + len(kept.rstrip())
+
+    def _behind_first_marks(self, inner: str, start: int, end: int) -> int:
+        """Where a range begins without the comma or full stop of a word before it, such as one that vanished."""
+        place = start
+        while place < end and self._target[place] in _NEVER_FIRST and not inner.startswith(self._target[place]):  # fmt: skip
+            if any(first <= place < last for first, last in self._whole):
+                break
+            place += 1
+        return place
 
     def _masked_target(self, start: int, end: int) -> str:
         """A part of the translation, with letters in place of the braces of labels."""
@@ -568,6 +583,9 @@ class _Placement:
             return [point.markup]
         is_behind_space = place == 0 or self._target[place - 1].isspace()
         return [point.markup, " "] if is_behind_space else [" ", point.markup]
+
+
+_NEVER_FIRST = " ,.;:!?\u2026)]}"
 
 
 def _is_shown(piece: Piece) -> bool:
