@@ -25,7 +25,7 @@ from transformer_cli.decoding.quality import Quality, QualityPromise
 from transformer_cli.evaluation.green import calibrated
 from transformer_cli.evaluation.held_out_text import pairs_of_split
 from transformer_cli.evaluation.metrics import measure_corpus
-from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, words_of
+from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, word_pattern
 
 NOUNS = [
     "quokka",
@@ -194,7 +194,7 @@ def main() -> None:
     if options.without_corpus:
         counts: Counter[str] = Counter()
         for pair in pairs:
-            counts.update({folded(match[0]) for match in words_of(pair.source, "en")})
+            counts.update(set(map(folded, word_pattern("en").findall(pair.source))))
         words = SeenWords.of(counts)
         seen = WordsOfOneToken(SeenWords.of(counts, least=2), pipeline.source_tokenizer)
     translator = replace(translator, pipeline=replace(pipeline, qualities={}, seen_words=seen))

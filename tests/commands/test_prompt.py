@@ -170,6 +170,7 @@ def test_why_says_how_far_the_translation_can_be_trusted(typed: Typed) -> None:
     _, err = typed("xkcd qqzz wwvv", ":why", of=load_translator(DOCS_RUN))
     assert "not green: estimated probability 0.000" in err
     assert "that it reaches chrf 60" in err
+    assert "not green, because " in err
 
 
 def test_why_names_the_doubts_of_a_translation() -> None:

@@ -13,6 +13,7 @@ from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE, 
 from transformer_cli.decoding.engine import search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise
 from transformer_cli.decoding.repair import lost_brackets
+from transformer_cli.text.sentences import SeenLengths
 
 from .stub_translators import StubEngine, stub_translator
 
@@ -196,6 +197,40 @@ def test_a_translation_with_all_its_clauses_is_searched_once() -> None:
     assert [each.text for each in of.translate([SECOND])] == [SECOND.upper()]
     assert isinstance(of.engine, TalkingEngine)
     assert {*of.engine.asked} == {SECOND}
+
+
+@pytest.mark.parametrize("label", ["x:", "l=", "no = "])
+def test_a_sentence_glued_to_the_next_one_by_a_label_is_not_lost(label: str) -> None:
+    """A model that stops at the first full stop."""
+    of = translator_that(lambda text, options: [(text.partition(".")[0].upper() + ".", -1.0)])
+    [found] = of.translate([f"The hotel train sleeps.{label}The sister garden works."])
+    assert "SISTER GARDEN WORKS" in found.text
+    assert "HOTEL TRAIN SLEEPS" in found.text
+
+
+@pytest.mark.parametrize(
+    ("score", "second", "num_searches"),
+    [(-0.01, "WORKS HOUSE GARDEN", 1), (-0.01, "WORKS", 3), (-3.0, "WORKS HOUSE GARDEN", 3)],
+)
+def test_a_short_translation_with_every_clause_is_searched_again_only_if_the_model_is_unsure(
+    score: float, second: str, num_searches: int
+) -> None:
+    source = "The hotel train sleeps, she sister garden works house."
+
+    def short(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [(f"TRAIN SLEEPS, {second}." if "," in text else "TRAIN.", score)]
+
+    of = translator_that(short)
+    written, read = (
+        len(of.pipeline.source_ids(text)) for text in (short(source, of.decoding)[0][0], source)
+    )
+    ratio = (
+        0.5 * written / read
+    )  # nearly all translations of the training are longer than this times the source
+    of = replace(of, pipeline=replace(of.pipeline, seen=SeenLengths(None, ratio)))
+    assert [each.text for each in of.translate([source])] == [f"TRAIN SLEEPS, {second}."]
+    assert isinstance(of.engine, TalkingEngine)
+    assert len(of.engine.asked) == num_searches
 
 
 def without_brackets(text: str, options: DecodingConfig) -> list[tuple[str, float]]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from itertools import product
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 
 from transformer_cli.text import seen_words
 from transformer_cli.text.seen_words import (
+    KNOWS_POSSESSED,
     SeenWords,
     WordCounts,
     WordsOfOneToken,
     folded,
     read_seen_words,
     unseen_words,
-    words_of,
+    word_pattern,
     write_seen_words,
 )
 
@@ -137,7 +139,7 @@ def test_a_capital_word_that_the_translation_keeps_is_a_name() -> None:
 def test_a_sign_of_chinese_is_a_word_and_a_word_of_hindi_keeps_its_vowel_signs() -> None:
     seen = SeenWords.of(dict.fromkeys("我有一只猫", 1))
     assert unseen_words("我有一只狗。", "", seen, "zh") == ("狗",)
-    assert [match[0] for match in words_of("बिल्ली मेज पर है।", "hi")] == ["बिल्ली", "मेज", "पर", "है"]
+    assert word_pattern("hi").findall("बिल्ली मेज पर है।") == ["बिल्ली", "मेज", "पर", "है"]
 
 
 def test_a_word_that_the_tokenizer_does_not_divide_counts_as_seen() -> None:
@@ -150,3 +152,33 @@ def test_a_word_that_the_tokenizer_does_not_divide_counts_as_seen() -> None:
     known = WordsOfOneToken(SEEN, Tokenizer())  # type: ignore[arg-type]
     found = [word in known for word in ("cat", "whole", "unknown", "quokka")]
     assert found == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("The dog's house is big.", ("dog's house",)),
+        ("The dogs\u2019 house is big.", ("dogs\u2019 house",)),
+        ("My dog\u02bcs house is big.", ("dog\u02bcs house",)),
+        ("The dog's name is big.", ()),
+        ("Anna's house is big.", ()),
+        ("It's big, and that's the house.", ()),
+        ("He said 'the dogs' house'.", ()),
+        ("The dog's big dogs' big house.", ("dog's big", "dogs' big")),
+    ],
+)
+def test_what_never_belonged_to_a_common_noun_in_training_is_named(
+    source: str, expected: tuple[str, ...]
+) -> None:
+    counts = WordCounts("en")
+    words = re.findall(r"\w+", "the dogs house is big my s name anna it and that he said")
+    counts.add(words, [1] * len(words))
+    counts.add_possessed(["What's your boss's name?", "It's big.", "Anna's house."])
+    known = {**counts.of_words(), "dog": 1, KNOWS_POSSESSED: 1}
+    assert unseen_words(source, "", SeenWords.of(known), "en-GB") == expected
+    assert unseen_words(source, "", SeenWords.of(known), "nl") == ()
+    del known[KNOWS_POSSESSED]  # a list of an earlier version
+    earlier = SeenWords.of(known)
+    assert unseen_words(source, "", earlier, "en") == ()
+    both = earlier.joined(SeenWords.of({KNOWS_POSSESSED: 1}))
+    assert unseen_words(source, "", both, "en") == ()

@@ -294,11 +294,11 @@ def _of_calibration(
     pipeline: TextPipeline, sources: Sequence[str]
 ) -> tuple[SeenWords, Container[str]]:
     """The words of a calibration text, and those of them that count as seen while it is translated: they are in two lines or more."""
-    from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, words_of
+    from transformer_cli.text.seen_words import SeenWords, WordsOfOneToken, folded, word_pattern
 
-    counts: Counter[str] = Counter()
+    pattern, counts = word_pattern(pipeline.languages.source), Counter[str]()
     for source in sources:
-        counts.update({folded(match[0]) for match in words_of(source, pipeline.languages.source)})
+        counts.update(set(map(folded, pattern.findall(source))))
     often = SeenWords.of(counts, least=2)
     return SeenWords.of(counts), WordsOfOneToken(often, pipeline.source_tokenizer)
 

@@ -244,6 +244,8 @@ def trust_lines(translation: Translation, pipeline: TextPipeline) -> list[str]:
             f"{verdict}: estimated probability {estimate.probability:.3f} that it reaches {quality.promise.metric} "
             f"{quality.promise.below:g}"
         )
+        if reason := quality.why_not_green(translation):
+            lines.append(f"not green, because {reason}")
     return lines
 
 

@@ -478,6 +478,8 @@ def _as_json(translation: Translation, pipeline: TextPipeline, options: Translat
         is_green = None if estimate is None else estimate.is_green
         facts["green"] = True if translation.is_from_memory else is_green
         facts["quality"] = None if estimate is None else estimate.probability
+        quality = pipeline.quality
+        facts["why_not_green"] = "" if quality is None else quality.why_not_green(translation)
         facts["confidence"] = _rounded_or_none(translation.confidence)
     if options.any_details and translation.details is not None:
         facts |= _details(translation.details, pipeline, options)

@@ -34,7 +34,7 @@ from transformer_cli.data.pairs import (
 from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.seen_words import SeenWords, WordCounts
+from transformer_cli.text.seen_words import KNOWS_POSSESSED, MAY_POSSESS, SeenWords, WordCounts
 from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
 from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, number_column, numbers_of
 from transformer_cli.text.tokenizer import (
@@ -334,12 +334,18 @@ def seen_words_in(batches: Iterable[Rows], data: DataConfig) -> SeenWords | None
             if len(counts) > 1:
                 places = np.flatnonzero(numbers_of(rows.column("direction")) == number)
                 of_direction = rows.take(number_column(places, pa.int64()))
-            pieces = compute.utf8_split_whitespace(of_direction.column("source")).flatten()
+            sources = of_direction.column("source")
+            if count.knows_possessed:
+                likely = compute.match_substring_regex(sources, MAY_POSSESS)
+                count.add_possessed(sources.filter(likely).to_pylist())
+            pieces = compute.utf8_split_whitespace(sources).flatten()
             found = pieces.value_counts()
             count.add(found.field(0).to_pylist(), found.field(1).to_pylist())
     words: Counter[str] = Counter()
     for count in counts:
         words.update(count.of_words())
+    if any(count.knows_possessed for count in counts):
+        words[KNOWS_POSSESSED] = words.total()  # never left out
     return SeenWords.of(words)
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.text.languages import frequent_words, primary_language, scripts_of_language
@@ -61,12 +62,14 @@ _TIME = "t"
 _MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
 _DIGIT = re.compile(r"\d")
 _NO_DIGIT = re.compile(r"\D+")
+_END_OF_LATIN = 0x250
+_PUNCTUATION = range(0x2000, 0x2070)
 _LONGEST_LOOP = 12  # tokens
 _SHORTEST_LONG_LOOP = 3  # words: so many stand twice in a row by mistake only
 _FEWEST_TRIGRAMS = 12
 _FEW_DIFFERENT = 0.6
 _MOST_EQUAL_CHARACTERS = 6
-_MANY_EQUAL = re.compile(r"([^\s\d.])\1{6}")
+_MANY_EQUAL = re.compile(r"([^\s\d.])\1\1\1\1\1\1")  # faster than \1{6}
 _SHORTEST_COPY = 4  # words
 _FEWEST_SHARED = 2  # of these, with the marks that touch them
 _FEWEST_WORDS = 5
@@ -223,18 +226,66 @@ def doubts_about(
         return (WORDLESS,)
     if not translation.strip() or not source.strip():
         return ()
+    # The words are found once. Before most tests stands a cheap question to which nearly all good translations say no.
+    here, there = map(_known_of, languages)
+    read, written = _tokens(source), _tokens(translation)
+    words = set(written)
+    has_digit = _DIGIT.search(source) is not None or _DIGIT.search(translation) is not None
+    if has_digit:
+        has_other_numbers = _has_other_numbers(source, translation, languages)
+    else:
+        has_other_numbers = (
+            not here.numbers.isdisjoint(read)
+            and _lacks_number_word(source, read, translation, here.code, there.code)
+        ) or (
+            not there.numbers.isdisjoint(words)
+            and _lacks_number_word(translation, words, source, there.code, here.code)
+        )
+    is_negated = _negates(source, read, here.negations, has_digit=has_digit)
     found = {
         UNFINISHED: not is_finished,
-        REPEATS: repeats_itself(source, translation),
-        TOO_LONG: is_far_too_long(source, translation),
-        COPIES: copies_source(source, translation, languages),
-        OTHER_LANGUAGE: is_in_source_language(source, translation, languages),
-        OTHER_SCRIPT: has_foreign_letters(source, translation, languages.target),
-        UNREADABLE: is_unreadable(source, languages.source),
-        NUMBERS: has_other_numbers(source, translation, languages),
-        NEGATION: has_other_negation(source, translation, languages),
+        REPEATS: (len(words) < len(written) and _repeats_words(read, written))
+        or (_MANY_EQUAL.search(translation) is not None and _repeats_a_sign(source, translation)),
+        TOO_LONG: len(translation) - _ALLOWED_CHARACTERS > _LARGEST_RATIO * len(source)
+        and _is_far_too_long(source, translation),
+        COPIES: not words.isdisjoint(read) and _copies_source(source, translation, languages),
+        OTHER_LANGUAGE: not words.isdisjoint(here.frequent)
+        and _is_in_source_language(written, here, there),
+        OTHER_SCRIPT: not (translation.isascii() or there.letters.issuperset(translation))
+        and _has_foreign_letters(source, translation, languages.target),
+        UNREADABLE: not (source.isascii() or here.letters.issuperset(source))
+        and is_unreadable(source, languages.source),
+        NUMBERS: has_other_numbers,
+        NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
+        and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
     }
-    return tuple(doubt for doubt, is_there in found.items() if is_there)
+    return tuple([doubt for doubt, is_there in found.items() if is_there])
+
+
+class _Known(NamedTuple):
+    """What is known of a language; each set is empty where nothing is."""
+
+    code: str
+    frequent: frozenset[str]
+    """Words."""
+    numbers: frozenset[str]
+    """The words of which numbers from two on consist, casefolded."""
+    negations: frozenset[str]
+    letters: frozenset[str]
+    """Signs of a text in Latin letters, without the letters of scripts that the language does not use."""
+
+
+@cache
+def _known_of(language: str) -> _Known:
+    code, scripts = primary_language(language), scripts_of_language(language)
+    signs = map(chr, (*range(_END_OF_LATIN), *_PUNCTUATION))
+    return _Known(
+        code,
+        frequent_words(code),
+        frozenset(_tokens(" ".join(_counted(code)))),
+        _list_of(_NEGATIONS.get(code, "")),
+        frozenset(sign for sign in signs if not sign.isalpha() or _script(sign) in scripts),
+    )
 
 
 def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:
@@ -242,35 +293,30 @@ def without_unseen_words(doubts: Sequence[str]) -> tuple[str, ...]:
     return tuple(doubt for doubt in doubts if not doubt.startswith(UNSEEN))
 
 
-def is_far_too_long(source: str, translation: str) -> bool:
+def _is_far_too_long(source: str, translation: str) -> bool:
     """Whether a translation has more than three times as many characters as its source, and forty.
 
     A sign of Chinese, Japanese or Korean counts as three, because it says as much.
     """
-    length = len(translation) - _ALLOWED_CHARACTERS
-    if length <= _LARGEST_RATIO * len(source):
-        return False
-    return length > _LARGEST_RATIO * (len(source) + 2 * sum(sign > "\u2e7f" for sign in source))
+    length = len(source) + 2 * sum(sign > "\u2e7f" for sign in source)
+    return len(translation) - _ALLOWED_CHARACTERS > _LARGEST_RATIO * length
 
 
-def repeats_itself(source: str, translation: str) -> bool:
+def _repeats_words(read: Sequence[str], written: Sequence[str]) -> bool:
     """Whether words follow each other again and again where the source does not do so.
 
-    That is one to twelve words that stand three times in a row (four or more: twice), few different sequences of three
-    words, or one character more than six times in a row.
+    That is one to twelve words that stand three times in a row (four or more: twice), or few different sequences of three words.
     """
-    written = _tokens(translation)
-    if len(set(written)) < len(written):  # some word stands there twice
-        read = _tokens(source)
-        for size, most in _loops(written).items():
-            allowed = 1 if size >= _SHORTEST_LONG_LOOP else 2
-            if most > max(allowed, _loops(read, size).get(size, 1)):
-                return True
-        different = _share_of_different(written)
-        if different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2:
+    for size, most in _loops(written).items():
+        allowed = 1 if size >= _SHORTEST_LONG_LOOP else 2
+        if most > max(allowed, _loops(read, size).get(size, 1)):
             return True
-    if _MANY_EQUAL.search(translation) is None:
-        return False
+    different = _share_of_different(written)
+    return different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2
+
+
+def _repeats_a_sign(source: str, translation: str) -> bool:
+    """Whether one character stands more than six times in a row where the source does not have so many."""
     return _most_equal(translation) > max(_MOST_EQUAL_CHARACTERS, 2 * _most_equal(source))
 
 
@@ -318,7 +364,7 @@ def _most_equal(text: str) -> int:
     return max(runs, default=1)
 
 
-def copies_source(source: str, translation: str, languages: Direction) -> bool:
+def _copies_source(source: str, translation: str, languages: Direction) -> bool:
     """Whether four words in a row, or all of at least three, are those of the source; names and numbers do not count."""
     if primary_language(languages.source) == primary_language(languages.target):
         return False
@@ -336,25 +382,19 @@ def copies_source(source: str, translation: str, languages: Direction) -> bool:
     return any(run in known and all(word[0].islower() for word in run) for run in runs)
 
 
-def is_in_source_language(source: str, translation: str, languages: Direction) -> bool:
+def _is_in_source_language(written: Sequence[str], here: _Known, there: _Known) -> bool:
     """Whether the frequent words of a translation are those of the language of the source."""
-    here, there = (primary_language(language) for language in languages)
-    words = _WORD.findall(translation.casefold())
-    if here == there or len(words) < _FEWEST_WORDS:
+    if here.code == there.code or not there.frequent:
         return False
-    of_source, of_target = frequent_words(here), frequent_words(there)
-    if not of_source or not of_target:
+    words = [token for token in written if not token.isdecimal()]
+    if sum(map(there.frequent.__contains__, words)) > _FEW_FREQUENT * len(words):
         return False
-    if sum(map(of_target.__contains__, words)) > _FEW_FREQUENT * len(words):
-        return False
-    num_source = sum(len(word) > 1 and word in of_source for word in words)
-    return num_source >= _MANY_FREQUENT * len(words)
+    num_source = sum(len(word) > 1 and word in here.frequent for word in words)
+    return len(words) >= _FEWEST_WORDS and num_source >= _MANY_FREQUENT * len(words)
 
 
-def has_foreign_letters(source: str, translation: str, target: str) -> bool:
+def _has_foreign_letters(source: str, translation: str, target: str) -> bool:
     """Whether a translation has letters of a script that its language does not use, and that the source has not."""
-    if translation.isascii():
-        return False
     expected = scripts_of_language(target)
     if not expected:
         return False
@@ -379,18 +419,12 @@ def _script(letter: str) -> str:
     return "LATIN" if found in ("FEMININE", "MASCULINE", "MODIFIER", "FULLWIDTH") else found
 
 
-def has_other_numbers(source: str, translation: str, languages: Direction) -> bool:
-    """Whether a number is missing or added, in digits or as a word.
+def _has_other_numbers(source: str, translation: str, languages: Direction) -> bool:
+    """Whether a number is missing or added in two texts of which one has digits.
 
     A number of one or two digits may be a word in one of the texts, and a time several words, if no other number stands there
-    instead; and hours may count to 12 or to 24. Where the words for numbers are known, this word must have its value. A number
-    that is a word in one text, from two on, must be in the other one in some form, where the words of both languages are known.
+    instead; and hours may count to 12 or to 24. Where the words for numbers are known, this word must have its value.
     """
-    if _DIGIT.search(source) is None and _DIGIT.search(translation) is None:
-        one, other = primary_language(languages.source), primary_language(languages.target)
-        return _lacks_number_word(source, translation, one, other) or _lacks_number_word(
-            translation, source, other, one
-        )
     read, written = _numbers(source), _numbers(translation)
     missing, added = read - written, written - read
     if missing and added:
@@ -444,20 +478,28 @@ def _may_have_number(text: str, language: str, number: int | None) -> bool:
     return number % 10 in values or (language == "fr" and bool(values & {20, 60}))
 
 
-def _lacks_number_word(text: str, other: str, language: str, other_language: str) -> bool:
+def _lacks_number_word(
+    text: str, words: Iterable[str], other: str, language: str, other_language: str
+) -> bool:
     """Whether a text without digits has a word for a number of two or more that another text without digits does not say in its language."""
     if language not in _CARDINALS or other_language not in _CARDINALS:
         return False
-    for found in _number_word(language).finditer(text):
+    other, cardinals = other.casefold(), _cardinals(language)
+    said = set(map(_cardinals(other_language).get, _WORD.findall(other)))
+    if "-" not in text and said.issuperset(
+        value for word in words if (value := cardinals.get(word, 0)) >= _FEWEST_COUNTED
+    ):
+        return False  # which is the usual answer
+    for found in _counted_word(language).finditer(text):
         word = found[0].casefold()
-        number = _cardinals(language).get(word)  # None for SİX: casefolded, İ is two signs
-        if number is None or _is_part_of_number(text, found.span(), language):
+        number = cardinals.get(word)  # None for SİX: casefolded, İ is two signs
+        if number is None or number in said or _is_part_of_number(text, found.span(), language):
             continue
         # A name keeps its words, as the Big Ten does; and another word may begin with the number, as dreiköpfig does.
-        said = [rf"{word}\b", *_forms(other_language, number)]
+        forms = [rf"{word}\b", *_forms(other_language, number)]
         if number == _FEWEST_COUNTED:
-            said.append(_PAIRS[other_language])
-        if re.search(rf"\b(?:{'|'.join(said)})", other.casefold()) is None and not _may_have_number(
+            forms.append(_PAIRS[other_language])
+        if re.search(rf"\b(?:{'|'.join(forms)})", other) is None and not _may_have_number(
             other, other_language, number
         ):
             return True
@@ -477,17 +519,19 @@ def _is_part_of_number(text: str, span: tuple[int, int], language: str) -> bool:
     )
 
 
+def _counted(language: str) -> list[str]:
+    """The words of a language for numbers from two on, casefolded, without vague ones."""
+    numbers = _cardinals(language).items() if language in _CARDINALS else ()
+    vague = _list_of(_VAGUE_NUMBERS)
+    return [word for word, number in numbers if number >= _FEWEST_COUNTED and word not in vague]
+
+
 @cache
-def _number_word(language: str) -> re.Pattern[str]:
-    """The words of a language for numbers from two on; not before a hyphen, because four-wheeler is a quad in another language."""
-    words = (
-        word
-        for word, number in _cardinals(language).items()
-        if number >= _FEWEST_COUNTED and word not in _list_of(_VAGUE_NUMBERS)
-    )
+def _counted_word(language: str) -> re.Pattern[str]:
+    """The words of `_counted`; not before a hyphen, because four-wheeler is a quad in another language."""
     # The words are casefolded, and ß has no form of one letter there.
-    longest_first = "|".join(sorted(words, key=len, reverse=True)).replace("ss", "(?:ss|ß)")
-    return re.compile(rf"\b(?:{longest_first})\b(?!-)", re.IGNORECASE)
+    longest_first = "|".join(sorted(_counted(language), key=len, reverse=True))
+    return re.compile(rf"\b(?:{longest_first.replace('ss', '(?:ss|ß)')})\b(?!-)", re.IGNORECASE)
 
 
 @cache
@@ -674,23 +718,30 @@ def _num_brackets(text: str) -> int:
     return found
 
 
-def has_other_negation(source: str, translation: str, languages: Direction) -> bool:
-    """Whether one of two texts has a word that negates, and the other has none, nor a word that may do so."""
-    here, there = (primary_language(language) for language in languages)
+def _negates(
+    text: str, tokens: Sequence[str], negations: frozenset[str], *, has_digit: bool
+) -> bool:
+    """Whether a text, whose tokens are given, has a word that negates."""
+    if "t" in tokens or has_digit:  # doesn't; no 5
+        words = _NO_NEGATION.sub("", text.casefold())
+        tokens = _WORD.findall(words.replace("n't", " not").replace("n\u2019t", " not"))
+    return not negations.isdisjoint(tokens)
+
+
+def _has_other_negation(
+    source: str, translation: str, here: str, there: str, *, is_negated: bool
+) -> bool:
+    """Whether one of two texts, that has no word that negates, has no word either that may do so.
+
+    Args:
+        here, there: the languages of the texts.
+        is_negated: whether the other one is the source.
+    """
     if here not in _NEGATIONS or there not in _NEGATIONS:
         return False
     if len(_WORD.findall(source)) > _LONGEST_NEGATION:  # there are many ways to say it
         return False
-    negates = [_negates(text, code) for text, code in ((source, here), (translation, there))]
-    if negates[0] == negates[1]:
-        return False
-    other, code = (translation, there) if negates[0] else (source, here)
-    return not _may_negate(other, code)
-
-
-def _negates(text: str, language: str) -> bool:
-    words = _NO_NEGATION.sub("", text.casefold()).replace("n't", " not").replace("n\u2019t", " not")
-    return not _list_of(_NEGATIONS[language]).isdisjoint(_WORD.findall(words))
+    return not (_may_negate(translation, there) if is_negated else _may_negate(source, here))
 
 
 def _may_negate(text: str, language: str) -> bool:

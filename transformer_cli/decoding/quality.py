@@ -126,6 +126,27 @@ class Quality:
         has_sure_tokens = features is not None and features["least_log_prob"] >= self.least_log_prob
         return has_sure_tokens and can_be_green(translation)
 
+    def why_not_green(self, translation: Translation) -> str:
+        """What keeps a translation with an estimate from being green, in words; empty if it is green, or has no estimate."""
+        estimate = translation.estimate
+        if estimate is None or estimate.is_green:
+            return ""
+        if translation.doubts:
+            return "it has doubts"
+        if translation.is_untranslated or translation.is_partly_copied:
+            return "text of it stays in its own language"
+        if translation.is_in_pieces:
+            return "it was made in pieces around protected spans"
+        features = features_of(translation, self.length_ratio)
+        if features is not None and features["least_log_prob"] < self.least_log_prob:
+            return (
+                f"one of its tokens has the probability {math.exp(features['least_log_prob']):.2g}, and in nine tenths of the "
+                f"calibration none is below {math.exp(self.least_log_prob):.2g}"
+            )
+        if self.threshold is None:
+            return "no threshold keeps the promise"
+        return f"its probability is below {self.threshold:.3f}"
+
 
 def can_be_green(translation: Translation) -> bool:
     """Whether nothing else speaks against a translation: a doubt, a text that stays as it is, or pieces around spans."""

@@ -75,13 +75,16 @@ _ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
-# What may stand between two clauses of a sentence.
-CLAUSE_MARK = re.compile(r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s")
+# What may stand between two clauses of a sentence; the last one between two sentences, before a label: "It is late.x:We go."
+CLAUSE_MARK = re.compile(
+    r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?][^\W\d_]{1,3}\s?[:=]"
+)
 _FEWEST_WORDS_OF_CLAUSE = 3
 _RATHER_SHORT = 1.4
 # Where the second part begins as a clause does. With this for every sentence with a comma, most of them would be translated twice.
 _RATHER_SHORT_FOR_CLAUSES = 2.2
 _CLEARLY_MORE = 1.1
+_SURE = 0.8
 
 
 def in_clauses(pipeline: TextPipeline, chunk: Chunk) -> Chunk:
@@ -229,36 +232,58 @@ def divided(
 
 
 def divided_if_doubtful(
-    pipeline: TextPipeline, chunk: Chunk, hypotheses: Mapping[Request, Sequence[Hypothesis]]
+    pipeline: TextPipeline,
+    chunk: Chunk,
+    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+    options: DecodingConfig,
 ) -> Chunk:
     """The chunk in which those parts are divided at a comma or another mark whose translations may lack a clause.
 
     That is a translation with fewer such marks than its source, or a short one, though not too short for a translation of the
     training. `longer_of` tells whether a clause was missing.
+
+    Args:
+        pipeline: of the model.
+        chunk: the text.
+        hypotheses: of its parts.
+        options: of the search that found them.
     """
     for number in reversed(range(len(chunk.parts))):
         part = chunk.parts[number]
+        if CLAUSE_MARK.search(part.given) is None:
+            continue
         best = hypotheses[part.request][:1]
         is_free = not (part.is_kept or part.terms or part.request.prefix)
-        may_divide = is_free and CLAUSE_MARK.search(part.given) is not None
-        if may_divide and best and _may_lack_a_clause(pipeline, part, best[0]):
+        if is_free and best and _may_lack_a_clause(pipeline, part, best[0], options):
             chunk = divided(pipeline, chunk, [number], anywhere=False)
     return chunk
 
 
-def _may_lack_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
+def _may_lack_a_clause(
+    pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig
+) -> bool:
     cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
-    if cut is None or not cut.marks.strip():
+    if cut is None or cut.marks.isspace():
         return False
     if min(len(cut.left.split()), len(cut.right.split())) < _FEWEST_WORDS_OF_CLAUSE:
         return False
+    text = pipeline.target_tokenizer.decode(best.ids)
+    marks = [*CLAUSE_MARK.finditer(text)]
+    if len(marks) < len(CLAUSE_MARK.findall(part.given)):
+        return True
     ratio = pipeline.seen.smallest_ratio or 0.0
     is_clause = begins_clause(cut.right, pipeline.languages.source)
     ratio *= _RATHER_SHORT_FOR_CLAUSES if is_clause else _RATHER_SHORT
-    if len(best.ids) < ratio * len(part.request.ids):
+    if len(best.ids) >= ratio * len(part.request.ids):
+        return False
+    confidence = search_confidence(best, options)
+    place = len(CLAUSE_MARK.findall(cut.left))
+    if confidence is None or confidence < _SURE or place == len(marks):
         return True
-    text = pipeline.target_tokenizer.decode(best.ids)
-    return len(CLAUSE_MARK.findall(text)) < len(CLAUSE_MARK.findall(part.given))
+    # A model that is sure, and writes each clause, may need few words: "they used to go back" is one in Italian.
+    mark = marks[place]
+    clauses = (cut.left, text[: mark.start()]), (cut.right, text[mark.end() :])
+    return any(len(there.split()) < len(here.split()) / 2 for here, there in clauses)
 
 
 def longer_of(
@@ -424,11 +449,11 @@ class Repair:
             chunks: the texts; those with doubts are replaced.
             hypotheses: of all their parts; better ones replace those with doubts.
         """
-        doubtful = {
-            place: numbers
-            for place, chunk in enumerate(chunks)
-            if (numbers := self._doubtful_parts(chunk, hypotheses))
-        }
+        doubtful: dict[int, list[int]] = {}
+        for place, chunk in enumerate(chunks):
+            for number, part in enumerate(chunk.parts):
+                if self._doubts_of_part(part, hypotheses):
+                    doubtful.setdefault(place, []).append(number)
         if not doubtful:
             return
         language = self.pipeline.languages.source

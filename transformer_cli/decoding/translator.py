@@ -711,7 +711,8 @@ class Translator:
         divided = {
             place: halves
             for place, chunk in enumerate(chunks)
-            if (halves := divided_if_doubtful(pipeline, chunk, hypotheses)) is not chunk
+            if (halves := divided_if_doubtful(pipeline, chunk, hypotheses, self.decoding))
+            is not chunk
         }
         if not divided:
             return

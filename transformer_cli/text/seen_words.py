@@ -13,8 +13,8 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -36,19 +36,44 @@ _MOST_COUNTED = 4 * MOST_WORDS
 _MOST_PIECES = 500_000
 # Letters, with the vowel signs and accents between them; not beside a digit or an underscore, as in B2B and 20th.
 _SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u109f\u17b4-\u17d3"
-# No letter is given back (*+): the beginning of a word with a digit behind it is no word either.
-_WORD = re.compile(rf"(?<!\w)[^\W\d_](?:[^\W\d_]|[{_SIGNS}])*+(?![\d_])")
-_LETTER = re.compile(r"[^\W\d_]")
+# The apostrophe \u02bc is a letter for Unicode, but a text that writes it has the same words as one with another apostrophe. No
+# letter is given back (*+): the beginning of a word with a digit behind it is no word either.
+_WORD = re.compile(rf"(?<![^\W\u02bc])[^\W\d_\u02bc](?:[^\W\d_\u02bc]|[{_SIGNS}])*+(?![\d_])")
+_LETTER = re.compile(r"[^\W\d_\u02bc]")
+# "the dog's house", "the dogs' house": what belongs to somebody without a name. In "it's late" and the like, 's is a verb.
+_POSSESSED = re.compile(
+    r"(?<![\w'\u2019])(?!(?:it|s?he|that|this|here|there|what|who|where|when|why|how|let|(?:some|any|every|no)(?:one|body|thing))\b)"
+    r"[a-z]+(?:['\u2019\u02bc]s|s['\u2019\u02bc]) ([a-z]+)(?!\w)"
+)
+MAY_POSSESS = "['\u2019\u02bc]s |s['\u2019\u02bc] "
+"""A regular expression: nothing belongs to somebody in an English text without it."""
+_MAY_POSSESS = re.compile(MAY_POSSESS)
+_OPENING_QUOTE = re.compile(r"(?<!\w)['\u2018]")
+KNOWS_POSSESSED = "'s *"
+"""In a list of words: it has the words of `possessed_words`, too. Lists of earlier versions do not have them."""
 _STARTS_SENTENCE = re.compile(r"[.?!:;\u2026\"\u201c\u201e\u00ab\u00bf\u00a1(\n]")
 _FEWEST_LETTERS = 2
 _BYTES = 4  # of a hash
+_MOST_REMEMBERED = 20_000
 
 
-def words_of(text: str, language: str) -> Iterator[re.Match[str]]:
-    """The words of a text; each sign of a language without spaces between words, such as Chinese, is one."""
-    # This apostrophe is a letter for Unicode, but a text that writes it has the same words as one with another apostrophe.
-    text = text.replace("\u02bc", "'")
-    return (_WORD if has_spaces(language) else _LETTER).finditer(text)
+def word_pattern(language: str) -> re.Pattern[str]:
+    """What finds the words of a text; each sign of a language without spaces between words, such as Chinese, is one."""
+    return _WORD if has_spaces(language) else _LETTER
+
+
+def possessed_words(text: str, language: str) -> list[re.Match[str]]:
+    """Where an English text says that something belongs to a common noun; a list of words has what belongs as `possessed` writes it."""
+    if _MAY_POSSESS.search(text) is None or primary_language(language) != "en":
+        return []
+    if _OPENING_QUOTE.search(text) is not None:  # "he likes 'dogs' and cats"
+        return []
+    return [*_POSSESSED.finditer(text)]
+
+
+def possessed(match: re.Match[str]) -> str:
+    """The entry of a list of words for what was found."""
+    return f"'s {match[1]}"
 
 
 def folded(word: str) -> str:
@@ -73,6 +98,8 @@ class WordCounts:
 
     def __init__(self, language: str) -> None:
         self._language = language
+        self.knows_possessed = primary_language(language) == "en"
+        """Whether `add_possessed` counts something in this language."""
         self._pieces: Counter[str] = Counter()
         self._words: Counter[str] = Counter()
 
@@ -91,15 +118,21 @@ class WordCounts:
             for piece, count in zip(pieces, counts, strict=True):
                 self._pieces.update(piece * count)  # adds the signs of a text
 
+    def add_possessed(self, texts: Iterable[str]) -> None:
+        """Count what belongs to somebody in whole texts; see `possessed_words`."""
+        for text in texts:
+            self._words.update(map(possessed, possessed_words(text, self._language)))
+
     def of_words(self) -> Mapping[str, int]:
         """The count of each word, as `folded` writes it."""
         self._divide()
         return self._words
 
     def _divide(self) -> None:
+        pattern = word_pattern(self._language)
         for piece, count in self._pieces.items():
-            for match in words_of(piece, self._language):
-                self._words[folded(match[0])] += count
+            for word in pattern.findall(piece):
+                self._words[folded(word)] += count
         self._pieces.clear()
         if len(self._words) > _MOST_COUNTED:
             kept = most_frequent(self._words, self._words, _MOST_COUNTED // 2)
@@ -112,6 +145,8 @@ class SeenWords:
 
     hashes: "array[int]"
     """Of the words, in rising order."""
+    _remembered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Words that were found: most words of a text come again and again."""
 
     @classmethod
     def of(cls, counts: Mapping[str, int], *, least: int = 1) -> Self:
@@ -131,13 +166,22 @@ class SeenWords:
     def __contains__(self, word: object) -> bool:
         if not isinstance(word, str):
             return False
+        if word in self._remembered:
+            return True
         number = _hash(folded(word))
         place = bisect_left(self.hashes, number)
-        return place < len(self.hashes) and self.hashes[place] == number
+        if place == len(self.hashes) or self.hashes[place] != number:
+            return False
+        if len(self._remembered) < _MOST_REMEMBERED:
+            self._remembered.add(word)
+        return True
 
     def joined(self, other: "SeenWords") -> "SeenWords":
-        """The words of both."""
-        return SeenWords(array("I", sorted({*self.hashes, *other.hashes})))
+        """The words of both; they know what belongs to somebody only if both do."""
+        hashes = {*self.hashes, *other.hashes}
+        if not (KNOWS_POSSESSED in self and KNOWS_POSSESSED in other):
+            hashes.discard(_hash(KNOWS_POSSESSED))
+        return SeenWords(array("I", sorted(hashes)))
 
     def common(self, other: "SeenWords") -> "SeenWords":
         """The words that are in both."""
@@ -201,6 +245,9 @@ def unseen_words(
 ) -> tuple[str, ...]:
     """The words of a source that training has not seen, each once, as the source writes them.
 
+    Of English, "dog's house" is such a word, too, if training has never seen that a house belongs to a common noun: models lose the
+    house there.
+
     Names and numbers are no words, nor is what stands in a URL, a placeholder or the like. A word with a capital letter inside a
     sentence is a name, but not in a language that writes all nouns so, and not in a heading, where no word begins with a small
     letter. At the beginning of a sentence it counts as a word, unless the translation has it, too.
@@ -211,17 +258,23 @@ def unseen_words(
         seen: the words that training has seen, in any case.
         language: of the source.
     """
-    if all(match[0] in seen for match in words_of(source, language)):
-        return ()  # most sentences need no further look
+    pattern = word_pattern(language)
+    of_somebody = {
+        folded(match[0]): match[0]
+        for match in possessed_words(source, language)
+        if possessed(match) not in seen and KNOWS_POSSESSED in seen
+    }
+    if all(map(seen.__contains__, pattern.findall(source))):
+        return tuple(of_somebody.values())  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
     spans = find_spans(source)
     between_words = [span for span in spans if span.kind in (SpanKind.TAG, SpanKind.MARK)]
     text = masked(masked(source, spans, "0"), between_words, " ")
-    words = list(words_of(text, language))
+    words = list(pattern.finditer(text))
     is_spaced = has_spaces(language)
     is_heading = not any(word[0][0].islower() for word in words)
     may_begin_large = is_heading or primary_language(language) in LANGUAGES_WITH_CAPITAL_NOUNS
-    found: dict[str, str] = {}
+    found = of_somebody
     end = 0
     written: set[str] | None = None
     for number, match in enumerate(words):
@@ -235,7 +288,7 @@ def unseen_words(
             if is_name or not (is_first or may_begin_large):
                 continue
             if written is None:
-                written = {folded(each[0]) for each in words_of(translation, language)}
+                written = set(map(folded, pattern.findall(translation)))
             if folded(word) in written:
                 continue
         found[folded(word)] = word

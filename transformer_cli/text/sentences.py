@@ -378,6 +378,8 @@ _CLAUSE_MARKS = tuple(
         rf"(?:[!?\u2026{_OTHER_ENDS}]|\.\.|\w{{4}}\.|\.[)\]\u201d\u00bb])[)\]\"'\u201d\u00bb]*(\s+)|[\u3002\uff01\uff1f]()",
         r"(\s*[;\u061b]\s+|:\s+|\s+[-\u2013\u2014/|]\s+|\s*\u2014\s*|[\uff1b\uff1a])",
         rf"([,{_OTHER_COMMAS}]\s+|[\uff0c\u3001])",
+        # The end of a sentence that a label follows without a space: "It is late.x:We go.", "It is late.l = We go."
+        r"(?<=\w{2})[.!?]()(?=[^\W\d_]{1,3}\s?[:=])",
     )
 )
 INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")

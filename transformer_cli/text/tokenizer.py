@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 MAX_CHARACTERS_PER_TOKEN = 64
 # In place of a space inside a text that replaces [UNK]: a noncharacter of Unicode, which no ordinary text contains.
 _INNER_SPACE = "\ufdd0"
+_MOST_REMEMBERED_TEXTS = 5000
 
 
 class Tokenizer:
@@ -77,6 +78,7 @@ class Tokenizer:
         hidden = {*self.special_tokens, *(self.entries[index] for index in self.tag_ids)}
         self._shown = ["" if piece in hidden else piece for piece in self.entries]
         self._shown[self.unk_id] = f" {UNK}"
+        self._texts: dict[tuple[int, ...], str] = {}
         is_of_words = layout.kind == "WordLevel"
         self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self.entries]
         self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
@@ -126,7 +128,14 @@ class Tokenizer:
         """
         shown = self._shown
         if not for_unknown:
-            return self._engine.decoder.decode([shown[index] for index in ids])
+            # The doubts about a translation, and the translation itself, ask for the same text.
+            ids = tuple(ids)
+            if (text := self._texts.get(ids)) is None:
+                text = self._engine.decoder.decode([shown[index] for index in ids])
+                if len(self._texts) >= _MOST_REMEMBERED_TEXTS:
+                    self._texts.clear()
+                self._texts[ids] = text
+            return text
         # The decoder decides about the space before a text, but the spaces inside it stay.
         texts = (text[:1] + text[1:].replace(" ", _INNER_SPACE) for text in for_unknown)
         decoded: str = self._engine.decoder.decode(
