@@ -283,9 +283,8 @@ def _without_closing_marks(text: str, start: int, end: int) -> int:
     """The end of a URL or path without the punctuation after it; a bracket that it opens stays."""
     num_opened, num_closed = text.count("(", start, end), text.count(")", start, end)
     while end > start + 1:
-        if text.endswith(
-            "~~", start, end
-        ):  # of what Markdown strikes out, as in ~~[old](http://a.org)~~
+        # The end of what Markdown strikes out, as in ~~[old](http://a.org)~~.
+        if text.endswith("~~", start + 1, end):
             end -= 2
             continue
         if text[end - 1] not in _CLOSING_BRACKETS:
