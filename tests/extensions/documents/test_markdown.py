@@ -470,6 +470,12 @@ def test_a_link_without_words_stands_around_the_nearest_word_and_is_named() -> N
         assert [doubt.reason for doubt in found.doubts] == [AT_NEAREST]
 
 
+def test_a_picture_in_a_string_takes_no_word_of_another() -> None:
+    found = done(read_json(b'"See ![the page](x.png) of dogs."'), Without())
+    assert found.data == b'"![](x.png)DOGS."'
+    assert [doubt.reason for doubt in found.doubts] == [EMPTY]
+
+
 def test_html_without_words_in_markdown_is_empty_and_named() -> None:
     found = done(read_markdown(b"<b>Do</b> you understand?"), Without())
     assert found.data == b"<b></b>UNDERSTAND?"

@@ -539,7 +539,10 @@ def _markdown_parts(
         kind = next((kind for kind in ("stars", "lines", "waves") if match[kind]), None)
         first, last = match.span("label" if kind is None else f"text_of_{kind}")
         name = "[" if kind is None else match[kind]
-        without_words = WithoutWords.AT_NEAREST if kind is None else WithoutWords.LEFT_OUT
+        without_words = WithoutWords.LEFT_OUT
+        if kind is None:  # a picture without words is one
+            is_picture = match[0].startswith("!")
+            without_words = WithoutWords.EMPTY if is_picture else WithoutWords.AT_NEAREST
         yield InlinePart(text[place : match.start()], offset + place, offset + match.start())
         for role, begin, stop in (
             (Role.OPEN, match.start(), first),
