@@ -112,8 +112,11 @@ def test_a_judge_chooses_what_makes_the_text_most_probable(
 
 
 def test_models_of_both_directions_write_further_pairs(here: TfmHere) -> None:
-    done = here("data", "diversify", "--config", "tiny.yaml", "--models", "2", "--set", "training.max_steps=2", "--json")  # fmt: skip
+    command = ("data", "diversify", "--config", "tiny.yaml", "--models", "2", "--set", "training.max_steps=2")  # fmt: skip
+    done = here(*command, "--json")
     assert done.exit_code == 0, done.talk
+    # The newest run is the one that a translation takes, so the last line says which that is.
+    assert "tfm translate without --run takes tiny-reverse-2, which translates" in here(*command).text  # fmt: skip
     facts = json.loads(done.text)
     assert facts["runs"] == ["tiny-forward-1", "tiny-reverse-1", "tiny-forward-2", "tiny-reverse-2"]
     for number in (1, 2):

@@ -150,6 +150,11 @@ def diversify_command(
         "",
         f"next: tfm train --config {path}",
     ]
+    if trained:
+        newest = trained[-1][0]
+        lines.append(
+            f"until then, tfm translate without --run takes {newest.name}, which translates {newest.data.directions[0]}"
+        )
     show(facts, lines, as_json=as_json)
 
 
