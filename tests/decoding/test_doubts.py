@@ -31,6 +31,8 @@ from transformer_cli.decoding.repair import COSTS
 
 TO_ITALIAN = Direction("en", "it")
 
+SIGNS = "/^|~→←↔⇒≠≤≥<>\u00d7÷±≈√©®™§¶•·@#†"
+
 WRONG = [
     (REPEATS, "The dog is big.", "Il cane è grande grande grande."),
     (REPEATS, "The dog sleeps.", "Il cane dorme e il cane dorme e il cane dorme e."),
@@ -236,6 +238,13 @@ def test_a_text_with_words_needs_words(translation: str) -> None:
         ("two + two = four", "due più due", True),
         ("two + two = four", "due più due è quattro", False),
         ("The dog is big.", "Il cane", False),
+        *((f"The dog {sign} the cat.", "Il cane ha visto il gatto.", True) for sign in SIGNS),
+        *((f"The dog {sign} the cat.", f"Il cane {sign} il gatto.", False) for sign in SIGNS),
+        ("© The dog / the cat / the house", "Il cane / il gatto, la casa ©", True),
+        ("The dog → the cat ≠ the house", "Il cane -> il gatto != la casa", False),
+        ("a dog/cat", "un cane", False),
+        ("The dog — the cat - and \u2013 we ` \u2212 ", "Il cane, il gatto e noi", False),
+        ("> The dog | the cat", "> Il cane | il gatto", False),
     ],
 )
 def test_marks_that_a_line_lacks_are_named(source: str, translation: str, *, lacks: bool) -> None:

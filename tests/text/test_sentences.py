@@ -22,6 +22,14 @@ from transformer_cli.text.sentences import (
 # Language and line -> the sentences.
 SPLITS = {
     ("en", "I am hungry. I am thirsty!"): ["I am hungry.", "I am thirsty!"],
+    ("en", "I like .NET. We are in the .NET station."): ["I like .NET.", "We are in the .NET station."],
+    ("en", "ASP.NET and C#.NET are big. It is Node.JS."): ["ASP.NET and C#.NET are big.", "It is Node.JS."],
+    ("en", "See System.Text.Json and Socket.IO (.NET)."): ["See System.Text.Json and Socket.IO (.NET)."],
+    ("en", "It is big.The cat is small."): ["It is big.", "The cat is small."],
+    ("en", "It is big .The cat is small."): ["It is big .", "The cat is small."],
+    ("en", "IT IS BIG.CATS ARE SMALL."): ["IT IS BIG.", "CATS ARE SMALL."],
+    ("en", "It is big.I like it.Cats sleep."): ["It is big.", "I like it.", "Cats sleep."],
+    ("it", "È grande.Il gatto è piccolo."): ["È grande.", "Il gatto è piccolo."],
     ("en", "Dr. Smith paid 3.50 at 5 p.m. for it. Good!"): ["Dr. Smith paid 3.50 at 5 p.m. for it.", "Good!"],
     ("en", "Visit www.example.com. Bye!"): ["Visit www.example.com.", "Bye!"],
     ("it", "Ecco il sig. Rossi. Ciao!"): ["Ecco il sig. Rossi.", "Ciao!"],

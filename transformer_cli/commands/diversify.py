@@ -3,6 +3,8 @@
 Source: Nguyen et al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation".
 """
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +23,11 @@ from transformer_cli.commands.command_line import (
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config
+
+logger = logging.getLogger(__name__)
+
+_MANY_EQUAL = 0.5
+"""A larger share of pairs that stand in the corpus already, among those that the models have written, is named."""
 
 
 def diversify_command(
@@ -124,6 +131,7 @@ def diversify_command(
             origin = f"the {read}s of {entry['origin']}, translated by {writer.describe()}"
             made.append({**entry, f"{written}_path": output.name, "origin": origin})
     settings = config_of_folder(given, place, [*entries, *made, *held_out], name=name)
+    settings, num_written, num_new = that_trains(settings, real.num_pairs)
     path = write_config(settings, place)
     costs = steps.costs()
     facts = {
@@ -131,16 +139,57 @@ def diversify_command(
         "name": name,
         "runs": [one for one, _ in runs],
         "real_pairs": real.num_pairs,
+        "written_pairs": num_written,
+        "new_pairs": num_new,
         "costs": {step: cost._asdict() for step, cost in costs.items()},
     }
     lines = [
-        f"{real.num_pairs:,} real pairs, and as many of each of {len(runs)} models; equal pairs are dropped in training",
+        f"{real.num_pairs:,} real pairs; {len(runs)} models have written {num_written:,} pairs, of which {num_new:,} are new",
         "",
         *cost_lines(costs),
         "",
         f"next: tfm train --config {path}",
     ]
     show(facts, lines, as_json=as_json)
+
+
+def that_trains(settings: "Config", num_real: int) -> tuple["Config", int, int]:
+    """The config of the last model, the number of pairs that the models have written, and how many of these it will learn from.
+
+    Equal pairs count for `data.cleaning.max_dropped_share`, which may refuse a damaged corpus. Here they are no damage, so the
+    config allows them, and the same share as before of all others.
+    """
+    from transformer_cli.data.selection import (
+        CleaningReport,
+        all_held_out_pairs,
+        clean,
+        held_out_digests,
+    )
+    from transformer_cli.data.sources.corpus import read_pairs
+
+    rules = settings.data.cleaning
+    counting = settings.cleaning.model_copy(update={"drop_duplicates": True})
+    report = CleaningReport()
+    held_out = held_out_digests(settings, all_held_out_pairs(settings))
+    pairs = read_pairs(settings.data, "train", seed=settings.seed)
+    for _ in clean(pairs, counting, report, held_out=held_out):
+        pass
+    num_written, num_new = report.num_read - num_real, report.num_kept - num_real
+    num_equal = report.dropped["drop_duplicates"].count
+    if num_equal > _MANY_EQUAL * num_written:
+        logger.warning(
+            "only %d of %d written pairs are new: the models mostly repeat the text that they were trained on, and the last model learns little more from it; "
+            "models with more dropout write other translations (--model-config), and so do earlier checkpoints (--run RUN/checkpoints/step-...)",
+            num_new,
+            num_written,
+        )
+    if rules.drop_duplicates and report.num_dropped > rules.max_dropped_share * report.num_read:
+        share = num_equal / report.num_read
+        allowed = math.ceil(1000 * (share + (1 - share) * rules.max_dropped_share)) / 1000
+        rules = rules.model_copy(update={"max_dropped_share": allowed})
+        data = settings.data.model_copy(update={"cleaning": rules})
+        settings = settings.model_copy(update={"data": data})
+    return settings, num_written, num_new
 
 
 def _configs(

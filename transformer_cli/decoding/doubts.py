@@ -28,7 +28,9 @@ UNSURE = "is less probable than 99 % of those of the calibration"
 UNSEEN = "guesses what training has not seen"
 """Followed by a colon and the words."""
 NUMBERS = "has other numbers"
-MARKS = "lacks a mark of its source: an ellipsis inside it, a bracket, &, + or ="
+MARKS = (
+    "lacks a mark of its source: an ellipsis inside it, a bracket, or a sign such as &, =, / or →"
+)
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 NEGATION = "has a negation more or less than its source"
 DOUBTS = (
@@ -81,7 +83,9 @@ _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
 )
 
-LOST_MARK = re.compile(r"[&+=()\[\]\u2026]|\.\.\.")
+# Between white space, and no letter, digit or usual punctuation.
+_SIGN_BY_ITSELF = re.compile(r"(?<!\S)[^\w\s,.;:!?()\[\]\"'&+=\u2013\u2014-](?!\S)")
+LOST_MARK = re.compile(rf"[&+=()\[\]\u2026]|\.\.\.|{_SIGN_BY_ITSELF.pattern}")
 _ALL_BRACKETS = (*BRACKETS, *BRACKETS.values())
 # Which a translation into Chinese, Japanese or Korean may have instead.
 WIDE_OPENING_BRACKETS = "\uff08\u3010\u300c\uff3b"
@@ -583,7 +587,7 @@ def _are_times(missing: Iterable[str], added: Iterable[str]) -> bool:
 def lacks_marks(source: str, translation: str, target: str) -> bool:
     """Whether a whole translation has fewer inner ellipses, brackets around words, or signs such as & than its source.
 
-    A sign counts if it stands between white space; a word of the target language may stand for it.
+    A sign counts if it stands between white space; a word of the target language may stand for &, + and =.
     """
     if source == translation:
         return False
@@ -593,6 +597,8 @@ def lacks_marks(source: str, translation: str, target: str) -> bool:
     wide = (*WIDE_OPENING_BRACKETS, *WIDE_CLOSING_BRACKETS)
     written = masked(translation, find_spans(translation), "0")
     if _num_brackets(visible) > sum(map(written.count, (*_ALL_BRACKETS, *wide))):
+        return True
+    if _lacks_other_signs(visible, translation):
         return True
     if (words := _WORDS_OF_SIGNS.get(primary_language(target))) is None:
         return False
@@ -604,6 +610,52 @@ def lacks_marks(source: str, translation: str, target: str) -> bool:
         if num_read and num_read > translation.count(sign) + num_words:
             return True
     return False
+
+
+def _lacks_other_signs(visible: str, translation: str) -> bool:
+    """Whether a translation has fewer signs such as / → ≠ ^ © § than a source has between white space; no usual word stands for them.
+
+    Args:
+        visible: the source without its protected spans, such as emoji.
+    """
+    if _SIGN_BY_ITSELF.search(visible) is None:
+        return False
+    signs = Counter(sign for sign in visible.split() if len(sign) == 1 and _is_sign(sign))
+    return any(
+        number > sum(map(translation.count, (sign, *_FORMS_OF_SIGNS.get(sign, ()))))
+        for sign, number in signs.items()
+    )
+
+
+def _is_sign(character: str) -> bool:
+    """Whether a character is a sign with a meaning: mathematical, an arrow, a trade mark, a caret, or one of commerce and of lists."""
+    if character in _SIGNS_WITH_WORDS or character in _NO_SIGNS:
+        return False
+    return unicodedata.category(character) in ("Sm", "So", "Sk") or character in _FURTHER_SIGNS
+
+
+_SIGNS_WITH_WORDS = "&+="
+_FURTHER_SIGNS = "/\\\u00a7\u00b6\u2022\u00b7@#\u2020\u2021"
+# A dash of some writers, quotes, and wide forms of + and =, for which words may stand.
+_NO_SIGNS = "\u2212`\u00b4\u00a8\uff0b\uff1d"
+_FORMS_OF_SIGNS = {
+    "\u2192": ("->", "=>", "\u21d2"),
+    "\u2190": ("<-", "\u21d0"),
+    "\u2194": ("<->", "\u21d4"),
+    "\u2260": ("!=", "<>", "=/="),
+    "\u2264": ("<=", "=<"),
+    "\u2265": (">=", "=>"),
+    "\u00d7": ("*", "\u00b7", " x "),
+    "\u00f7": (":", "/"),
+    "\u00b1": ("+/-", "+-"),
+    "\u00a9": ("(c)", "(C)"),
+    "\u00ae": ("(r)", "(R)"),
+    "\u2122": ("(tm)", "(TM)"),
+    "|": ("\u2502", "\uff5c"),
+    "/": ("\uff0f",),
+    "\u2022": ("\u00b7", "*"),
+    "\u00b7": ("\u2022", "\u30fb"),
+}
 
 
 _AMPERSAND = re.compile(r"(?<!\S)&(?!\S)")

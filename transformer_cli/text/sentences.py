@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sentencex import get_sentence_boundaries
 
-from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
 from transformer_cli.text.spans import Span, masked
 
 # Indentation, the quote marks of an e-mail (> >), and then at most two marks of a list, with the white space
@@ -335,7 +335,36 @@ def _sentence_ends_of_window(text: str, language: str) -> list[int]:
         if type(error).__name__ != "PanicException":
             raise
         return []
-    return [boundary["start_index"] for boundary in boundaries if boundary["start_index"] > 0]
+    places = (boundary["start_index"] for boundary in boundaries)
+    return [place for place in places if place > 0 and not _is_in_name(text, place, language)]
+
+
+# Before and behind a full stop without white space.
+_WORD_BEFORE_STOP = re.compile(r"\S*\Z")
+_WORD_BEHIND_STOP = re.compile(r"[^\W_](?:\w|\.(?=\w))*")
+_WORDS_OF_NAME = re.compile(r"\w+")
+_LONGEST_NAME = 100
+
+
+def _is_in_name(text: str, place: int, language: str) -> bool:
+    """Whether a full stop directly before a word is a part of a name: .NET, ASP.NET, Node.JS, System.Text.Json.
+
+    The stop begins a word, or the word behind it has capital letters after its first letter, or another full stop stands inside
+    the same name. Else, and before a frequent word, white space is missing between two sentences: "It is big.The cat is small."
+    """
+    behind = _WORD_BEHIND_STOP.match(text, place)
+    if behind is None or text[place - 1] != "." or text[place - 2 : place - 1] == ".":
+        return False
+    before = _WORD_BEFORE_STOP.search(text, max(0, place - _LONGEST_NAME), place - 1)
+    words_before = _WORDS_OF_NAME.findall(before[0]) if before else []
+    first, *others = _WORDS_OF_NAME.findall(behind[0])
+    frequent = frequent_words(language)
+    if first.casefold() in frequent:
+        return False
+    if not words_before or (any(map(str.isupper, first[1:])) and not is_in_capitals(text)):
+        return True
+    has_several = len(words_before) > 1 or others
+    return bool(has_several) and frequent.isdisjoint(map(str.casefold, (*words_before, *others)))
 
 
 # Cuts inside a sentence that is long.

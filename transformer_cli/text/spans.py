@@ -118,6 +118,8 @@ _PATTERNS = {
     r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
+    # The endings of files and domains by themselves, and platforms that are named so: .pdf, .NET, ASP.NET
+    rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:NET|{_DOMAINS}|{_FILE_ENDINGS}|{_CAPITAL_ENDINGS})(?![\w-])|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
     # A4, XY-123/45, mp3
     r"|(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
@@ -280,7 +282,13 @@ def _spans(text: str) -> Iterator[Span]:
 def _without_closing_marks(text: str, start: int, end: int) -> int:
     """The end of a URL or path without the punctuation after it; a bracket that it opens stays."""
     num_opened, num_closed = text.count("(", start, end), text.count(")", start, end)
-    while end > start + 1 and text[end - 1] in _CLOSING_BRACKETS:
+    while end > start + 1:
+        # The end of what Markdown strikes out, as in ~~[old](http://a.org)~~.
+        if text.endswith("~~", start + 1, end):
+            end -= 2
+            continue
+        if text[end - 1] not in _CLOSING_BRACKETS:
+            break
         if text[end - 1] == ")":
             if num_opened >= num_closed:
                 break

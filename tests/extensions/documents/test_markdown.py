@@ -1,5 +1,7 @@
 """Markdown: what is translated, what stays, and where the markup goes."""
 
+import json
+import random
 import re
 
 import pytest
@@ -8,8 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from transformer_cli.extensions.documents.json import read_json
 from transformer_cli.extensions.documents.markdown import read_markdown
-from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.translation import (
+    AT_NEAREST,
+    EMPTY,
+    TAG_LEFT_OUT,
+    translate_document,
+)
 from transformer_cli.text.spans import find_spans, masked
 
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
@@ -424,3 +432,90 @@ def test_an_escaped_bar_in_the_markup_of_a_cell_stays(kept: str) -> None:
     assert upper(table.format("see", "it", "d")) == table.format("SEE", "IT", "D").replace(
         "a | b", "A | B"
     )
+
+
+class Without(WordByWord):
+    """Loses all words but the last one."""
+
+    def __init__(self) -> None:
+        super().__init__(str.upper, lambda words: [len(words) - 1])
+
+
+@pytest.mark.parametrize("mark", ["**", "*", "_", "__", "***", "~~", "=="])
+def test_an_emphasis_without_words_is_left_out_and_named(mark: str) -> None:
+    text = f"{mark}Do{mark} you {mark}understand?{mark}"
+    for data, read, wanted in (
+        (text.encode(), read_markdown, f"{mark}UNDERSTAND?{mark}"),
+        (
+            json.dumps({"a": text}).encode(),
+            read_json,
+            json.dumps({"a": f"{mark}UNDERSTAND?{mark}"}),
+        ),
+    ):
+        if read is read_json and mark in (
+            "==",
+            "__",
+        ):  # no emphasis of strings; __name__ is a placeholder
+            continue
+        found = done(read(data), Without())
+        assert found.data.decode() == wanted
+        assert [doubt.reason for doubt in found.doubts] == [TAG_LEFT_OUT]
+
+
+def test_a_link_without_words_stands_around_the_nearest_word_and_is_named() -> None:
+    text = "See [the page](http://a.org) of dogs."
+    for data, read in ((text.encode(), read_markdown), (json.dumps(text).encode(), read_json)):
+        found = done(read(data), Without())
+        assert found.data.decode().strip('"') == "[DOGS](http://a.org)."
+        assert [doubt.reason for doubt in found.doubts] == [AT_NEAREST]
+
+
+def test_a_picture_in_a_string_takes_no_word_of_another() -> None:
+    found = done(read_json(b'"See ![the page](x.png) of dogs."'), Without())
+    assert found.data == b'"![](x.png)DOGS."'
+    assert [doubt.reason for doubt in found.doubts] == [EMPTY]
+
+
+def test_html_without_words_in_markdown_is_empty_and_named() -> None:
+    found = done(read_markdown(b"<b>Do</b> you understand?"), Without())
+    assert found.data == b"<b></b>UNDERSTAND?"
+    assert [doubt.reason for doubt in found.doubts] == [EMPTY]
+
+
+def marked_text(rng: random.Random, num_words: int, used: tuple[str, ...] = ()) -> str:
+    """Words with emphasis, links and code among them, two deep."""
+    parts = []
+    for _ in range(num_words):
+        mark = rng.choice([each for each in ("**", "_", "~~", "[") if each not in used])
+        if len(used) < 2 and rng.random() < 0.45:
+            inner = marked_text(rng, rng.randint(1, 2), (*used, mark))
+            parts.append(f"[{inner}](http://a.org)" if mark == "[" else f"{mark}{inner}{mark}")
+        else:
+            parts.append(rng.choice(["the", "dog,", "big", "is\u2014you", "and/or", "`x`"]))
+    return " ".join(parts)
+
+
+def shown_by_markdown(text: str) -> str:
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    children = (child for token in tokens for child in token.children or [])
+    return " ".join(child.content for child in children if child.type == "text")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_mark_becomes_text_when_words_vanish_or_move(seed: int) -> None:
+    rng = random.Random(seed)
+    text = f"now {marked_text(rng, rng.randint(2, 6))}."
+    signs = re.compile(r"[*_~\[\]]")
+    if signs.search(shown_by_markdown(text)):
+        return  # the text itself is not read as it was meant
+
+    def some_words(words: list[str]) -> list[int]:
+        chosen = [number for number in range(len(words)) if rng.random() < 0.6] or [0]
+        rng.shuffle(chosen)
+        return chosen
+
+    translator = WordByWord(str.upper, some_words)
+    in_markdown = translated(read_markdown(text.encode()), translator)
+    in_json = json.loads(translated(read_json(json.dumps([text]).encode()), translator))[0]
+    for found in (in_markdown, in_json):
+        assert not signs.search(shown_by_markdown(found)), (text, found)

@@ -144,6 +144,17 @@ def test_the_doubts_about_a_branch_are_those_of_its_message() -> None:
         ("A *small* and _red_ and ~~old~~ dog", "DOG ~~OLD~~ AND _RED_ AND *SMALL* A"),
         ("# The **big** house\n\n- one _red_ dog", "# HOUSE **BIG** THE\n\n- DOG _RED_ ONE"),
         ("[**big** house](x) here", "HERE [HOUSE **BIG**](x)"),
+        ("**The dog** is [big](http://a.b).", "[BIG](http://a.b). IS **DOG THE**"),
+        ("The ***red house*** is __very big__", "__BIG VERY__ IS ***HOUSE RED*** THE"),
+        (
+            "**_The dog_** is ~~**big now**~~ [here](x)",
+            "[HERE](x) ~~**NOW BIG**~~ IS **_DOG THE_**",
+        ),
+        ("**The [big dog](x) is** here", "HERE **IS [DOG BIG](x) THE**"),
+        (
+            "The _**red** dog_ ~~[here](http://a.b)~~ **[now](http://a.b/~me)**",
+            "**[NOW](http://a.b/~me)** ~~[HERE](http://a.b)~~ _DOG **RED**_ THE",
+        ),
     ],
 )
 def test_markdown_in_strings_moves_with_its_words(source: str, reversed_: str) -> None:

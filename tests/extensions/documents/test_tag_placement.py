@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.extensions.documents.segments import Markup, Piece, Role, Segment, plain_text
+from transformer_cli.extensions.documents.segments import (
+    Markup,
+    Piece,
+    Role,
+    Segment,
+    WithoutWords,
+    plain_text,
+)
 from transformer_cli.extensions.documents.tag_placement import InlineText, place_markup
 from transformer_cli.extensions.documents.translator import LinkedWords, links_by_position
 
@@ -239,4 +246,84 @@ def test_a_range_around_one_protected_part_stays_around_it() -> None:
     target = "Vedi https://example.org e la casa."
     assert placed(text, target, "0-0 1-0 2-2 3-1 4-4") == (
         "Vedi <a>https://example.org</a> e la <b>casa</b>."
+    )
+
+
+def test_a_range_that_must_not_be_empty_is_left_out_without_words_and_keeps_what_stands_for_text() -> (
+    None
+):
+    links = [LinkedWords((0, 3), (0, 3)), LinkedWords((8, 13), (4, 7))]
+    for tagged, wanted in (
+        ("one <b>two</b> three", "uno tre"),
+        ("one <b><i>two</i></b> three", "uno tre"),
+        ("one <b>two<1/></b> three", "uno <b><1/></b>tre"),
+    ):
+        given_pieces = segment_of(tagged).pieces
+        pieces = (
+            piece._replace(without_words=WithoutWords.LEFT_OUT)
+            if isinstance(piece, Markup)
+            else piece
+            for piece in given_pieces
+        )
+        result = place_markup(InlineText.of(Segment(tuple(pieces), "here")), "uno tre", links)
+        assert shown(result.pieces) == wanted
+        assert (result.num_empty, bool(result.num_left_out)) == (0, "<1/>" not in tagged)
+
+
+def test_a_range_that_needs_words_stands_around_the_nearest_free_word() -> None:
+    def linked(tagged: str, target: str, links: list[LinkedWords]) -> str:
+        pieces = (
+            piece._replace(without_words=WithoutWords.AT_NEAREST)
+            if isinstance(piece, Markup)
+            else piece
+            for piece in segment_of(tagged).pieces
+        )
+        return shown(
+            place_markup(InlineText.of(Segment(tuple(pieces), "here")), target, links).pieces
+        )
+
+    links = [LinkedWords((0, 3), (0, 3)), LinkedWords((8, 13), (4, 7))]
+    assert linked("one <a>two</a> three", "uno tre", links) == "uno <a>tre</a>"
+    # The only word belongs to another range.
+    assert (
+        linked("<a>one</a> <b>two</b>", "uno", [LinkedWords((0, 3), (0, 3))]) == "<a>uno</a><b></b>"
+    )
+
+
+def test_words_with_a_mark_but_no_white_space_between_them_are_two() -> None:
+    for mark in ("\u2014", "\u2013", "--", "/", "...", "\u2026", ",", ': "'[:1]):
+        found = placed(f"a <b>dog</b>{mark}a cat", f"un cane{mark}il gatto", "0-0 1-1 2-2")
+        assert found == f"un <b>cane</b>{mark}il gatto"
+        found = placed(f"a dog{mark}<b>a cat</b>", f"un cane{mark}il gatto", "0-0 1-1 2-2")
+        assert found == f"un cane{mark}<b>il gatto</b>"
+    # A mark that the translation has lost, and one that it has added.
+    assert placed("a <b>dog</b>/cat", "un cane gatto", "0-0 1-1 1-2") == "un <b>cane gatto</b>"
+    assert placed("<b>dog</b> cat", "cane/gatto", "0-0 1-0") == "<b>cane/gatto</b>"
+    assert (
+        placed("the <b>well-known</b> dog", "il cane ben-noto", "0-0 1-2 2-1")
+        == "il cane <b>ben-noto</b>"
+    )
+
+
+def test_a_tag_of_a_word_that_comes_back_as_it_is_stays_at_it_without_links() -> None:
+    wrong = "0-3 1-0 2-1 3-2"
+    assert (
+        placed("on the 5<a>th</a> street", "via la 5th strada", wrong) == "via la 5<a>th</a> strada"
+    )
+    assert (
+        placed("we have <b>3x</b> rooms", "abbiamo stanze con 3x", "0-1 1-0 2-1 3-2")
+        == "abbiamo stanze con <b>3x</b>"
+    )
+    assert (
+        placed("we have <b>NATO</b> rooms", "abbiamo stanze della NATO", "0-1 1-0 2-1 3-2")
+        == "abbiamo stanze della <b>NATO</b>"
+    )
+    # The Italian a is another word, and so may be one that the translation has more often.
+    assert (
+        placed("we see <b>a</b> dog", "un cane vediamo a", "0-2 1-2 2-0 3-1")
+        == "<b>un</b> cane vediamo a"
+    )
+    assert (
+        placed("we see <b>3x</b> dog", "3x cane 3x vediamo", "0-3 1-3 2-2 3-1")
+        == "3x cane <b>3x</b> vediamo"
     )

@@ -60,3 +60,12 @@ def test_two_tags_that_belong_together_stay_around_their_words(start: str, end: 
 def test_a_line_break_divides_two_words() -> None:
     text = TMX.replace("Press <bpt", 'One dog<ph type="lb"/>Two cats <bpt')
     assert 'ONE DOG<ph type="lb"/> TWO CATS <bpt' in translated(read_tmx(text.encode()))
+
+
+def test_texts_inside_codes_are_translated_in_the_new_variant() -> None:
+    code = '<ph>&lt;img alt="<sub>A {}</sub>"></ph>'
+    source = f'<tu><tuv xml:lang="en"><seg>See {code.format("cat")}.</seg></tuv></tu>'
+    text = TMX.replace("</body>", f"{source}</body>")
+    wanted = code.format("cat").replace("A cat", "CAT A")
+    assert f"<seg>{wanted}. SEE</seg>" in translated(read_tmx(text.encode()), REVERSED)
+    assert f"<seg>See {code.format('cat')}.</seg>" in translated(read_tmx(text.encode()), REVERSED)

@@ -82,7 +82,9 @@ def test_a_page_is_written_with_its_markup_and_counted(caplog: pytest.LogCapture
     for kept in ('<html lang="it"><p>', "<b>", "</b>", "{name}", "<code>x</code>", "</p><!-- uno --><p>42</p>\n"):  # fmt: skip
         assert found.count(kept) == 1
     assert found != PAGE
-    assert caplog.messages[-1].startswith("page.html: segments translated: 1, of which a person")
+    assert caplog.messages[-1].endswith(
+        "page.html: segments with words to translate: 1; segments that a person should look at: 1"
+    )
 
 
 @pytest.mark.usefixtures("of_words")
@@ -384,3 +386,16 @@ def test_another_file_with_the_ending_of_a_text_is_refused(name: str, data: byte
     Path(name).write_bytes(data)
     with pytest.raises(DataError, match="not a document of the format"):
         translate(name, f"new-{name}")
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_last_message_is_true_where_a_person_should_look_at_more_than_is_translated(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Path("names.json").write_text('{"a": "[[station]]", "b": "[[dog]]"}')
+    with caplog.at_level("INFO"):
+        translate("names.json", "nomi.json")
+    wanted = (
+        "names.json: segments with words to translate: 0; segments that a person should look at: "
+    )
+    assert caplog.messages[-1].startswith(wanted)

@@ -9,6 +9,7 @@ from lxml import etree
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.segments import plain_text
+from transformer_cli.extensions.documents.strings import CODES_OF_MESSAGE
 from transformer_cli.extensions.documents.xliff import read_xliff
 from transformer_cli.process.errors import DataError
 
@@ -410,3 +411,51 @@ def test_a_language_inside_the_value_of_another_attribute_stays() -> None:
     text = f"""<xliff version="2.0" x=' trgLang="de"' xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en">{unit}</xliff>"""
     found = translated(read_xliff(text.encode()))
     assert found.startswith("""<xliff trgLang="it" version="2.0" x=' trgLang="de"'""")
+
+
+def test_a_target_whose_every_sentence_is_empty_is_translated_into_its_marks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    marks = [f'<mrk mtype="seg" mid="{number}">{{}}</mrk>' for number in (1, 2)]
+    source = "<seg-source>{} {}</seg-source>".format(*(mark.format(text) for mark, text in zip(marks, ("A dog.", "A cat."), strict=True)))  # fmt: skip
+    for empty in ('<mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"></mrk>', '<mrk mtype="seg" mid="1"><mrk mtype="x"/></mrk>'):  # fmt: skip
+        text = xliff(unit("A dog. A cat.", f"{source}<target>{empty}</target>"))
+        result = translated(read_xliff(text.encode()))
+        wanted = " ".join(mark.format(each) for mark, each in zip(marks, ("A DOG.", "A CAT."), strict=True))  # fmt: skip
+        assert f'<target state="translated">{wanted}</target>' in result
+    assert "sentences are empty" not in caplog.text
+    # A tag that is no mark of a sentence is somebody's translation.
+    kept = xliff(unit("A dog.", '<target><x id="1"/></target>'))
+    assert translated(read_xliff(kept.encode())) == kept
+
+
+def test_a_segment_of_xliff_2_whose_target_has_empty_marks_alone_is_translated() -> None:
+    text = xliff_2(unit_2(segment('<mrk id="m">A dog.</mrk>', '<target><mrk id="m"/></target>')))
+    assert '<target><mrk id="m">A DOG.</mrk></target>' in translated(read_xliff(text.encode()))
+
+
+def test_texts_inside_codes_are_translated_in_the_target_alone() -> None:
+    code = '<ph id="1">&lt;img alt="<sub>The red house &amp; <g id="2">dog</g>.</sub>" title="<sub>A cat</sub>"&gt;</ph>'
+    result = translated(read_xliff(xliff(unit(f"I see {code} now.")).encode()), REVERSED)
+    done_code = '<ph id="1">&lt;img alt="<sub><g id="2">DOG</g>. &amp; HOUSE RED THE</sub>" title="<sub>CAT A</sub>"&gt;</ph>'
+    assert f"<source>I see {code} now.</source>" in result
+    assert f"NOW. {done_code} SEE I</target>" in result
+    # A code that begins a range, and a unit without other words.
+    for source, target in (
+        ('<bpt id="1">&lt;a title="<sub>A cat</sub>"&gt;</bpt>the dog<ept id="1">&lt;/a&gt;</ept> is', 'IS <bpt id="1">&lt;a title="<sub>CAT A</sub>"&gt;</bpt>DOG THE<ept id="1">&lt;/a&gt;</ept>'),
+        ('<it id="1" pos="open"><sub>A cat</sub></it> 12', '<it id="1" pos="open"><sub>CAT A</sub></it> 12'),
+        ('<ph id="1">x<sub>A <ph id="2">y<sub>red dog</sub></ph> cat</sub></ph>', '<ph id="1">x<sub>CAT <ph id="2">y<sub>DOG RED</sub></ph> A</sub></ph>'),
+    ):  # fmt: skip
+        found = done(read_xliff(xliff(unit(source)).encode()), REVERSED)
+        assert f'<target state="translated">{target}</target>' in found.data.decode()
+        assert found.num_segments == 1
+    assert "<target" not in translated(
+        read_xliff(xliff(unit('<ph id="1"><sub>12</sub></ph>')).encode())
+    )
+
+
+def test_a_text_inside_a_code_of_a_message_is_named() -> None:
+    source = '{n, plural, other {<ph id="1">x<sub>A cat</sub></ph> dogs}}'
+    found = done(read_xliff(xliff(unit(source)).encode()))
+    assert '{n, plural, other {<ph id="1">x<sub>A cat</sub></ph> DOGS}}' in found.data.decode()
+    assert [doubt.reason for doubt in found.doubts] == [CODES_OF_MESSAGE]

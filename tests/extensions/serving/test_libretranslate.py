@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown target": ({"target": "zz"}, "zz is not supported"),
     "no such pair": ({"source": "pt-BR", "target": "it"}, "it is not available as a target language of pt-BR"),
     "unknown format": ({"format": "doc"}, "doc format is not supported"),
-    "too many texts": ({"q": ["uno"] * 65}, "Invalid request: request (65) exceeds text limit (64)"),
+    "too many texts": ({"q": ["uno"] * 129}, "Invalid request: request (129) exceeds text limit (128)"),
     "too long": ({"q": "uno " * 2000}, "Invalid request: request (8000) exceeds text limit (5000)"),
     "too many alternatives": ({"alternatives": 10_000}, "Invalid request: alternatives (10000) exceeds the limit (7)"),
     "negative alternatives": ({"alternatives": -1}, "Invalid request: alternatives must be a whole number from 0"),

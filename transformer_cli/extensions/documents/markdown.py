@@ -40,6 +40,7 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
+    WithoutWords,
     has_letter,
     merged,
     moved_slot,
@@ -353,6 +354,11 @@ _PAIRS = re.compile(
     r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}\n]*+\}"
 )
 _TEXTS_OF_PAIRS = ("label", "marked", "edited", "words")
+# By the names of ranges: the signs of emphasis without words between them would be text.
+_WITHOUT_WORDS = {
+    **dict.fromkeys(("em", "strong", "s", "marked"), WithoutWords.LEFT_OUT),
+    **dict.fromkeys(("link", "label"), WithoutWords.AT_NEAREST),
+}
 # The text of a footnote inside its sentence: ^[A dog.]
 _NOTE_IN_SENTENCE = re.compile(r"\^\[(?P<text>[^\[\]\n]++)\]")
 # Words that are taken out directly before others, as in ~~red~~blue: they are not one word.
@@ -774,7 +780,8 @@ class _Reader:
                     raw = f"][{_one_line(label)}]" if raw in ("]", "][]") else raw
                 if event.role is Role.OPEN and _is_between_links(content, event, runs[-1]):
                     runs.append([])
-                piece: Piece = Markup(event.role, event.start, raw, start)
+                without_words = _WITHOUT_WORDS.get(event.name, WithoutWords.EMPTY)
+                piece: Piece = Markup(event.role, event.start, raw, start, without_words=without_words)  # fmt: skip
                 runs[-1].append(InlinePart(piece, start, end, event.name))
                 if event.role is Role.CLOSE and event.end in ends_of_words:
                     runs[-1].append(InlinePart(" ", end, end))

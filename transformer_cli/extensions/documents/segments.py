@@ -31,6 +31,17 @@ class Role(Enum):
     """It takes the place of a word and is not translated, such as a placeholder or <code>x</code>."""
 
 
+class WithoutWords(Enum):
+    """What becomes of a range whose words have no counterpart in the translation."""
+
+    EMPTY = "empty"
+    """It stands there without text, as <b></b>."""
+    LEFT_OUT = "left out"
+    """Its tags are left out, because they would be read as text: Markdown shows ****."""
+    AT_NEAREST = "at nearest"
+    """It stands around the nearest word: nobody could follow a link of Markdown without words."""
+
+
 class Markup(NamedTuple):
     """A piece of markup inside a segment."""
 
@@ -44,7 +55,9 @@ class Markup(NamedTuple):
     partner: int | None = None
     """Of a POINT that begins something, such as a bookmark: the number of the POINT that ends it, which stays behind it."""
     inner: "InnerText | None" = None
-    """Of a WORD that has texts of its own, such as the branches of a plural."""
+    """Of markup that has texts of its own, such as the branches of a plural."""
+    without_words: WithoutWords = WithoutWords.EMPTY
+    """Of an OPEN."""
 
 
 Piece = str | Markup
@@ -77,7 +90,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedSegment:
-    """The translation of a segment: the same markup, each exactly once, with the translated text around it."""
+    """The translation of a segment: the same markup, each exactly once, with the translated text around it.
+
+    Only ranges that must not be empty (`WithoutWords.LEFT_OUT`) can be missing.
+    """
 
     pieces: tuple[Piece, ...]
     """As those of the segment if nothing was translated."""

@@ -26,6 +26,7 @@ from transformer_cli.extensions.documents.segments import (
     Slot,
     SplicedDocument,
     TranslatedSegment,
+    WithoutWords,
     has_letter,
     merged,
     nested_runs,
@@ -36,7 +37,7 @@ from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too
 from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.spans import TOUCHING_SPECIFICATION, find_spans, masked
+from transformer_cli.text.spans import TOUCHING_SPECIFICATION, SpanKind, find_spans, masked
 
 logger = logging.getLogger(__name__)
 
@@ -260,13 +261,16 @@ def with_icu_branches(
         if segment is not None
     ]
     document = SplicedDocument(DecodedText(message), tuple(slots))
-    inner = InnerText(document, finished, "" if texts else BROKEN_MESSAGE)
+    has_inner = any(sign.inner is not None for sign in signs.values())
+    fault = CODES_OF_MESSAGE if texts and has_inner else "" if texts else BROKEN_MESSAGE
+    inner = InnerText(document, finished, fault)
     return (Markup(Role.WORD, 0, finished(message), inner=inner),)
 
 
 BROKEN_MESSAGE = (
     "the braces of a message of ICU do not fit together, so its texts were left as they are"
 )
+CODES_OF_MESSAGE = "texts inside the codes of a message of ICU were left as they are"
 _FIRST_SIGN = 0xF0000
 _SIGNS = re.compile("([\U000f0000-\U000ffffd])")
 
@@ -280,7 +284,8 @@ def _icu_segment(
     for start, end in [*text.words, (text.end, text.end)]:
         for match in _SIGNS.finditer(message, at, start):
             pieces += [message[at : match.start()].replace("''", "'")]
-            pieces += [signs[match[0]]._replace(number=match.start(), raw=match[0])]
+            sign = signs[match[0]]
+            pieces += [sign._replace(number=match.start(), raw=match[0], inner=None)]
             at = match.end()
         pieces.append(message[at:start].replace("''", "'"))
         if end > start:
@@ -501,9 +506,17 @@ def _with_numbered_tags(part: InlinePart) -> Iterator[InlinePart]:
 
 
 # A link or picture, and emphasis that no word touches, as the strings of web sites have them: [here](url), **big**, *big*, ~~old~~.
+_EMPHASIS = (
+    rf"(?<![^\W_])(?<![\\{sign}])(?P<{kind}>{marks})(?=[^\s{sign}])(?P<text_of_{kind}>[^\n]{{1,300}}?)(?<=[^\s\\{sign}])(?P={kind})(?![^\W_]|{re.escape(sign)})"
+    for kind, sign, marks in (("stars", "*", r"\*{1,3}"), ("lines", "_", "_{1,3}"), ("waves", "~", "~~"))
+)  # fmt: skip
 _MARKDOWN = re.compile(
-    r"!?\[(?P<label>[^\[\]\n]{1,300})\](?P<target>\([^()\s]{0,2000}(?:\s\"[^\"\n]{0,300}\")?\))"
-    r"|(?<![\w*_~\\])(?P<mark>\*\*|~~|\*|_)(?=[^\s*_~])(?P<text>[^\n]{1,300}?)(?<=[^\s*_~\\])(?P=mark)(?![\w*_~])"
+    "|".join(
+        (
+            r"!?\[(?P<label>[^\[\]\n]{1,300})\](?P<target>\([^()\s]{0,2000}(?:\s\"[^\"\n]{0,300}\")?\))",
+            *_EMPHASIS,
+        )
+    )
 )
 
 
@@ -512,7 +525,9 @@ def _with_markdown(part: InlinePart) -> Iterator[InlinePart]:
     if not isinstance(part.piece, str):
         yield part
         return
-    visible = masked(part.piece, find_spans(part.piece), "x")
+    # The signs of emphasis are spans for the texts of which nobody knows that they are Markdown.
+    spans = [span for span in find_spans(part.piece) if span.kind is not SpanKind.MARK]
+    visible = masked(part.piece, spans, "x")
     yield from _markdown_parts(part.piece, visible, part.start, 0, len(visible))
 
 
@@ -521,8 +536,13 @@ def _markdown_parts(
 ) -> Iterator[InlinePart]:
     place = start
     for match in _MARKDOWN.finditer(visible, start, end):
-        first, last = match.span("label" if match["label"] else "text")
-        name = match["mark"] or "["
+        kind = next((kind for kind in ("stars", "lines", "waves") if match[kind]), None)
+        first, last = match.span("label" if kind is None else f"text_of_{kind}")
+        name = "[" if kind is None else match[kind]
+        without_words = WithoutWords.LEFT_OUT
+        if kind is None:  # a picture without words is one
+            is_picture = match[0].startswith("!")
+            without_words = WithoutWords.EMPTY if is_picture else WithoutWords.AT_NEAREST
         yield InlinePart(text[place : match.start()], offset + place, offset + match.start())
         for role, begin, stop in (
             (Role.OPEN, match.start(), first),
@@ -531,7 +551,8 @@ def _markdown_parts(
             if role is Role.CLOSE:
                 yield from _markdown_parts(text, visible, offset, first, last)
             raw = text[begin:stop]
-            yield InlinePart(Markup(role, offset + begin, raw), offset + begin, offset + stop, name)
+            markup = Markup(role, offset + begin, raw, without_words=without_words)
+            yield InlinePart(markup, offset + begin, offset + stop, name)
         place = match.end()
     yield InlinePart(text[place:end], offset + place, offset + end)
 

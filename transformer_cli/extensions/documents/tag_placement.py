@@ -13,6 +13,7 @@ from transformer_cli.extensions.documents.segments import (
     Piece,
     Role,
     Segment,
+    WithoutWords,
     merged,
     plain_text,
 )
@@ -226,6 +227,10 @@ class PlacedMarkup:
     pieces: list[Piece]
     num_empty: int
     """How many ranges have words in the source and none in the translation."""
+    num_left_out: int = 0
+    """How many of these are left out, since they must not be empty."""
+    num_at_nearest: int = 0
+    """How many others have none of their own, and stand around the nearest word."""
 
 
 def place_markup(
@@ -256,7 +261,8 @@ class _Placement:
         self._source = source
         self._known = known
         self._target = target
-        self._links = sorted(set(links), key=lambda link: link.source)
+        parts = _links_of_parts(links, source.text, target)
+        self._links = sorted(parts, key=lambda link: link.source)
         self._words = sorted({link.target for link in self._links})
         self._number_of = {word: number for number, word in enumerate(self._words)}
         self._labels = [
@@ -276,13 +282,14 @@ class _Placement:
         for label in source.words:
             self._masked = self._masked.replace(label, "x" * len(label))
         self._copied = self._copied_texts()
-        self._num_empty = 0
+        self._num_empty = self._num_left_out = self._num_at_nearest = 0
 
     def placed(self) -> PlacedMarkup:
         root = self._tree()
         root.target = (0, len(self._target))
         self._place_children(root)
-        return PlacedMarkup(_with_partners_in_order(self._pieces(root)), self._num_empty)
+        pieces = _with_partners_in_order(self._pieces(root))
+        return PlacedMarkup(pieces, self._num_empty, self._num_left_out, self._num_at_nearest)
 
     def _tree(self) -> _Node:
         root = _Node((0, len(self._source.text)))
@@ -303,7 +310,7 @@ class _Placement:
     def _copied_texts(self) -> list[LinkedWords]:
         """The words and protected spans that stand in the translation as in the source, and that have markup inside.
 
-        A span or label that is the whole of a range counts, too: the range belongs around it.
+        A span, a label or a word such as 5th that is the whole of a range counts, too: the range belongs around it.
         """
         text, target = self._source.text, self._target
         places = {place for marked in self._source.ranges for place in (marked.start, marked.end)}
@@ -319,7 +326,10 @@ class _Placement:
             for label in self._source.words
             for match in re.finditer(re.escape(label), text)
         ]
-        whole = {(marked.start, marked.end) for marked in self._source.ranges} & set(spans)
+        names = _kept_words(text, target) if inner else []
+        found += names
+        whole = {(marked.start, marked.end) for marked in self._source.ranges}
+        whole &= {*spans, *(name.source for name in names)}
         for first, last in spans:
             start = target.find(text[first:last], searched.get(text[first:last], 0))
             if start >= 0:
@@ -365,9 +375,33 @@ class _Placement:
         if runs:
             (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
             start, end = self._without_outer_marks(node, first, last)
-            return self._outside_spans((max(start, part[0]), min(end, part[1])), part)
-        self._num_empty += bool(inner)
+            start = self._behind_first_marks(inner, max(start, part[0]), min(end, part[1]))
+            found = self._outside_spans((start, min(end, part[1])), part)
+            # Words of which only the comma is left have vanished.
+            if not any(map(str.isalnum, inner)) or any(
+                map(str.isalnum, self._target[slice(*found)])
+            ):
+                return found
+        if inner and (nearest := self._nearest_word(node, free)) is not None:
+            self._num_at_nearest += 1
+            return nearest
+        is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
+        self._num_empty += bool(inner) and not is_left_out
         return self._empty_range(node, free)
+
+    def _nearest_word(self, node: _Node, free: Sequence[Extent]) -> Extent | None:
+        """The free word beside the place of a range that must stand around one; None if there is none, or it may be empty."""
+        assert node.marked is not None
+        if node.marked.opening.without_words is not WithoutWords.AT_NEAREST:
+            return None
+        place = self._place_beside(node.source[0])
+        words = [
+            self._outside_spans(core, part)
+            for core in self._cores
+            for part in free
+            if part[0] <= core[0] and core[1] <= part[1] and self._target[core[0]].isalnum()
+        ]
+        return min(words, key=lambda word: max(word[0] - place, place - word[1], 0), default=None)
 
     def _empty_range(self, node: _Node, free: Sequence[Extent]) -> Extent:
         place = self._place_beside(node.source[0])
@@ -431,6 +465,15 @@ class _Placement:
             return start, end
         # No range begins or ends with white space, which Markdown would not read as one.
         return end - num_after - len(kept.lstrip()), start + num_before + len(kept.rstrip())
+
+    def _behind_first_marks(self, inner: str, start: int, end: int) -> int:
+        """Where a range begins without the comma or full stop of a word before it, such as one that vanished."""
+        place = start
+        while place < end and self._target[place] in _NEVER_FIRST and not inner.startswith(self._target[place]):  # fmt: skip
+            if any(first <= place < last for first, last in self._whole):
+                break
+            place += 1
+        return place
 
     def _masked_target(self, start: int, end: int) -> str:
         """A part of the translation, with letters in place of the braces of labels."""
@@ -514,7 +557,11 @@ class _Placement:
         for number, child in enumerate(node.children):
             first, last = child.target
             assert child.marked is not None
-            pieces = [child.marked.opening, *self._pieces(child), child.marked.closing]
+            pieces = self._pieces(child)
+            if child.marked.opening.without_words is WithoutWords.LEFT_OUT and not any(map(_is_shown, pieces)):  # fmt: skip
+                self._num_left_out += 1
+            else:
+                pieces = [child.marked.opening, *pieces, child.marked.closing]
             inner.append((first, last, number, pieces))
         taken = [child.target for child in node.children]
         for number, point in enumerate(node.points):
@@ -538,6 +585,14 @@ class _Placement:
         return [point.markup, " "] if is_behind_space else [" ", point.markup]
 
 
+_NEVER_FIRST = " ,.;:!?\u2026)]}"
+
+
+def _is_shown(piece: Piece) -> bool:
+    """Whether a piece is text or stands for some, and does not only begin or end a range."""
+    return bool(piece.strip()) if isinstance(piece, str) else piece.role in (Role.WORD, Role.POINT)
+
+
 def _with_partners_in_order(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces in which no point stands before its partner that begins the same thing."""
     result = list(pieces)
@@ -548,6 +603,66 @@ def _with_partners_in_order(pieces: Sequence[Piece]) -> list[Piece]:
             if end < at:
                 result[at], result[end] = pieces[end], pieces[at]
     return result
+
+
+def _kept_words(text: str, target: str) -> list[LinkedWords]:
+    """The words with digits or with capitals behind their first letter, such as 5th and NATO, that a translation has as often.
+
+    Others can be the same by chance, as the Italian a is.
+    """
+    of_source, of_target = _places_of_names(text), _places_of_names(target)
+    return [
+        LinkedWords(*places)
+        for name, found in of_source.items()
+        if len(found) == len(of_target.get(name, ()))
+        for places in zip(found, of_target[name], strict=True)
+    ]
+
+
+def _places_of_names(text: str) -> dict[str, list[Extent]]:
+    found: dict[str, list[Extent]] = {}
+    has_small_letters = not text.isupper()
+    for match in _WORD.finditer(text):
+        has_capitals = has_small_letters and any(map(str.isupper, match[0][1:]))
+        if has_capitals or any(map(str.isdigit, match[0])):
+            found.setdefault(match[0], []).append(match.span())
+    return found
+
+
+_WORD = re.compile(r"\w+")
+# A dash or another mark between two words without white space; an apostrophe, a hyphen and a point are inside of one word.
+_BETWEEN_WORDS = re.compile(
+    r"(?<=\w)[^\w\s'\u2019.\u00b7\u2010\u2011-]+(?=\w)|(?<=\w)(?:-{2,}|\.{2,})(?=\w)"
+)
+
+
+def _links_of_parts(links: Sequence[LinkedWords], text: str, target: str) -> set[LinkedWords]:
+    """The links, in which dog\u2014a is two words in the place of one; words with as many parts are linked part by part."""
+    if _BETWEEN_WORDS.search(text) is None and _BETWEEN_WORDS.search(target) is None:
+        return set(links)
+    cuts = [
+        [match.span() for match in _BETWEEN_WORDS.finditer(masked(each, find_spans(each), "x"))]
+        for each in (text, target)
+    ]
+    found: set[LinkedWords] = set()
+    for link in links:
+        sources, targets = (
+            _parts_of(word, cuts_of_text) for word, cuts_of_text in zip(link, cuts, strict=True)
+        )
+        if len(sources) == len(targets):
+            found.update(map(LinkedWords, sources, targets))
+        else:
+            found.update(LinkedWords(one, other) for one in sources for other in targets)
+    return found
+
+
+def _parts_of(word: Extent, cuts: Sequence[Extent]) -> list[Extent]:
+    """A word without the cuts inside it, as the ranges between them."""
+    first = bisect_left(cuts, word)
+    last = bisect_left(cuts, (word[1], word[1]))
+    inside = [place for cut in cuts[first:last] for place in cut]
+    places = [word[0], *inside, word[1]]
+    return list(zip(places[::2], places[1::2], strict=True))
 
 
 def _words_among_spans(text: str) -> list[Span]:

@@ -23,6 +23,7 @@ from transformer_cli.extensions.documents.xml import (
     Inline,
     XmlText,
     escaped_xml,
+    has_inner_texts,
     inline_runs,
     paired_tag,
     read_xml,
@@ -97,12 +98,18 @@ def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | No
     source = variants[0]
     if language not in _SEVERAL and primary_language(language) != primary_language(_language(source)):  # fmt: skip
         return None
-    runs = inline_runs(xml, segment_element, _kind_of, paired_tag, has_places=False)
-    if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
-        return None
     place = f"unit {number}"
-    pieces = with_icu_branches([part.piece for part in runs[0]], place, escaped_xml)
-    return _Unit(source, Segment(pieces, place, is_label=True))
+    runs = inline_runs(
+        xml, segment_element, _kind_of, paired_tag, has_places=False, place_of_codes=place
+    )
+    if len(runs) != 1:
+        return None
+    pieces = [part.piece for part in runs[0]]
+    if not (has_letter(plain_text(pieces)) or has_inner_texts(pieces)):
+        return None
+    return _Unit(
+        source, Segment(with_icu_branches(pieces, place, escaped_xml), place, is_label=True)
+    )
 
 
 def _language(variant: Element) -> str:

@@ -263,7 +263,7 @@ def _report(found: TranslatedDocument, given: ChosenDocument, options: Translate
         num_green = sum(estimate.is_green for estimate in found.estimates)
         logger.info("%s: green: %d of %d segments", given.name, num_green, len(found.estimates))
     logger.info(
-        "%s: segments translated: %d, of which a person should look at: %d",
+        "%s: segments with words to translate: %d; segments that a person should look at: %d",
         given.name,
         found.num_segments,
         found.num_marked,

@@ -353,6 +353,8 @@ def _with_edges(text: str) -> list[_Piece]:
 
 
 EMPTY = "a tag has no words in the translation, so it is empty there"
+TAG_LEFT_OUT = "an emphasis has no words in the translation, so it was left out"
+AT_NEAREST = "a link has no words in the translation, so it stands around the nearest word"
 NOT_TEXT = "it has bytes that are no text, so it was left as it is"
 _NOT_TEXT = re.compile(
     "[\ud800-\udfff]"
@@ -377,7 +379,7 @@ class TranslatedDocument:
 
     data: bytes
     num_segments: int
-    """How many segments have text to translate."""
+    """How many segments have words to translate, outside of protected spans."""
     doubts: tuple[Doubt, ...]
     """One for each reason to look at a segment, in the order of the segments."""
     estimates: tuple[Estimate, ...] = ()
@@ -385,7 +387,7 @@ class TranslatedDocument:
 
     @property
     def num_marked(self) -> int:
-        """How many segments a person should look at."""
+        """How many segments a person should look at; also some without text to translate, such as [[name]]."""
         return len({doubt[:1] + doubt[2:] for doubt in self.doubts})
 
 
@@ -739,7 +741,12 @@ class _SegmentInWork:
         if self.inline.ranges or self.inline.points:
             placed = place_markup(self.inline, text, links, known)
             inner = placed.pieces
-            doubts += (EMPTY,) if placed.num_empty else ()
+            found_without_words = {
+                EMPTY: placed.num_empty,
+                TAG_LEFT_OUT: placed.num_left_out,
+                AT_NEAREST: placed.num_at_nearest,
+            }
+            doubts += tuple(doubt for doubt, number in found_without_words.items() if number)
         pieces = [*self.inline.before, *inner, *self.inline.after]
         if self.has_text_as_markup:
             pieces = [piece.raw if is_text_as_markup(piece) else piece for piece in pieces]

@@ -9,6 +9,7 @@ from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOption
 from transformer_cli.extensions.documents.segments import (
     Edit,
     InlinePart,
+    Piece,
     Role,
     Segment,
     Slot,
@@ -30,6 +31,7 @@ from transformer_cli.extensions.documents.xml import (
     XmlKind,
     XmlText,
     escaped_xml,
+    has_inner_texts,
     inline_runs,
     language_edits,
     paired_tag,
@@ -163,10 +165,10 @@ def _slots_of(
         return []
     # Where the tool has marked the sentences, the target gets the same marks.
     marked = unit.child("seg-source") or source
-    runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False)
-    if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
-        return []
     place = f"unit {unit.attributes.get('id', '?')}"
+    runs = inline_runs(xml, marked, _kind_of, paired_tag, has_places=False, place_of_codes=place)
+    if len(runs) != 1 or not _has_text([part.piece for part in runs[0]]):
+        return []
     is_cdata = _is_cdata(marked)
     segment = watch.counted(_segment(xml, marked, runs[0], place, keeps_spaces=keeps_spaces))
     if target is not None:
@@ -176,9 +178,18 @@ def _slots_of(
     return [Slot(after.end, after.end, segment, partial(_target, unit, gap, is_cdata))]
 
 
+def _has_text(pieces: Sequence[Piece]) -> bool:
+    return has_letter(plain_text(pieces)) or has_inner_texts(pieces)
+
+
 def _is_open(xml: XmlText, target: Element) -> bool:
-    state = target.attributes.get("state")
-    return state in _OPEN_STATES or not (xml.whole_text(target).strip() or target.elements)
+    return target.attributes.get("state") in _OPEN_STATES or _is_empty(xml, target)
+
+
+def _is_empty(xml: XmlText, target: Element) -> bool:
+    """Whether a target has no text, and nothing else than the marks of its sentences, as programs prepare it for a translator."""
+    is_marks = all(each is target or each.local == "mrk" for each in target.walk())
+    return is_marks and not xml.whole_text(target).strip()
 
 
 def _is_cdata(source: Element) -> bool:
@@ -278,8 +289,7 @@ def _units_2(root: Element) -> Iterator[tuple[Element, bool]]:
 
 def _is_open_2(xml: XmlText, segment: Element, target: Element) -> bool:
     state = segment.attributes.get("state")
-    is_empty = not (xml.whole_text(target).strip() or target.elements)
-    return state == "initial" or (is_empty and state not in _DONE)
+    return state == "initial" or (state not in _DONE and _is_empty(xml, target))
 
 
 def _codes(xml: XmlText, unit: Element) -> dict[str, str]:

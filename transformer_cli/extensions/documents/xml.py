@@ -23,11 +23,19 @@ from transformer_cli.extensions.documents.formats import (
 from transformer_cli.extensions.documents.segments import (
     Edit,
     InlinePart,
+    InnerText,
     LineNumbers,
     Markup,
     Piece,
     Role,
+    Segment,
+    Slot,
+    SplicedDocument,
+    TranslatedSegment,
+    has_letter,
     nested_runs,
+    plain_text,
+    rendered,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
@@ -554,6 +562,7 @@ def inline_runs(
     pair_of: Pairs = no_pairs,
     *,
     has_places: bool = True,
+    place_of_codes: str | None = None,
 ) -> list[list[InlinePart]]:
     """The runs of text and markup of an element, divided at its breaks; in each run, all ranges are complete.
 
@@ -561,9 +570,10 @@ def inline_runs(
         kind_of: of each element in it.
         pair_of: of each POINT in it.
         has_places: whether the translation comes to the same place; if not, the markup is a copy.
+        place_of_codes: that of the texts inside codes, which <sub> holds in XLIFF 1.2 and TMX; None: codes have none.
     """
     runs: list[list[InlinePart]] = [[]]
-    for part in _parts(xml, element, kind_of, pair_of, has_places):
+    for part in _parts(xml, element, kind_of, pair_of, has_places, place_of_codes):
         if part is None:
             runs.append([])
         else:
@@ -607,7 +617,12 @@ def _without_idle_gaps(run: list[InlinePart]) -> list[InlinePart]:
 
 
 def _parts(
-    xml: XmlText, element: Element, kind_of: Kinds, pair_of: Pairs, has_places: bool
+    xml: XmlText,
+    element: Element,
+    kind_of: Kinds,
+    pair_of: Pairs,
+    has_places: bool,
+    place_of_codes: str | None,
 ) -> Iterator[InlinePart | None]:
     """Text and markup in order; None for a break."""
     text = xml.content.text
@@ -632,10 +647,51 @@ def _parts(
             yield InlinePart(" ", child.end, child.end)
         elif kind is Inline.RANGE and child.inner_end > child.inner_start:
             yield markup(Role.OPEN, child.start, child.inner_start, child.name)
-            yield from _parts(xml, child, kind_of, pair_of, has_places)
+            yield from _parts(xml, child, kind_of, pair_of, has_places, place_of_codes)
             yield markup(Role.CLOSE, child.inner_end, child.end, child.name)
         else:
             role = Role.WORD if kind is Inline.WORD else Role.POINT
             part = markup(role, child.start, child.end)
+            if place_of_codes is not None and isinstance(part.piece, Markup):
+                inner = _texts_of_code(xml, child, kind_of, pair_of, place_of_codes)
+                part = part._replace(piece=part.piece._replace(inner=inner))
             pair = pair_of(child) if role is Role.POINT else None
             yield part if pair is None else part._replace(pair=pair[0], name=pair[1])
+
+
+def _texts_of_code(
+    xml: XmlText, code: Element, kind_of: Kinds, pair_of: Pairs, place: str
+) -> InnerText | None:
+    """The texts inside a code, such as that of an image in <ph>&lt;img alt="<sub>A dog</sub>"></ph>; None if it has none."""
+    slots = []
+    for element in _outermost_texts(code):
+        runs = inline_runs(xml, element, kind_of, pair_of, has_places=False, place_of_codes=place)
+        for run in runs:
+            pieces = tuple(part.piece for part in run)
+            if has_letter(plain_text(pieces)) or has_inner_texts(pieces):
+                start, end = run[0].start - code.start, run[-1].end - code.start
+                slots.append(Slot(start, end, Segment(pieces, place), _as_xml))
+    if not slots:
+        return None
+    return InnerText(
+        SplicedDocument(DecodedText(xml.content.text[code.start : code.end]), tuple(slots))
+    )
+
+
+def _outermost_texts(code: Element) -> Iterator[Element]:
+    waiting = [code]
+    while waiting:
+        element = waiting.pop()
+        if element.local == "sub":
+            yield element
+        else:
+            waiting += reversed(element.elements)
+
+
+def has_inner_texts(pieces: Iterable[Piece]) -> bool:
+    """Whether there are texts inside the markup of a segment."""
+    return any(isinstance(piece, Markup) and piece.inner is not None for piece in pieces)
+
+
+def _as_xml(found: TranslatedSegment) -> str:
+    return rendered(found.pieces, escaped_xml)

@@ -147,7 +147,7 @@ def serve(
     allowed_host: AllowedHostOption = None,
     max_requests: MaxRequestsOption = 256,
     max_characters: MaxCharactersOption = 5000,
-    max_texts: MaxTextsOption = 64,
+    max_texts: MaxTextsOption = 128,
     max_files: MaxFilesOption = 2,
     max_segments: MaxSegmentsOption = 20_000,
     max_file_characters: MaxFileCharactersOption = 1_000_000,

@@ -12,7 +12,7 @@ class Limits:
     """Largest body of a request with text."""
     max_file_bytes: int = 20 << 20
     """Largest body of a request with a file."""
-    max_texts: int = 64
+    max_texts: int = 128
     """Largest number of texts of one request."""
     max_characters: int = 5000
     """Largest number of characters of one text."""
