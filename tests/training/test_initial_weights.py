@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from transformer_cli import Config, load_config, train
 from transformer_cli.checkpoint import load_trained, open_checkpoint, run_folder
+from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
 from transformer_cli.data.encoded import EncodedCorpus, lengths_seen_in
@@ -390,9 +391,10 @@ def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None
     for name in ("old", "lengths"):
         corpus = EncodedCorpus.open(Path("runs") / name / "data" / "train.arrow")
         of_data.append(lengths_seen_in(corpus, new.config))
-    assert old.seen == of_data[0]
-    assert old.seen.longest is not None
-    assert new.seen == of_data[0].joined(of_data[1])
+    before, after = (seen_lengths_of(one.checkpoint, one.config) for one in (old, new))
+    assert before == of_data[0]
+    assert before.longest is not None
+    assert after == of_data[0].joined(of_data[1])
     assert "seen_lengths" in new.checkpoint.state()
     assert old.seen_words is not None
     assert new.seen_words is not None
