@@ -17,7 +17,6 @@ from transformer_cli.extensions.documents.segments import (
     Role,
     Segment,
     merged,
-    plain_text,
 )
 from transformer_cli.extensions.documents.tag_placement import DIVISION
 
@@ -213,7 +212,8 @@ def with_statements_apart(segment: Segment) -> Segment:
 
     Else the translation could have the statements in another order, or outside of what they decide.
     """
-    if len(segment.pieces) == 1 and DIVISION in plain_text(segment.pieces):
+    first, *others = segment.pieces or ("",)
+    if not others and isinstance(first, str) and DIVISION in first:
         return segment  # the document itself has this character
     raws = [piece if isinstance(piece, str) else piece.raw for piece in segment.pieces]
     joined = "".join(raws)
