@@ -25,7 +25,7 @@ OTHER_FUNCTIONS = {
     "TextPipeline.required_terms",
     "TextPipeline.words_for_unknown",
     "LineForm._visible",
-    "LineForm._sentences",
+    "LineForm.sentences",
     "LineForm._required_terms",
     "Translator._with_spans",
     "Translator._with_terms_in_place",

@@ -449,11 +449,11 @@ class Repair:
             chunks: the texts; those with doubts are replaced.
             hypotheses: of all their parts; better ones replace those with doubts.
         """
-        doubtful: dict[int, list[int]] = {}
-        for place, chunk in enumerate(chunks):
-            for number, part in enumerate(chunk.parts):
-                if self._doubts_of_part(part, hypotheses):
-                    doubtful.setdefault(place, []).append(number)
+        doubtful = {
+            place: numbers
+            for place, chunk in enumerate(chunks)
+            if (numbers := self._doubtful_parts(chunk, hypotheses))
+        }
         if not doubtful:
             return
         language = self.pipeline.languages.source

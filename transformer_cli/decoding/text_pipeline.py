@@ -42,7 +42,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.languages import meant_among, primary_language
+from transformer_cli.text.languages import chosen_direction, primary_language
 from transformer_cli.text.normalization import (
     APOSTROPHES,
     is_blank,
@@ -471,68 +471,6 @@ def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
     return joined
 
 
-def chosen_direction(
-    directions: Sequence[Direction], *, to: str | None = None, from_: str | None = None
-) -> int:
-    """The index of the one direction with these languages.
-
-    Args:
-        directions: all directions of the model.
-        to: the target language: a code such as it, or a name such as Italian; None: any.
-        from_: the source language; None: any.
-
-    Raises:
-        UsageError: no direction has these languages, or several have them.
-    """
-    source = target = None
-    if from_ is not None:
-        source = _known_language(from_, "from", [one.source for one in directions])
-    if to is not None:
-        target = _known_language(to, "to", [one.target for one in directions])
-    found = [
-        number
-        for number, one in enumerate(directions)
-        if source in (None, one.source) and target in (None, one.target)
-    ]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise UsageError(
-            f"this model does not translate from {source} to {target}; it translates {_listed_directions(directions)}"
-        )
-    left = [directions[number] for number in found]
-    targets = list(dict.fromkeys(one.target for one in left))
-    option, choices = "to", targets
-    if len(targets) == 1:
-        # The source language decides where a sentence ends.
-        option, choices = "from", [one.source for one in left]
-    raise UsageError(
-        f"this model translates {_listed_directions(left)}: say which",
-        hint=f"add {' or '.join(f'--{option} {language}' for language in choices)}",
-    )
-
-
-def _known_language(given: str, option: str, languages: Sequence[str]) -> str:
-    """The language of the model that is meant."""
-    if (meant := meant_among(given, languages)) is not None:
-        return meant
-    known = ", ".join(dict.fromkeys(languages))
-    if not given.strip():
-        raise UsageError(
-            f"--{option}: the language is empty",
-            hint=f"name one of {known}, or leave out --{option}",
-        )
-    verb = "into" if option == "to" else "from"
-    raise UsageError(
-        f"--{option} {given}: this model translates {verb}: {known}",
-        hint=f"leave out --{option}" if len({*languages}) == 1 else f"name one of {known}",
-    )
-
-
-def _listed_directions(directions: Sequence[Direction]) -> str:
-    return ", ".join(map(str, directions))
-
-
 # The form of a line: which texts of it are translated, and how their translations are put back in their places.
 #
 # `LineForm.split` divides a line into chunks, and `LineForm.join` makes the translation of the line from those of its chunks.
@@ -578,8 +516,9 @@ class LineForm:
         chunks: list[Chunk] = []
         for place, (start, end) in enumerate(ranges):
             sentences = [Sentence(text[start:end], "")]
-            if self.protects:  # else the pipeline splits the text
-                sentences = self._sentences(text[start:end])
+            # Else the pipeline splits the text.
+            if self.protects and (protected := self._spans(text[start:end])):
+                sentences = self.sentences(text[start:end], protected)
             for sentence in sentences:
                 prefix = "" if chunks else line.prefix
                 part = len(chunks) * _PARTS_OF_A_SENTENCE
@@ -631,12 +570,11 @@ class LineForm:
         untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
         return promise.kept_part(whole) or untranslated
 
-    def sentences(self, chunk: Chunk) -> list[Sentence]:
-        """The sentences of a chunk; one, if the model reads several at once."""
+    def sentences(self, text: str, spans: Sequence[Span]) -> list[Sentence]:
+        """The sentences of a text with protected spans; one, if the model reads several at once."""
         if not self.pipeline.splits_sentences:
-            return [Sentence(chunk.text, "")]
-        spans = find_spans(chunk.text)
-        return split_sentences_around(spans, chunk.text, self.pipeline.languages.source)
+            return [Sentence(text, "")]
+        return split_sentences_around(spans, text, self.pipeline.languages.source)
 
     def piece(self, text: str, whole: Chunk, number: int) -> Chunk:
         """A piece of a chunk that is translated by itself."""
@@ -775,13 +713,6 @@ class LineForm:
         spellings = self.pipeline.spellings
         known = spellings.respelled(mark) if spellings else mark
         return self.pipeline.source_tokenizer.knows(known)
-
-    def _sentences(self, text: str) -> list[Sentence]:
-        """The sentences of a text; without protected spans it stays whole, because the pipeline splits it."""
-        spans = self._spans(text)
-        if not spans or not self.pipeline.splits_sentences:
-            return [Sentence(text, "")]
-        return split_sentences_around(spans, text, self.pipeline.languages.source)
 
     def _required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
         if self.pipeline.glossary is None:

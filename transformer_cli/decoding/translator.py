@@ -78,7 +78,7 @@ from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans, is_enclo
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
-    from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+    from transformer_cli.decoding.minimum_bayes_risk import Utility
     from transformer_cli.decoding.rescoring import Rescorer
 
 
@@ -154,8 +154,8 @@ class Translator:
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them; or the engine cannot
-                explain its translations; or the settings do not keep the terms of a glossary.
-            UsageError: an earlier translator (`after`) stands before it, and the two cannot do what is asked together.
+                explain its translations; or the settings do not keep the terms of a glossary; or two translators in a
+                row (`after`) cannot do what is asked.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
                 is too long for the model, and the translator is strict.
         """
@@ -324,6 +324,16 @@ class Translator:
             translations = read_in_reverse(self, translations)
         if self.estimates and (quality := self.pipeline.quality) is not None:
             translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
+        self._report(lines, translations)
+        if self.only_green:
+            translations = [
+                replace(each, text="", alternatives=()) if each.is_not_green else each
+                for each in translations
+            ]
+        return translations
+
+    def _report(self, lines: Sequence[Line], translations: Sequence[Translation]) -> None:
+        """Warn of lines that a person should look at."""
         if self.reports_lines and lines:
             warn_of_lines(
                 list(enumerate(translations, lines[0].number + 1)),
@@ -331,12 +341,6 @@ class Translator:
                 is_strict=self.is_strict,
                 only_green=self.only_green,
             )
-        if self.only_green:
-            translations = [
-                replace(each, text="", alternatives=()) if each.is_not_green else each
-                for each in translations
-            ]
-        return translations
 
     def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
         """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
@@ -346,19 +350,9 @@ class Translator:
             ):
                 translations = self._with_lost_spans(lines, translations)
             translations = self._with_lost_ampersands(lines, translations)
-            translations = [
-                self._with_lacking_marks(each) if LOST_MARK.search(each.source) else each
-                for each in translations
-            ]
-            translations = [
-                replace(each, doubts=(*each.doubts, ENCLOSED))
-                if each.text == each.source
-                and ENCLOSED not in each.doubts
-                and is_enclosed(each.source)
-                else each
-                for each in translations
-            ]
-        return self._with_unseen_words(translations)
+        if self.repairs or self.estimates:
+            translations = list(map(self._with_doubts_of_line, translations))
+        return translations
 
     def _with_recalled(
         self, lines: Sequence[Line], memory: "TranslationMemory", *, with_details: bool
@@ -369,13 +363,7 @@ class Translator:
         plain = replace(self, memory=None, reports_lines=False)
         translated = iter(plain.translate_window(others, with_details=with_details))
         translations = [next(translated) if found is None else found for found in recalled]
-        if self.reports_lines and lines:
-            warn_of_lines(
-                list(enumerate(translations, lines[0].number + 1)),
-                max_length=self.pipeline.max_length,
-                is_strict=self.is_strict,
-                only_green=self.only_green,
-            )
+        self._report(lines, translations)
         return translations
 
     def _through_pivot(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
@@ -466,27 +454,19 @@ class Translator:
             mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
         return mended
 
-    def _with_lacking_marks(self, translation: Translation) -> Translation:
-        """The translation of a line; with a doubt if it lacks a mark; a further search would lack it, too."""
-        target, doubts = self.languages.target, translation.doubts
-        # A line that was translated again, with protected spans, may have the doubt already.
-        if MARKS in doubts or not lacks_marks(translation.source, translation.text, target):
-            return translation
-        return replace(translation, doubts=(*doubts, MARKS))
-
-    def _with_unseen_words(self, translations: list[Translation]) -> list[Translation]:
-        """The translations of lines; with a doubt where a source has words that training has not seen."""
-        if not (self.repairs or self.estimates):
-            return translations
-        found = []
-        for translation in translations:
-            # A line that was translated again, with protected spans, may have the doubt already.
-            doubts = translation.doubts and without_unseen_words(translation.doubts)
-            if words := self.pipeline.unseen_words(translation):
-                doubts = (*doubts, f"{UNSEEN}: {', '.join(words)}")
-            is_same = doubts == translation.doubts
-            found.append(translation if is_same else replace(translation, doubts=doubts))
-        return found
+    def _with_doubts_of_line(self, translation: Translation) -> Translation:
+        """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
+        source, text, doubts = translation.source, translation.text, translation.doubts
+        if doubts:  # a line that was translated again, with protected spans, may have them already
+            doubts = without_unseen_words(doubts)
+        if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
+            doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
+        if self.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
+            doubts += (ENCLOSED,)
+        if words := self.pipeline.unseen_words(translation):
+            doubts += (f"{UNSEEN}: {', '.join(words)}",)
+        is_same = doubts == translation.doubts
+        return translation if is_same else replace(translation, doubts=doubts)
 
     def with_estimates_if_possible(self) -> "Translator":
         """The translator whose translations have estimates, if the direction has a calibration that promises something.
@@ -516,7 +496,7 @@ class Translator:
     ) -> list[Translation]:
         """The translations; a text that loses the brackets around words is translated again, inside and outside of them."""
         pieces = {
-            place: pieces_around_brackets(form.sentences(chunk))
+            place: pieces_around_brackets(form.sentences(chunk.text, find_spans(chunk.text)))
             for place, (chunk, found) in enumerate(zip(chunks, translations, strict=True))
             if not chunk.prefix and lost_brackets(chunk.text, found.text)
         }
@@ -592,12 +572,13 @@ class Translator:
             # The words of a line with details are linked by their places, so none of its marks changes.
             self._keep_text(chunks, hypotheses, keeps_ellipses=explainer is not None)
         if self.repairs:
-            self._repair(chunks, hypotheses)
-        if self.pipeline.replacement is not None:
+            self._regain_clauses(chunks, hypotheses)
+            Repair(pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
+        if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),
                 hypotheses,
-                unk_id=self.pipeline.target_tokenizer.unk_id,
+                unk_id=pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
         found = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
@@ -632,12 +613,7 @@ class Translator:
     def _regain_ellipses(
         self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
-        """Translate sentences again, with commas, whose translations lack an ellipsis inside them.
-
-        Args:
-            chunks: get the changed parts.
-            hypotheses: of all parts; get those of the new parts.
-        """
+        """Translate sentences again, with commas, whose translations lack an ellipsis inside them; chunks and hypotheses as of `_keep_text`."""
         changed = {
             place: read
             for place, chunk in enumerate(chunks)
@@ -692,22 +668,13 @@ class Translator:
             self._translate_new([chunks[place] for place in lost], hypotheses)
             waiting = lost
 
-    def _repair(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Search again where a translation may lack a clause, and where it is doubtful."""
-        if self.pipeline.keeps_text and _any_given(chunks, CLAUSE_MARK):
-            self._regain_clauses(chunks, hypotheses)
-        Repair(self.pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
-
     def _regain_clauses(
         self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
-        """Divide sentences whose translations lack a clause, though no translation is far too short.
-
-        Args:
-            chunks: get the divided parts.
-            hypotheses: of all parts; get those of the new parts.
-        """
+        """Divide sentences whose translations lack a clause, though none is far too short; chunks and hypotheses as of `_keep_text`."""
         pipeline = self.pipeline
+        if not (pipeline.keeps_text and _any_given(chunks, CLAUSE_MARK)):
+            return
         divided = {
             place: halves
             for place, chunk in enumerate(chunks)
@@ -743,27 +710,24 @@ class Translator:
     def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
         """The best hypotheses of each part: by their scores, by those of several models (`decoding.rescore`), or by minimum Bayes risk (`decoding.mbr`)."""
         options = self.decoding
-        if self.rescorers and options.rescore is not None:
-            return self._rescored(parts)
-        if options.mbr is None:
+        is_rescored = bool(self.rescorers) and options.rescore is not None
+        if options.mbr is None and not is_rescored:
             return self.engine.translate(parts, options)
-        from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility  # needs numpy
-
-        decode = self.pipeline.target_tokenizer.decode
         asked = options.model_copy(update={"num_best": options.num_candidates})
         candidates = self.engine.translate(parts, asked)
-        return [
-            by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
-            for part, of_part in zip(parts, candidates, strict=True)
-        ]
+        if is_rescored:
+            from transformer_cli.decoding.rescoring import rescored
 
-    def _rescored(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
-        """The hypotheses of each part in the order of what several models say (`decoding.rescore`)."""
-        from transformer_cli.decoding.rescoring import rescored
+            found = rescored(self, parts, candidates)
+        else:
+            from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility  # numpy
 
-        options = self.decoding
-        asked = options.model_copy(update={"num_best": options.num_candidates})
-        found = rescored(self, parts, self.engine.translate(parts, asked))
+            read = self.pipeline.source_tokenizer.decode
+            write, utility = self.pipeline.target_tokenizer.decode, self.utility
+            found = [
+                by_expected_utility(of_part, write, utility and partial(utility, read(part.ids)))
+                for part, of_part in zip(parts, candidates, strict=True)
+            ]
         return [of_part[: options.num_best] for of_part in found]
 
     def _search_again(
@@ -817,12 +781,6 @@ class Translator:
             else 0.0
             for text, samples in zip(texts, found, strict=True)
         ]
-
-    def _pairwise(self, part: Request) -> "Pairwise | None":
-        """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
-        if self.utility is None:
-            return None
-        return partial(self.utility, self.pipeline.source_tokenizer.decode(part.ids))
 
 
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:

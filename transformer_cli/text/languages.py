@@ -1,10 +1,16 @@
-"""Languages: their codes and names, and a guess of the language of sentences."""
+"""Languages: their codes and names, the direction that a person means, and a guess of the language of sentences."""
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from transformer_cli.process.errors import UsageError
+
+if TYPE_CHECKING:  # the names of languages do not wait for the schema
+    from transformer_cli.config import Direction
 
 UNKNOWN_LANGUAGE = "und"
 """The code of ISO 639-2 for a language that is not known."""
@@ -218,6 +224,68 @@ def meant_among(given: str, codes: Sequence[str]) -> str | None:
     meant = LANGUAGE_OF_NAME.get(given.strip().casefold())
     same = [code for code in codes if meant and LANGUAGE_OF_NAME.get(code.casefold()) == meant]
     return same[0] if len(set(same)) == 1 else None
+
+
+def chosen_direction(
+    directions: Sequence["Direction"], *, to: str | None = None, from_: str | None = None
+) -> int:
+    """The index of the one direction with these languages.
+
+    Args:
+        directions: all directions of the model.
+        to: the target language: a code such as it, or a name such as Italian; None: any.
+        from_: the source language; None: any.
+
+    Raises:
+        UsageError: no direction has these languages, or several have them.
+    """
+    source = target = None
+    if from_ is not None:
+        source = _known_language(from_, "from", [one.source for one in directions])
+    if to is not None:
+        target = _known_language(to, "to", [one.target for one in directions])
+    found = [
+        number
+        for number, one in enumerate(directions)
+        if source in (None, one.source) and target in (None, one.target)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(
+            f"this model does not translate from {source} to {target}; it translates {_listed_directions(directions)}"
+        )
+    left = [directions[number] for number in found]
+    targets = list(dict.fromkeys(one.target for one in left))
+    option, choices = "to", targets
+    if len(targets) == 1:
+        # The source language decides where a sentence ends.
+        option, choices = "from", [one.source for one in left]
+    raise UsageError(
+        f"this model translates {_listed_directions(left)}: say which",
+        hint=f"add {' or '.join(f'--{option} {language}' for language in choices)}",
+    )
+
+
+def _known_language(given: str, option: str, languages: Sequence[str]) -> str:
+    """The language of the model that is meant."""
+    if (meant := meant_among(given, languages)) is not None:
+        return meant
+    known = ", ".join(dict.fromkeys(languages))
+    if not given.strip():
+        raise UsageError(
+            f"--{option}: the language is empty",
+            hint=f"name one of {known}, or leave out --{option}",
+        )
+    verb = "into" if option == "to" else "from"
+    raise UsageError(
+        f"--{option} {given}: this model translates {verb}: {known}",
+        hint=f"leave out --{option}" if len({*languages}) == 1 else f"name one of {known}",
+    )
+
+
+def _listed_directions(directions: Sequence["Direction"]) -> str:
+    return ", ".join(map(str, directions))
 
 
 def name_of_language(code: str) -> str:

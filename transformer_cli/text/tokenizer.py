@@ -81,7 +81,7 @@ class Tokenizer:
         self._texts: dict[tuple[int, ...], str] = {}
         is_of_words = layout.kind == "WordLevel"
         self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self.entries]
-        self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
+        self._is_word[:num_special] = [False] * num_special
         self._has_words = is_of_words
         is_listed = UNLISTED in parts.model
         self._listed = ListedIds(layout, parts.model["vocab"]) if is_listed else None
@@ -222,7 +222,6 @@ class Tokenizer:
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
         if self.parts.layout.kind == "WordLevel":
             return None
-
         from transformer_cli.text.token_ids import BytePieces
 
         return BytePieces.of([self.parts.layout.bytes_of(piece) for piece in self.entries])
@@ -240,11 +239,10 @@ class Tokenizer:
     @cached_property
     def word_edges(self) -> "WordEdges":
         """Which tokens go on with the word before them, and which end within a word."""
+        from transformer_cli.text.token_ids import WordEdges
 
         layout = self.parts.layout
         pieces = [layout.bytes_of(piece) for piece in self.entries]
-        from transformer_cli.text.token_ids import WordEdges
-
         return WordEdges.of(pieces, has_spaced_words=layout.has_spaced_words)
 
     def encode_inside(self, text: str) -> list[int]:
@@ -399,7 +397,6 @@ def train_tokenizer(
 
 # The files of the tokenizers of a model.
 
-
 SHARED = "tokenizer.json"
 SOURCE, TARGET = "tokenizer.source.json", "tokenizer.target.json"
 JSON, SPM = ".json", ".spm"
@@ -438,7 +435,6 @@ def tokenizer_names(names: Container[str]) -> tuple[str, ...]:
 
 
 # Caches of the ids of words and of pieces.
-
 
 MAX_CACHED_WORDS = 500_000
 MAX_CACHED_CHARACTERS = 40
@@ -572,11 +568,7 @@ _PLAIN_PIECE = re.compile(r"[\w!-/:-@\[-^`{-~«»¡¿°\u2010-\u2015\u2018-\u201
 
 
 class WholeTexts:
-    """Ids of texts as bytes, each text encoded as a whole: SentencePiece is fast, and splits a text as it likes.
-
-    Args:
-        encode_text: the ids of a text.
-    """
+    """Ids of texts as bytes, each text encoded as a whole: SentencePiece is fast, and splits a text as it likes."""
 
     def __init__(self, encode_text: Callable[[str], list[int]]) -> None:
         self._encode_text = encode_text
@@ -630,7 +622,6 @@ class _WordsAtSpaces(dict[str, bytes]):
 
 # Known spellings: a word that is not in the vocabulary, read as one that differs only in case, accents or marks.
 
-
 # Typographic marks, and how they are typed on a keyboard.
 _TYPED_MARKS = {
     "\u2018": "'",
@@ -663,7 +654,7 @@ class KnownSpellings:
         Words that are known, or that are unknown in every spelling, do not change.
         """
         text = _SEVERAL_SPACES.sub(" ", text)
-        if self.tokenizer.parts.layout.kind != "WordLevel" or self._knows(text):
+        if self.tokenizer.parts.layout.kind != "WordLevel" or self.tokenizer.knows(text):
             return text
         pieces: list[str] = []
         place, is_first = 0, True
@@ -694,12 +685,9 @@ class KnownSpellings:
         for spelling in [word, *in_other_cases]:
             yield self._with_accents.get(_without_accents(spelling), spelling)
 
-    def _knows(self, text: str) -> bool:
-        return self.tokenizer.unk_id not in self.tokenizer.encode(text)
-
     def _knows_word(self, word: str) -> bool:
         # An elided word such as dov' is one word only in a text where a letter follows, so it is looked up.
-        return word in self._words or self._knows(word)
+        return word in self._words or self.tokenizer.knows(word)
 
     @cached_property
     def _words(self) -> frozenset[str]:

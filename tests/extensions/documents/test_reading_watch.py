@@ -13,6 +13,7 @@ from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents import (
     format_named,
     markdown,
+    markdown_blocks,
     read_document,
     translate_document,
 )
@@ -257,7 +258,7 @@ def test_the_rows_behind_a_table_or_formula_are_not_read_again_for_each_of_them(
     lines: list[str],
 ) -> None:
     few, many = (
-        num_steps(lambda count=count: markdown.divided_lines(lines * count, set()))
+        num_steps(lambda count=count: markdown_blocks.divided_lines(lines * count, set()))
         for count in (50, 800)
     )
     assert many < 20 * few

@@ -1,15 +1,9 @@
-"""Reads the text of a Markdown file as segments that are translated and put back in its place, also in blocks that extensions of Markdown know.
-
-Such blocks are footnotes, definitions, boxes, directives and formulas. CommonMark would read them as parts of a paragraph, and
-the translation would join their lines.
-"""
+"""Reads the text of a Markdown file as segments that are translated and put back in its place, also in the markup of extensions of Markdown."""
 
 import logging
-import math
 import re
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +17,12 @@ from transformer_cli.extensions.documents.html import (
     html_tokens,
     is_inline_element,
     slots_in_part,
+)
+from transformer_cli.extensions.documents.markdown_blocks import (
+    NOTE,
+    DividedLines,
+    divided_lines,
+    may_begin_extension,
 )
 from transformer_cli.extensions.documents.page_templates import (
     ENVIRONMENT,
@@ -54,275 +54,6 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-Lines = list[str]
-
-# Without another bracket in it: a text of brackets would be read to its end from each of them.
-_NOTE = r"\[\^[^\[\]\s]+\]"
-_FOOTNOTE = re.compile(rf" {{0,3}}{_NOTE}:[ \t]*")
-# Of a link: [name]: http://example.org "Title". Behind the text of a footnote people leave no blank line.
-_REFERENCE = re.compile(
-    r""" {0,3}\[[^\[\]]+\]:[ \t]*\S+(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*"""
-)
-_DEFINITION = re.compile(r" {0,3}[:~][ \t]+(?=\S)")
-# A line of a poem or an address: | The red dog
-_LINE_OF_BLOCK = re.compile(r"\|[ \t]+(?=\S)")
-_DELIMITER_ROW = re.compile(
-    r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?"
-)
-# A box of MkDocs: !!! note "Title", ??? tip, === "Tab"; its text is indented.
-_BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
-# Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
-_KEPT = re.compile(
-    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
-    # Of MDX, which Docusaurus reads in .md, too.
-    r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
-    re.IGNORECASE,
-)
-_FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
-# Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines.
-_GRID = re.compile(r" {0,3}\+[-=:]{2,}[-=:+]*\+[ \t]*")
-_GRID_ROW = re.compile(r" {0,3}[+|].*")
-_DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
-_LONG_DASHES = re.compile(r" {0,3}-{5,} *")
-_MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
-_ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
-    re.IGNORECASE,
-)
-# The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
-_TITLE = re.compile(
-    r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++[^"]*+"(?P<quoted>[^"]*+)"[ \t]*+"""
-    r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
-    r"""|:{3,}\{(?:admonition|attention|caution|danger|dropdown|error|hint|important|note|seealso|tab-item|tip|warning)\}[ \t]++(?P<named>\S.*)"""
-    r"""|\*\[[^\[\]]+\]:[ \t]*+(?P<long>\S.*))"""
-)
-_MAX_FORMULA = 200  # lines
-_END_OF_FORMULA = re.compile(r"(?:\$\$|\\{1,2}\]|\\end\{[A-Za-z]{1,30}\*?\})\Z")
-_LONGEST_END = len(r"\end{*}") + 30
-_TABLE = "table"
-_INDENTED = re.compile(r" {4}| {0,3}\t")
-
-
-@dataclass(slots=True)
-class DividedLines:
-    """The lines of a text, as documents of CommonMark; each has all rows, and a row of another document is blank."""
-
-    plain: Lines
-    """Without the extensions."""
-    inner: tuple[Lines, ...] = ()
-    """The texts inside footnotes, definitions and boxes, without their indentation."""
-    titles: tuple[tuple[int, str], ...] = ()
-    """The titles of boxes, each with its row."""
-    tables: tuple[int, ...] = ()
-    """The first row of each table of Pandoc that has words, which stay."""
-
-
-@dataclass(slots=True)
-class _Container:
-    """A block whose lines behind the first are indented."""
-
-    row: int
-    text: str
-    """What stands behind the mark in the first row."""
-    is_lazy: bool
-    """Whether lines without indentation go on with a paragraph in it."""
-    lines: dict[int, str] = field(default_factory=dict)
-    """The other rows, without their indentation."""
-
-
-def may_begin_extension(line: str) -> bool:
-    """Whether a line looks like the beginning of one of these blocks."""
-    return _ANY.match(line) is not None
-
-
-def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLines:
-    """Take the extensions out of a Markdown text.
-
-    Args:
-        lines: without their line ends.
-        code_rows: the rows in blocks of code and of HTML, in which nothing begins.
-    """
-    plain = list(lines)
-    found: list[_Container] = []
-    titles: list[tuple[int, str]] = []
-    poems = _rows_of_poems(lines)
-    tables: list[tuple[int, int]] = []
-    for row in _starts(lines, code_rows, poems, tables):
-        if row < _end(found):
-            continue
-        title = _TITLE.fullmatch(lines[row])
-        if title is not None and title.lastgroup is not None:
-            titles.append((row, title[title.lastgroup]))
-        container = _container_at(lines, row, poems)
-        if container is None:
-            plain[row] = ""
-            continue
-        _read_rows(container, lines, code_rows, poems)
-        found.append(container)
-        for taken in (row, *container.lines):
-            plain[taken] = ""
-    # Neighbours come into different documents, so that their paragraphs are not joined.
-    inner = [[""] * len(lines) for _ in range(min(2, len(found)))]
-    for number, container in enumerate(found):
-        document = inner[number % 2]
-        document[container.row] = container.text
-        for row, line in container.lines.items():
-            document[row] = line
-    with_words = (first for first, last in tables if any(map(has_letter, lines[first:last])))
-    return DividedLines(plain, tuple(inner), tuple(titles), tuple(with_words))
-
-
-def _end(found: Sequence[_Container]) -> int:
-    if not found:
-        return 0
-    return next(reversed(found[-1].lines), found[-1].row) + 1
-
-
-def _starts(
-    lines: Sequence[str],
-    code_rows: Collection[int],
-    poems: Collection[int],
-    tables: list[tuple[int, int]],
-) -> Iterator[int]:
-    """The rows that are kept as they are, or in which a container begins; `tables` gets the rows of each table of Pandoc."""
-    end_of_formula = ""
-    end_of_table = 0
-    ends = _rows_of_ends(lines)
-    for row, line in enumerate(lines):
-        if end_of_formula:
-            yield row
-            end_of_formula = "" if line.rstrip().endswith(end_of_formula) else end_of_formula
-        elif row < end_of_table:
-            yield row
-        elif row in code_rows:
-            continue
-        elif match := _FORMULA.match(line):
-            end = _end_of_formula(match["sign"].strip())
-            inside = line[match.end() :]
-            if end not in inside and _has_end_of_formula(ends, row, end):
-                end_of_formula = end
-            elif match["sign"] != "$$" and not inside.rstrip().endswith(end):
-                continue
-            yield row
-        elif (table := _table_at(lines, row, ends[_TABLE])) is not None:
-            end_of_table = table[1]
-            tables.append(table)
-            yield from range(table[0], row + 1)
-        elif _KEPT.fullmatch(line) or _container_at(lines, row, poems) is not None:
-            yield row
-
-
-def _end_of_formula(beginning: str) -> str:
-    return beginning.replace("begin", "end").replace("[", "]")
-
-
-def _rows_of_ends(lines: Sequence[str]) -> dict[str, list[int]]:
-    """For each end of a formula, for "" and for `_TABLE` the rows that have it as their end, are blank, and can end a table."""
-    rows: dict[str, list[int]] = defaultdict(list)
-    for row, line in enumerate(lines):
-        text = line.rstrip()
-        if not text:
-            rows[""].append(row)
-        elif match := _END_OF_FORMULA.search(text, max(0, len(text) - _LONGEST_END)):
-            rows[match[0]].append(row)
-            if match[0] == r"\\]":
-                rows[r"\]"].append(row)
-        # A table whose rows have several lines ends with dashes before a blank line.
-        elif (_DASHES.fullmatch(line) or _LONG_DASHES.fullmatch(line)) and not "".join(
-            lines[row + 1 : row + 2]
-        ).strip():
-            rows[_TABLE].append(row)
-    return rows
-
-
-def _table_at(lines: Sequence[str], row: int, ends: Sequence[int]) -> tuple[int, int] | None:
-    """The rows of a table of Pandoc, of which this one is the first without letters; the second number is behind the last one.
-
-    Args:
-        ends: the rows that can end a table whose rows have several lines, in order.
-    """
-    last = row + 1
-    if _GRID.fullmatch(lines[row]):
-        while last < len(lines) and _GRID_ROW.fullmatch(lines[last]):
-            last += 1
-        return (row, last) if last > row + 2 else None
-    if not _DASHES.fullmatch(lines[row]):
-        return None
-    first = row
-    while first > max(0, row - _MAX_ROWS_OF_HEAD) and lines[first - 1].strip():
-        first -= 1
-    # Another table than one whose rows have several lines ends at a blank line.
-    end = _next_row(ends, row)
-    if (first == row or _LONG_DASHES.fullmatch(lines[first])) and end < row + _MAX_TABLE:
-        return first, int(end) + 1
-    while last < len(lines) and lines[last].strip():
-        last += 1
-    return (first, last) if first < row or last > row + 1 else None
-
-
-def _has_end_of_formula(ends: Mapping[str, Sequence[int]], row: int, end: str) -> bool:
-    """Whether a formula ends before the next blank line."""
-    return _next_row(ends.get(end, ()), row) < min(
-        _next_row(ends.get("", ()), row), row + _MAX_FORMULA
-    )
-
-
-def _next_row(rows: Sequence[int], row: int) -> float:
-    """The first of the rows behind `row`; infinite if there is none."""
-    at = bisect_right(rows, row)
-    return rows[at] if at < len(rows) else math.inf
-
-
-def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
-    """The rows of blocks whose lines begin with a bar and stay lines; a block with a row of dashes is a table."""
-    found: set[int] = set()
-    first = 0
-    for row in range(len(lines) + 1):
-        if row < len(lines) and lines[row].strip():
-            continue
-        block = range(first, row)
-        first = row + 1
-        if (
-            block
-            and _LINE_OF_BLOCK.match(lines[block[0]])
-            and not any(_DELIMITER_ROW.fullmatch(lines[each]) for each in block)
-        ):
-            found.update(each for each in block if lines[each].startswith("|"))
-    return frozenset(found)
-
-
-def _container_at(lines: Sequence[str], row: int, poems: Collection[int]) -> _Container | None:
-    line = lines[row]
-    if match := _FOOTNOTE.match(line):
-        return _Container(row, line[match.end() :], is_lazy=True)
-    if _BOX.fullmatch(line):
-        return _Container(row, "", is_lazy=False)
-    if row in poems:
-        return _Container(row, line[1:].strip(), is_lazy=False)
-    is_behind_term = any(lines[before].strip() for before in range(max(0, row - 2), row))
-    match = _DEFINITION.match(line)
-    return _Container(row, line[match.end() :], is_lazy=True) if match and is_behind_term else None
-
-
-def _read_rows(
-    container: _Container, lines: Sequence[str], code_rows: Collection[int], poems: Collection[int]
-) -> None:
-    """Read the rows behind the first that belong to a container."""
-    blank: list[int] = []
-    for row in range(container.row + 1, len(lines)):
-        line = lines[row]
-        if not line.strip():
-            blank.append(row)
-            continue
-        indentation = _INDENTED.match(line)
-        is_lazy = container.is_lazy and not blank and row not in code_rows
-        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, poems)  # fmt: skip
-        if indentation is None and (not is_lazy or begins_another):
-            return
-        container.lines |= dict.fromkeys(blank, "")
-        container.lines[row] = line[indentation.end() :] if indentation else line
-        blank = []
-
 
 class InlineEvent(NamedTuple):
     """A part of an inline text that is not what it looks like: text[start:end]."""
@@ -342,7 +73,7 @@ class InlineEvent(NamedTuple):
 # The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
 # Also the number of an example of Pandoc, a picture of Obsidian, and attributes behind what they belong to.
 _MARKS = re.compile(
-    rf"{_NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[:.#][^{{}}\n]*+\}}"
+    rf"{NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[:.#][^{{}}\n]*+\}}"
     r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that

@@ -1,13 +1,24 @@
-"""Finds what is no text in a page that is a template, or has formulas: statements, values, comments and settings.
+"""Finds what is no text in a page that is a template, or has formulas: statements, values, comments and settings; statements divide texts.
 
 The languages of templates: Jinja, Twig, Django, Liquid, Handlebars, Go, ERB, EJS, PHP, Blade, Razor, Angular, Svelte, Smarty, FreeMarker,
 Velocity, Template Toolkit and Pandoc.
 """
 
 import re
+from collections import deque
+from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
+
+from transformer_cli.extensions.documents.segments import (
+    Markup,
+    Piece,
+    Role,
+    Segment,
+    merged,
+)
+from transformer_cli.extensions.documents.tag_placement import DIVISION
 
 
 class PartKind(Enum):
@@ -194,3 +205,57 @@ def masked_parts(text: str, parts: list[TemplatePart]) -> str:
         pieces += [text[place : part.start], "x" * (part.end - part.start)]
         place = part.end
     return "".join([*pieces, text[place:]])
+
+
+def with_statements_apart(segment: Segment) -> Segment:
+    """The segment with each statement of a template, such as {% if x %}, as a point between two texts; comments of templates are points, too.
+
+    Else the translation could have the statements in another order, or outside of what they decide.
+    """
+    first, *others = segment.pieces or ("",)
+    if not others and isinstance(first, str) and DIVISION in first:
+        return segment  # the document itself has this character
+    raws = [piece if isinstance(piece, str) else piece.raw for piece in segment.pieces]
+    joined = "".join(raws)
+    parts = deque(
+        part
+        for part in template_parts(joined)
+        # Lines of dashes are the settings of a page, and no statement of a text.
+        if part.kind is not PartKind.VALUE and not joined.startswith(("---", "+++"), part.start)
+    )
+    if not parts:
+        return segment
+    found: list[Piece] = []
+    number = min(0, *(piece.number for piece in segment.pieces if isinstance(piece, Markup)), 0)
+    has_statements = False
+    offset = 0
+    for piece, raw in zip(segment.pieces, raws, strict=True):
+        stop = offset + len(raw)
+        while parts and parts[0].start < offset:
+            parts.popleft()
+        place = offset
+        while parts and parts[0].start < stop:
+            kind, start, end = parts.popleft()
+            if isinstance(piece, str) and end <= stop:
+                number -= 1
+                point = Markup(Role.POINT, number, raw[start - offset : end - offset])
+            elif isinstance(piece, Markup) and piece.role is Role.WORD and piece.inner is None and (start, end) == (offset, stop):  # fmt: skip
+                point = piece._replace(role=Role.POINT)
+            else:
+                continue
+            is_statement = kind is PartKind.STATEMENT
+            has_statements = has_statements or is_statement
+            division = [DIVISION] if is_statement else []
+            found += [raw[place - offset : start - offset], *division, point, *division]
+            place = end
+        found.append(raw[place - offset :] if isinstance(piece, str) else piece if place == offset else "")  # fmt: skip
+        offset = stop
+    pieces = tuple(merged([piece for piece in found if piece]))
+    if not has_statements:
+        return replace(segment, pieces=pieces)
+    if not segment.keeps_spaces:
+        pieces = tuple(_SPACES.sub(" ", each) if isinstance(each, str) else each for each in pieces)
+    return replace(segment, pieces=pieces, keeps_spaces=True)
+
+
+_SPACES = re.compile(r"[ \t\r\n]+")

@@ -1,7 +1,7 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.decoding.repair import lost_brackets
+from transformer_cli.decoding.repair import TextPiece, lost_brackets
 from transformer_cli.decoding.translation import Estimate, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.mnemonics import (
@@ -18,7 +18,7 @@ from transformer_cli.extensions.documents.mnemonics import (
     Mnemonic,
     without_mnemonic,
 )
-from transformer_cli.extensions.documents.page_templates import PartKind, template_parts
+from transformer_cli.extensions.documents.page_templates import with_statements_apart
 from transformer_cli.extensions.documents.segments import (
     Document,
     Markup,
@@ -282,15 +282,11 @@ def _doubts(answer: AnsweredText) -> tuple[str, ...]:
     return (*named, *(f"{DOUBTFUL}{doubt}" for doubt in answer.doubts))
 
 
-class _Piece(NamedTuple):
-    """A part of a text: translated by itself, or left as it is."""
-
-    text: str
-    is_translated: bool
-
-
 def _in_pieces(
-    asked: AskedText, pieces: Sequence[_Piece], of_pieces: Mapping[str, AnsweredText], language: str
+    asked: AskedText,
+    pieces: Sequence[TextPiece],
+    of_pieces: Mapping[str, AnsweredText],
+    language: str,
 ) -> CheckedAnswer:
     """The translation that the pieces give together, with links for the words of each piece.
 
@@ -312,8 +308,7 @@ def _in_pieces(
             if place:
                 translated = as_inner_part(translated, piece.text, target_language=language)
             doubts += _doubts(answer)
-        for source, target in links_by_position(piece.text, translated):
-            links.append(LinkedWords(_shifted(source, place), _shifted(target, len(text))))
+        links += _moved(links_by_position(piece.text, translated), place, len(text))
         text += translated
         place += len(piece.text)
     if _promise(asked.text).is_kept_by(text):
@@ -321,23 +316,19 @@ def _in_pieces(
     return _copied(asked)
 
 
-def _shifted(extent: Extent, by: int) -> Extent:
-    return extent[0] + by, extent[1] + by
-
-
-def _pieces(text: str, brackets: Sequence[int] = ()) -> list[_Piece]:
+def _pieces(text: str, brackets: Sequence[int] = ()) -> list[TextPiece]:
     """A text, cut before and after each protected span and the marks beside it, and at these brackets."""
     cuts = [(place, place + 1) for place in brackets]
     cuts += [(span.start, span.end) for span in find_spans(text)]
     pieces, place = [], 0
     for start, end in sorted(cuts):
         pieces += _with_edges(text[place:start])
-        pieces.append(_Piece(text[start:end], is_translated=False))
+        pieces.append(TextPiece(text[start:end], is_translated=False))
         place = end
     return [piece for piece in [*pieces, *_with_edges(text[place:])] if piece.text]
 
 
-def _with_edges(text: str) -> list[_Piece]:
+def _with_edges(text: str) -> list[TextPiece]:
     """A text, and the white space and marks at its ends by themselves."""
     start, end = 0, len(text)
     while start < end and not text[start].isalnum():
@@ -346,9 +337,9 @@ def _with_edges(text: str) -> list[_Piece]:
         end -= 1
     core = text[start:end]
     return [
-        _Piece(text[:start], is_translated=False),
-        _Piece(core, is_translated=has_letter(core)),
-        _Piece(text[end:], is_translated=False),
+        TextPiece(text[:start], is_translated=False),
+        TextPiece(core, is_translated=has_letter(core)),
+        TextPiece(text[end:], is_translated=False),
     ]
 
 
@@ -604,7 +595,7 @@ class _SegmentInWork:
             initial, pieces = of_letter
             plain = cls._of(replace(segment, pieces=pieces), translator)
             return replace(plain, segment=segment, initial=initial)
-        apart = _with_statements_apart(segment)
+        apart = with_statements_apart(segment)
         moving = replace(apart, pieces=with_values_around_words(apart.pieces, _values_at_words))
         if moving.pieces != segment.pieces:
             return replace(cls._of(moving, translator), segment=segment, has_text_as_markup=True)
@@ -684,8 +675,8 @@ class _SegmentInWork:
         self, answers: dict[AskedText, CheckedAnswer], languages: Direction, keys: KeysOfLabels
     ) -> TranslatedSegment:
         """The segment with the translations of its parts, and the mark of its key."""
+        found = self._own_translation(answers, languages)
         if not self.inner:
-            found = self._own_translation(answers, languages)
             if self.initial is not None and found.pieces != self.segment.pieces:
                 return replace(found, pieces=self.initial.around(found.pieces))
             if self.mnemonic is None:
@@ -694,7 +685,6 @@ class _SegmentInWork:
                 keys.keep(self.mnemonic)
                 return found
             return replace(found, pieces=(keys.marked(found.text, self.mnemonic),))
-        found = self._own_translation(answers, languages)
         doubts, pieces = list(found.doubts), []
         for piece in found.pieces:
             if isinstance(piece, Markup) and piece.inner is not None:
@@ -752,59 +742,6 @@ class _SegmentInWork:
             pieces = [piece.raw if is_text_as_markup(piece) else piece for piece in pieces]
             pieces = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in pieces]  # fmt: skip
         return TranslatedSegment(tuple(merged(pieces)), doubts)
-
-
-def _with_statements_apart(segment: Segment) -> Segment:
-    """The segment with each statement of a template, such as {% if x %}, as a point between two texts; comments of templates are points, too.
-
-    Else the translation could have the statements in another order, or outside of what they decide.
-    """
-    if len(segment.pieces) == 1 and DIVISION in plain_text(segment.pieces):
-        return segment  # the document itself has this character
-    raws = [piece if isinstance(piece, str) else piece.raw for piece in segment.pieces]
-    joined = "".join(raws)
-    parts = deque(
-        part
-        for part in template_parts(joined)
-        # Lines of dashes are the settings of a page, and no statement of a text.
-        if part.kind is not PartKind.VALUE and not joined.startswith(("---", "+++"), part.start)
-    )
-    if not parts:
-        return segment
-    found: list[Piece] = []
-    number = min(0, *(piece.number for piece in segment.pieces if isinstance(piece, Markup)), 0)
-    has_statements = False
-    offset = 0
-    for piece, raw in zip(segment.pieces, raws, strict=True):
-        stop = offset + len(raw)
-        while parts and parts[0].start < offset:
-            parts.popleft()
-        place = offset
-        while parts and parts[0].start < stop:
-            kind, start, end = parts.popleft()
-            if isinstance(piece, str) and end <= stop:
-                number -= 1
-                point = Markup(Role.POINT, number, raw[start - offset : end - offset])
-            elif isinstance(piece, Markup) and piece.role is Role.WORD and piece.inner is None and (start, end) == (offset, stop):  # fmt: skip
-                point = piece._replace(role=Role.POINT)
-            else:
-                continue
-            is_statement = kind is PartKind.STATEMENT
-            has_statements = has_statements or is_statement
-            division = [DIVISION] if is_statement else []
-            found += [raw[place - offset : start - offset], *division, point, *division]
-            place = end
-        found.append(raw[place - offset :] if isinstance(piece, str) else piece if place == offset else "")  # fmt: skip
-        offset = stop
-    pieces = tuple(merged([piece for piece in found if piece]))
-    if not has_statements:
-        return replace(segment, pieces=pieces)
-    if not segment.keeps_spaces:
-        pieces = tuple(_SPACES.sub(" ", each) if isinstance(each, str) else each for each in pieces)
-    return replace(segment, pieces=pieces, keeps_spaces=True)
-
-
-_SPACES = re.compile(r"[ \t\r\n]+")
 
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:

@@ -1,8 +1,8 @@
 import pytest
 
 from transformer_cli.config import Direction
-from transformer_cli.decoding.text_pipeline import chosen_direction
 from transformer_cli.process.errors import UsageError
+from transformer_cli.text.languages import chosen_direction
 
 EN_IT, IT_EN = Direction("en", "it"), Direction("it", "en")
 EN_DE, FR_DE = Direction("en", "de"), Direction("fr", "de")
