@@ -1,7 +1,11 @@
 """The engine in NumPy finds what the PyTorch engine finds, and leaves to it whatever is not plain search for few sentences."""
 
+import logging
 import shutil
+import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +15,8 @@ import torch
 
 from transformer_cli.checkpoint.trained_files import TrainedFiles, read_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term
-from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term, once
+from transformer_cli.decoding.loading import load_run, load_translator
 from transformer_cli.decoding.numpy_engine import MAX_TOKENS, NumpyEngine, load_numpy_engine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
@@ -32,7 +36,7 @@ SEARCHES: list[dict[str, Any]] = [
 ]
 
 
-def nobody() -> Any:
+def nobody(*_: Any) -> Any:
     raise AssertionError("PyTorch is asked")
 
 
@@ -107,7 +111,7 @@ def test_pytorch_does_what_is_not_plain_search_for_few_sentences(
 ) -> None:
     asked: list[str] = []
 
-    def load() -> Any:
+    def load(_: Any) -> Any:
         asked.append("PyTorch")
         return pytorch
 
@@ -164,3 +168,59 @@ def test_a_changed_file_of_weights_is_refused(files: TrainedFiles, tmp_path: Pat
     (copy / "model.safetensors").write_bytes(content)
     with pytest.raises(Exception, match=r"model\.safetensors"):
         load_numpy_engine(read_files(copy), files.config, nobody)
+
+
+def test_pytorch_goes_on_with_the_weights_in_memory_after_the_run_is_gone(
+    files: TrainedFiles,
+    pytorch: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A training beside the translation removes old checkpoints."""
+    run = shutil.copytree(RUN, tmp_path / "run")
+    with monkeypatch.context() as patch, caplog.at_level(logging.INFO):
+        patch.delitem(sys.modules, "torch")  # as it is when the command starts
+        engine = load_run(str(run), []).translator.engine
+    assert isinstance(engine, NumpyEngine)
+    assert caplog.messages[-1].endswith(
+        "(NumPy for the first sentences, then PyTorch on CPU, float32)"
+    )
+    shutil.rmtree(run)
+    options = DecodingConfig()
+    ids = (*files.source_tokenizer.encode(TEXTS[0]),)
+    for requests in ([Request(ids)], [Request(ids)] * MAX_TOKENS):
+        require_equal(engine.translate(requests, options), pytorch.translate(requests, options))
+
+
+def test_threads_that_need_pytorch_at_the_same_time_build_it_once(
+    files: TrainedFiles, pytorch: Any
+) -> None:
+    built: list[Any] = []
+
+    def build(weights: Any) -> Any:
+        built.append(weights)
+        time.sleep(0.05)  # so that the other threads come before it is ready
+        return pytorch
+
+    engine = load_numpy_engine(files, files.config, build)
+    assert engine is not None
+    request = Request((*files.source_tokenizer.encode(TEXTS[0]),))
+    with ThreadPoolExecutor(3) as pool:
+        found = [*pool.map(lambda _: engine.explain([request], [(3,)], batch_tokens=99), range(3))]
+    assert len(found) == 3
+    assert built == [engine.weights]
+
+
+def test_each_reader_is_loaded_once_by_threads_that_ask_together() -> None:
+    asked: list[str] = []
+
+    def load(name: str) -> str:
+        asked.append(name)
+        time.sleep(0.05)
+        return name.upper()
+
+    reader = once(load)
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(reader, ["it-en", "de-en"] * 2)] == ["IT-EN", "DE-EN"] * 2
+    assert sorted(asked) == ["de-en", "it-en"]

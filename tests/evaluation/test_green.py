@@ -360,3 +360,38 @@ def test_a_calibration_of_an_earlier_version_knows_no_reverse_model(tmp_path: Pa
     assert (earlier.reverse, earlier.weights["reverse"]) == (None, 0.0)
     sure = translation_of(-0.1)
     assert earlier.probability(sure) == pytest.approx(replace(found.quality).probability(sure))
+
+
+def test_a_translation_that_is_not_green_says_why() -> None:
+    strict = Quality(
+        dict.fromkeys(FEATURES, 0.0),
+        dict.fromkeys(FEATURES, 0.0),
+        *(0.0, 0.0, 0.0, 9.0, 0.4),
+        PROMISE,
+        {},
+        least_log_prob=-0.5,
+    )
+    estimated = {
+        why: replace(one, estimate=strict.estimate(one))
+        for why, one in {
+            "": translation_of(-0.01),
+            "it has doubts": translation_of(-0.01, doubts=("loses a negation",)),
+            "text of it stays in its own language": replace(
+                translation_of(-0.01), is_untranslated=True
+            ),
+            "it was made in pieces around protected spans": replace(
+                translation_of(-0.01), is_in_pieces=True
+            ),
+            "one of its tokens has the probability 0.14, and in nine tenths of the calibration none is below 0.61": (
+                translation_of(-2.0)
+            ),
+        }.items()
+    }
+    assert {why: strict.why_not_green(one) for why, one in estimated.items()} == {
+        why: why for why in estimated
+    }
+    sure = translation_of(-0.01)
+    for threshold, why in ((0.75, "its probability is below 0.750"), (None, "no threshold keeps the promise")):  # fmt: skip
+        other = replace(strict, threshold=threshold)
+        assert other.why_not_green(replace(sure, estimate=other.estimate(sure))) == why
+    assert strict.why_not_green(sure) == "", "without an estimate nothing is said"

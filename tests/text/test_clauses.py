@@ -5,12 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text.sentences import (
+    TextRange,
     begins_clause,
     cut_after_sentence,
     cut_in_two,
     num_inner_ellipses,
+    titles,
     with_commas,
     with_ellipses,
+    with_final_mark_of,
 )
 
 PIECES = ["hotel", "A", "and", "3.50", ",", ", ", "; ", ": ", " - ", "\u2014", "\u2026 ", "...", ".)", " ", "\u3001", "\u3002", "!"]  # fmt: skip
@@ -133,3 +136,44 @@ def test_the_first_word_shows_that_a_clause_begins(
     text: str, language: str, is_clause: bool
 ) -> None:
     assert begins_clause(text, language) is is_clause
+
+
+@pytest.mark.parametrize("label", ["x:", "l = ", "no="])
+def test_a_label_with_a_capital_letter_behind_it_begins_a_sentence(label: str) -> None:
+    cut = cut_in_two(f"It is late.{label}We go home now", 0.5, "en")
+    assert cut == ("It is late.", "", f"{label}We go home now")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The house is at example.com:8080 today",
+        "We put config.max=10 here",
+        "We set user.id = anna here",
+        "This is main.py: the first file",
+        "This is main.py: The first file",
+    ],
+)
+def test_an_address_a_setting_and_a_file_begin_no_sentence(text: str) -> None:
+    cut = cut_in_two(text, 0.5, "en")
+    assert cut is None or cut.marks == ": "
+
+
+@pytest.mark.parametrize("sign", [" ", "\t", "?", "!?", ". ", "- ", "\u2014", ", "])
+def test_a_hundred_thousand_equal_signs_take_no_time_of_their_square(sign: str) -> None:
+    """With a pattern that reads white space from each of its characters, this takes minutes."""
+    text = f"we go{sign * (100_000 // len(sign))}x they stay"
+    cut = cut_in_two(text, 0.5, "en", anywhere=True)
+    assert cut is None or "".join(cut) == text
+    assert with_commas(text, ", ") == (text, ("",) * text.count(","))
+    assert with_ellipses(text, ("",) * text.count(",")) == text
+    assert "".join(text[part.start : part.end] for part in titles(text, TextRange(0, len(text)))) == text  # fmt: skip
+    assert with_final_mark_of("noi andiamo", text) == "noi andiamo"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("You go?!", "Vai?!"), ("You go!!?", "Vai!?"), ("You ?! go!", "Vai!"), ("!?", "Vai!?")],
+)
+def test_the_marks_of_a_question_that_is_a_cry_come_back(source: str, expected: str) -> None:
+    assert with_final_mark_of("Vai!", source) == expected

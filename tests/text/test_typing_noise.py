@@ -103,3 +103,8 @@ def test_the_same_random_numbers_give_the_same_pair() -> None:
 def test_noise_without_any_probability_is_refused() -> None:
     with pytest.raises(ValueError, match="no probability above 0"):
         NoiseConfig()
+
+
+def test_a_hundred_thousand_spaces_take_no_time_of_their_square() -> None:
+    pair = ("a" + " " * 100_000 + "b.", "c" + " " * 100_000 + "d .")
+    assert changed(*pair, missing_end=ALMOST_ALWAYS) == (pair[0][:-1], pair[1][:-2])

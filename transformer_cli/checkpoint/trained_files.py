@@ -59,7 +59,9 @@ from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import tokenizer_files, tokenizer_names
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from transformer_cli.model import Transformer
@@ -396,14 +398,10 @@ def load_weights(files: TrainedFiles) -> TrainedModel:
     """Load the weights to the CPU; raises the errors of `load_trained`."""
     import torch
 
-    from transformer_cli.model import Transformer
     from transformer_cli.process.device import require_memory
 
-    checkpoint = files.checkpoint
+    checkpoint, model = files.checkpoint, _without_weights(files)
     sizes = files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size
-    # On the meta device: names and shapes only, without memory and without random numbers.
-    with torch.device("meta"):
-        model = Transformer(files.config.model, *sizes)
     try:
         # The reader refuses a file whose tensors do not fit the model.
         in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
@@ -422,6 +420,36 @@ def load_weights(files: TrainedFiles) -> TrainedModel:
             "the weights must belong to one model: copy the whole checkpoint folder again"
         )
         raise
+    return _with_weights(files, model, weights)
+
+
+def model_of_arrays(files: TrainedFiles, arrays: Mapping[str, NDArray[np.float32]]) -> TrainedModel:
+    """The model on the CPU whose weights are in memory already; the checkpoint's file is not read again.
+
+    Args:
+        files: of the model.
+        arrays: all tensors of the model by their names in PyTorch, with their shapes; they are copied.
+    """
+    import torch
+
+    weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    return _with_weights(files, _without_weights(files), weights)
+
+
+def _without_weights(files: TrainedFiles) -> Transformer:
+    """The model on the meta device: names and shapes only, without memory and without random numbers."""
+    import torch
+
+    from transformer_cli.model import Transformer
+
+    sizes = files.source_tokenizer.vocab_size, files.target_tokenizer.vocab_size
+    with torch.device("meta"):
+        return Transformer(files.config.model, *sizes)
+
+
+def _with_weights(
+    files: TrainedFiles, model: Transformer, weights: Mapping[str, Tensor]
+) -> TrainedModel:
     model.load_state_dict(weights, assign=True)
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
@@ -429,7 +457,7 @@ def load_weights(files: TrainedFiles) -> TrainedModel:
         config=files.config,
         source_tokenizer=files.source_tokenizer,
         target_tokenizer=files.target_tokenizer,
-        checkpoint=checkpoint,
+        checkpoint=files.checkpoint,
         model=model.eval(),
     )
 

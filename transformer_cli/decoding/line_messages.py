@@ -48,12 +48,12 @@ def warn_of_lines(
     if longer := [number for number, each in numbered if each.is_divided]:
         logger.warning(
             "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
-            "its translation lost text: look whether words are missing",
+            "its translation as a whole was doubtful: look whether words are missing",
             _lines(longer),
         )
     if lost := [number for number, each in numbered if each.is_untranslated]:
         logger.warning(
-            "%s: a sentence was left as it is, because the model loses text of it or cannot read it",
+            "%s: a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
             _lines(lost),
         )
     _report_doubts(numbered)

@@ -4,7 +4,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -15,6 +15,7 @@ from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
     first_usable,
     load_weights,
+    model_of_arrays,
     read_files,
     seen_lengths_of,
 )
@@ -30,7 +31,7 @@ from transformer_cli.config.loading import (
     overridable_setting,
     override_settings,
 )
-from transformer_cli.decoding.engine import Engine, ExplainingEngine
+from transformer_cli.decoding.engine import Engine, ExplainingEngine, once
 from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -41,6 +42,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
+    from transformer_cli.decoding.numpy_engine import Weights
     from transformer_cli.decoding.rescoring import Rescorer
     from transformer_cli.model import Transformer
     from transformer_cli.process.device import Machine
@@ -270,7 +272,7 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     """
     pipeline = _pipeline(files, config)
     if alone and config.decoding.engine in OTHER_ENGINES:
-        pytorch = cache(partial(_pytorch_engine, files, config))
+        pytorch = once(partial(_pytorch_engine, files, config))
         load = imported(OTHER_ENGINES[config.decoding.engine].load)
         other = load(files, config, pipeline, pytorch)
         return _Loaded(files, _translator(files, config, pipeline, other), other.describe())
@@ -287,7 +289,7 @@ def _starting(files: TrainedFiles, config: Config) -> _Loaded | None:
         return None
     from transformer_cli.decoding.numpy_engine import load_numpy_engine
 
-    engine = load_numpy_engine(files, config, cache(partial(_pytorch_engine, files, config)))
+    engine = load_numpy_engine(files, config, partial(_pytorch_engine, files, config))
     if engine is None:
         return None
     translator = _translator(files, config, _pipeline(files, config), engine)
@@ -311,7 +313,7 @@ def _translator(
         engine,
         config.decoding,
         rescorers=_rescorers(files, config),
-        load_reader=cache(partial(load_reader, config=config)),
+        load_reader=once(partial(load_reader, config=config)),
     )
 
 
@@ -381,14 +383,17 @@ def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
     return found
 
 
-def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
-    """The PyTorch engine that serves beside another one, in float32 on the CPU."""
+def _pytorch_engine(
+    files: TrainedFiles, config: Config, weights: "Weights | None" = None
+) -> ExplainingEngine:
+    """The PyTorch engine that serves beside another one, in float32 on the CPU; without weights it reads those of the checkpoint."""
+    from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
+
     runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
     decoding = config.decoding.model_copy(update={"engine": "torch"})
     changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
-    engine = _loaded(files, changed).translator.engine
-    assert isinstance(engine, ExplainingEngine)
-    return engine
+    trained = load_weights(files) if weights is None else model_of_arrays(files, weights)
+    return open_pytorch_engine(trained, changed, alone=True)
 
 
 def build_translator(

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
     length_limits,
+    once,
 )
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.token_ids import BETWEEN_CHARACTERS, BytePieces
@@ -55,11 +57,11 @@ class NumpyEngine:
     byte_pieces: BytePieces | None
     """The bytes of the target tokens; None if each of them consists of whole characters."""
     pytorch: Callable[[], ExplainingEngine]
-    """The PyTorch engine of the same model; it is loaded at the first call."""
+    """The PyTorch engine of the same model; it is built at the first call, and threads may call at the same time."""
 
     def describe(self) -> str:
         """Library, device and precision in a few words."""
-        return "NumPy on CPU, float32"
+        return "NumPy for the first sentences, then PyTorch on CPU, float32"
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
@@ -338,14 +340,14 @@ class _State:
 
 
 def load_numpy_engine(
-    files: TrainedFiles, config: Config, pytorch: Callable[[], ExplainingEngine]
+    files: TrainedFiles, config: Config, pytorch: Callable[[Weights], ExplainingEngine]
 ) -> NumpyEngine | None:
     """The engine of a checkpoint, or None if PyTorch shall translate from the first sentence on.
 
     Args:
         files: of the checkpoint.
         config: with the settings of decoding and of the machine.
-        pytorch: loads the PyTorch engine of the same checkpoint.
+        pytorch: builds the PyTorch engine of the same weights, which needs no file: the checkpoint may be gone by then.
     """
     manifest = files.checkpoint.manifest
     num_bytes = sum(file.size for file in manifest.files if file.name == MODEL_FILE)
@@ -359,7 +361,8 @@ def load_numpy_engine(
         return None  # PyTorch says what is wrong
     tokenizer = files.target_tokenizer
     special = SpecialIds.of(tokenizer)
-    return NumpyEngine(config.model, weights, special, tokenizer.byte_pieces, pytorch)
+    build = once(partial(pytorch, weights))
+    return NumpyEngine(config.model, weights, special, tokenizer.byte_pieces, build)
 
 
 def _can_compute(config: Config) -> bool:

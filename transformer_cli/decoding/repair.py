@@ -42,6 +42,7 @@ from transformer_cli.text.sentences import (
     BRACKETS,
     FEWEST_TOKENS,
     INNER_END,
+    LABEL,
     Cut,
     Sentence,
     as_inner_part,
@@ -77,7 +78,7 @@ _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
 # What may stand between two clauses of a sentence; the last one between two sentences, before a label: "It is late.x:We go."
 CLAUSE_MARK = re.compile(
-    r"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?][^\W\d_]{1,3}\s?[:=]"
+    rf"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?]{LABEL}"
 )
 _FEWEST_WORDS_OF_CLAUSE = 3
 _RATHER_SHORT = 1.4

@@ -129,7 +129,7 @@ class Translation:
     """Whether a sentence was translated in several pieces, around protected spans that the model cannot place itself."""
     is_divided: bool = False
     """Whether a sentence was translated clause by clause, because it is longer than those of the training, or because its
-    translation as a whole lost text."""
+    translation as a whole lost text or had other doubts."""
     is_untranslated: bool = False
     """Whether a sentence or clause stands here as in the source, because its translation was empty or far too short."""
     doubts: tuple[str, ...] = ()

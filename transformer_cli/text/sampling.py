@@ -379,7 +379,7 @@ def _joined(last_edges: list[Edge]) -> list[int]:
 
 # A typing error in a word of less than four letters often gives another word.
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_END_MARK = re.compile(r"\s*[.!?。！？]$")  # noqa: RUF001 - marks of Chinese and Japanese
+_END_MARK = re.compile(r"(?:(?<!\s)\s++)?[.!?。！？]$")  # noqa: RUF001 - marks of Chinese and Japanese
 _STRAIGHT_MARKS = str.maketrans(
     {
         "\u2018": "'",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import frequent_words, has_spaces, primary_language
-from transformer_cli.text.spans import Span, masked
+from transformer_cli.text.spans import Span, find_spans, masked
 
 # Indentation, the quote marks of an e-mail (> >), and then at most two marks of a list, with the white space
 # after them: - * • 1. 2) a) (iv) # [x]
@@ -58,7 +58,9 @@ def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
     return [cell for cell in cells if _has_letter(visible, cell)]
 
 
-DASH = re.compile(r"\s+[-\u2013\u2014]\s+")
+# In this and the following patterns, white space is read once: from its first character on, and as a whole. Else the time for
+# many spaces without a mark behind them grows with the square of their number.
+DASH = re.compile(r"(?<!\s)\s++[-\u2013\u2014]\s+")
 """Between words; two parts of a heading may stand beside it."""
 _TWO_WORDS = re.compile(r"\S+\s+\S")
 
@@ -370,16 +372,21 @@ def _is_in_name(text: str, place: int, language: str) -> bool:
 # Cuts inside a sentence that is long.
 
 
+_CAPITALS = "".join(sign for sign in map(chr, range(0x530)) if sign.isupper())
+"""Of the Latin, Greek, Cyrillic and related scripts."""
+LABEL = rf"[^\W\d_]{{1,3}}\s?[:=](?=\s?[{_CAPITALS}])"
+"""A pattern of a label before a sentence, as of "x:We go." and "l = We go."; what follows in "example.com:8080" and "config.max=10" is none."""
+_SPACES = r"(?:(?<!\s)\s++)?"
 # Places for a cut, best first; the group holds the marks and the white space that stand between the two parts.
 _CLAUSE_MARKS = tuple(
     re.compile(pattern)
     for pattern in (
         # The end of a sentence inside brackets, or one that the division into sentences did not take for an end.
         rf"(?:[!?\u2026{_OTHER_ENDS}]|\.\.|\w{{4}}\.|\.[)\]\u201d\u00bb])[)\]\"'\u201d\u00bb]*(\s+)|[\u3002\uff01\uff1f]()",
-        r"(\s*[;\u061b]\s+|:\s+|\s+[-\u2013\u2014/|]\s+|\s*\u2014\s*|[\uff1b\uff1a])",
+        rf"({_SPACES}[;\u061b]\s+|:\s+|(?<!\s)\s++[-\u2013\u2014/|]\s+|{_SPACES}\u2014\s*|[\uff1b\uff1a])",
         rf"([,{_OTHER_COMMAS}]\s+|[\uff0c\u3001])",
         # The end of a sentence that a label follows without a space: "It is late.x:We go.", "It is late.l = We go."
-        r"(?<=\w{2})[.!?]()(?=[^\W\d_]{1,3}\s?[:=])",
+        rf"(?<=\w{{2}})[.!?]()(?={LABEL})",
     )
 )
 INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
@@ -448,7 +455,8 @@ def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False
     """The text in two parts, at the best place; None if there is none.
 
     The best place is at a mark that ends a sentence, else at a semicolon, a colon or a dash, else at a comma, else before
-    a conjunction of the language. Of several, the one nearest to `share` counts. Both parts have a letter or digit.
+    a conjunction of the language. Of several, the one nearest to `share` counts. Both parts have a letter or digit, and no
+    protected span, as of "main.py: The first file", is divided.
 
     Args:
         text: a sentence or a clause.
@@ -459,27 +467,33 @@ def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False
     levels = [(mark, "marks") for mark in _CLAUSE_MARKS]
     if conjunctions := _CONJUNCTIONS.get(primary_language(language)):
         joined = "|".join(conjunctions.split())
-        levels.append((re.compile(rf"(\s+)(?=(?:{joined})\s)", re.IGNORECASE), "words"))
+        levels.append((re.compile(rf"(?<!\s)(\s++)(?=(?:{joined})\s)", re.IGNORECASE), "words"))
     if anywhere and len(text.split()) >= _FEWEST_WORDS:
         levels.append((_BETWEEN_WORDS, "words"))
+    first = next((place for place, sign in enumerate(text) if sign.isalnum()), len(text))
+    last = next((place for place in range(len(text) - 1, -1, -1) if text[place].isalnum()), -1)
     for boundary, kind in levels:
         least = len(text) * min(_SMALLEST_SHARE[kind], share / 2)
-        cuts = [
-            cut
-            for cut in _cuts(text, boundary)
-            if least <= len(cut.left) <= len(text) - least
-            and _has_word(cut.left)
-            and _has_word(cut.right)
+        places = [
+            (start, end)
+            for start, end in (
+                match.span(match.lastindex or 0) for match in boundary.finditer(text)
+            )
+            if max(least, first + 1) <= start <= len(text) - least and end <= last
         ]
-        if cuts:
-            return min(cuts, key=lambda cut: abs(len(cut.left) - share * len(text)))
+        if any(
+            start == end for start, end in places
+        ):  # no white space shows that two words meet there
+            spans = find_spans(text)
+            places = [place for place in places if not _is_inside(place[0], spans)]
+        if places:
+            start, end = min(places, key=lambda place: abs(place[0] - share * len(text)))
+            return Cut(text[:start], text[start:end], text[end:])
     return None
 
 
-def _cuts(text: str, boundary: re.Pattern[str]) -> Iterator[Cut]:
-    for match in boundary.finditer(text):
-        start, end = match.span(match.lastindex or 0)
-        yield Cut(text[:start], text[start:end], text[end:])
+def _is_inside(place: int, spans: Sequence[Span]) -> bool:
+    return any(span.start < place < span.end for span in spans)
 
 
 def _has_word(text: str) -> bool:
@@ -494,7 +508,7 @@ ELLIPSIS = re.compile(r"\.\.|\u2026")
 _INNER_ELLIPSIS = re.compile(
     r"(?<=[\w)\]\"'\u201d\u2019\u00bb])\s*(?:\.{3,}|\u2026+)\s*(?=[^\W_])(?!\d)"
 )
-_COMMA = re.compile(rf"\s*(?:,(?!\d)|[\uff0c\u3001{_OTHER_COMMAS}])\s*")
+_COMMA = re.compile(rf"{_SPACES}(?:,(?!\d)|[\uff0c\u3001{_OTHER_COMMAS}])\s*")
 
 
 def num_inner_ellipses(text: str) -> int:
@@ -599,7 +613,7 @@ LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
 # The end of nearly every sentence; a full stop behind another one is an ellipsis.
 PLAIN_END = re.compile(r"(?:[^.]\.|[^?!][?!])\Z")
 # A question that is also a cry.
-_QUESTION_AND_CRY = re.compile(r"(?:\?!|!\?)[?!]*\Z")
+_QUESTION_AND_CRY = re.compile(r"\?!|!\?")
 
 
 def ends_sentence(text: str) -> bool:
@@ -627,8 +641,10 @@ def with_final_mark_of(translation: str, source: str) -> str:
     the colon of a title: the mark is taken away, and the comma or colon is put back. An ellipsis, of which a model makes a
     full stop, is put back, too; so is the question mark of "?!".
     """
-    if (cry := _QUESTION_AND_CRY.search(source)) and translation.endswith(("!", ".")):
-        return translation.rstrip("!. ") + cry[0]
+    if source.endswith(("?", "!")) and translation.endswith(("!", ".")):
+        cry = _QUESTION_AND_CRY.search(source, len(source.rstrip("?!")))
+        if cry:
+            return translation.rstrip("!. ") + source[cry.start() :]
     is_ellipsis = translation.endswith(("..", "\u2026"))
     ellipsis = next((each for each in ("\u2026", "...") if source.endswith(each)), "")
     if ellipsis and translation.endswith(".") and not is_ellipsis:

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from transformer_cli.extensions.benchmark import report
 from transformer_cli.extensions.benchmark.report import (
     benchmark_json,
     compare_benchmarks,
+    comparison_lines,
     read_benchmark,
     report_lines,
 )
@@ -96,7 +99,7 @@ def test_conditions_that_differ_are_named(
         (
             '{"tfm_benchmark": 1, "kind": "training", "figures": 3}',
             DataError,
-            "figures.* is missing",
+            "figures is 3 instead of an object",
         ),
         (b"\xff\xfe", DataError, "not JSON"),
     ],
@@ -159,3 +162,64 @@ def test_a_gpu_has_lines_for_both_peaks_and_for_how_busy_it_is(tmp_path: Path) -
     assert re.search(r"share of the data sheet's peak +25\.0%", text)
     assert re.search(r"GPU busy +75\.0%", text)
     assert re.search(r"  all updates together +900", text)
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "gpu", 10**400])  # fmt: skip
+ANY_JSON = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.", max_size=3), inner),
+    max_leaves=6,
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("benchmark") / "whole.json")
+
+
+def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()  # fmt: skip
+    return [place, *(each for key, one in inner for each in places_in(one, (*place, key)))]
+
+
+@given(data=st.data(), damage=ANY_JSON)
+def test_a_damaged_file_is_compared_or_refused_with_its_name(
+    whole: Path, data: st.DataObject, damage: Any
+) -> None:
+    found = json.loads(whole.read_text())
+    *path, last = data.draw(st.sampled_from(places_in(found)[1:]))
+    holder = found
+    for key in path:
+        holder = holder[key]
+    holder[last] = damage
+    damaged = whole.with_name("damaged.json")
+    damaged.write_text(json.dumps(found))
+    refused: list[str] = []
+    for files in ((whole, damaged), (damaged, whole), (damaged, damaged)):
+        try:
+            compared = compare_benchmarks(*files)
+        except DataError as error:
+            refused.append(error.message)
+        else:
+            assert [*comparison_lines(compared)]
+    assert all("damaged.json" in message for message in refused)
+
+
+@given(content=st.dictionaries(st.sampled_from(["kind", "figures", "engines", "memory"]), ANY_JSON))
+@example(content={"kind": "training", "figures": {"phases": 5}})
+@example(content={"kind": ["training"]})
+@example(content={"kind": "decoding", "greedy": {"phases": None}})
+def test_what_is_no_benchmark_is_refused(whole: Path, content: dict[str, Any]) -> None:
+    path = whole.with_name("other.json")
+    path.write_text(json.dumps({"tfm_benchmark": 1, **content}))
+    with pytest.raises(DataError, match=r"other\.json"):
+        compare_benchmarks(path, path)
+
+
+@pytest.mark.parametrize("depth", [800, 100_000])
+def test_objects_in_objects_without_an_end_are_refused(tmp_path: Path, depth: int) -> None:
+    path = tmp_path / "deep.json"
+    inner = '{"a":' * depth + "1" + "}" * depth
+    path.write_text(f'{{"tfm_benchmark": 1, "kind": "training", "figures": {inner}}}')
+    with pytest.raises(DataError, match=r"deep\.json"):
+        compare_benchmarks(path, path)

@@ -48,6 +48,8 @@ OF_MACHINE = {
 PARTS = {"training": ("figures",), "decoding": ("greedy", "beam")}
 """Kind of a benchmark -> the parts of its JSON that have these figures."""
 FORMAT = 1
+# No figure of a machine comes near it, and the ratio of a larger integer to another number may be none.
+_LARGEST = 1e100
 _HINT = "write such a file with: tfm benchmark --config X --json > before.json"
 _AGAIN = "measure again with tfm benchmark --json"
 
@@ -179,7 +181,7 @@ def compare_benchmarks(before: Path, after: Path) -> dict[str, Any]:
     """
     first, second = read_benchmark(before), read_benchmark(after)
     kind, other_kind = first.get("kind"), second.get("kind")
-    if kind != other_kind or kind not in PARTS:
+    if kind != other_kind or not isinstance(kind, str) or kind not in PARTS:
         raise DataError(
             f"{before} is a benchmark of {kind}, {after} of {other_kind}",
             hint="compare two of training, or two of decoding",
@@ -205,11 +207,16 @@ def comparison_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
     """The figures of a file that are compared, by their names; of one with a spread, the median."""
-    flat, kind, paths = flat_settings(found), found["kind"], dict[str, str]()
+    kind, paths = found["kind"], dict[str, str]()
+    try:
+        flat = flat_settings(found)
+    except RecursionError as error:
+        raise DataError(f"{file}: objects in objects without an end", hint=_AGAIN) from error
     for part in PARTS[kind]:
         prefix = "" if kind == "training" else f"{part}: "
-        of_part = found.get(part)
-        for name, path in _figures_in(of_part if isinstance(of_part, Mapping) else {}, kind):
+        of_part = _object(found.get(part), f"{file}: {part}")
+        _object(of_part.get("phases", {}), f"{file}: {part}.phases")
+        for name, path in _figures_in(of_part, kind):
             is_phase = path.startswith("phases.")
             shown = f"{prefix}{name.strip()}{', ms' if is_phase else ''}"
             paths[shown] = f"{part}.{path}{'.milliseconds' if is_phase else ''}"
@@ -226,11 +233,23 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
         if not places:
             raise DataError(f"{file}: {path} is missing", hint=_AGAIN)
         value = flat[places[0]]
-        if isinstance(value, bool) or not isinstance(value, int | float | None):
-            raise DataError(f"{file}: {path} is {value!r} instead of a number")
         if value is not None:
-            numbers[name] = value
+            numbers[name] = _number(value, f"{file}: {path}")
     return numbers
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    if value is None:
+        raise DataError(f"{what} is missing", hint=_AGAIN)
+    if not isinstance(value, Mapping):
+        raise DataError(f"{what} is {value!r:.60} instead of an object", hint=_AGAIN)
+    return value
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST:
+        return value
+    raise DataError(f"{what} is {value!r:.60} instead of a number", hint=_AGAIN)
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
@@ -259,7 +278,7 @@ def read_benchmark(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({error})", hint=_HINT) from error
     if not isinstance(found, dict) or "tfm_benchmark" not in found:
         raise DataError(f"{path}: JSON, but not of a benchmark", hint=_HINT)

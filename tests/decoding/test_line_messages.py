@@ -1,0 +1,41 @@
+"""What is said of a line is what its record holds, and nothing is said of a line without marks in its record."""
+
+import logging
+from dataclasses import fields, replace
+
+import pytest
+
+from transformer_cli.decoding.line_messages import warn_of_lines
+from transformer_cli.decoding.translation import Translation
+
+PLAIN = Translation("She comes on 14 May.", "Viene il 14 May.", -1.0, ())
+SAID = {
+    "is_cut": "a sentence of more than 9 tokens, which was translated in parts",
+    "is_divided": "a sentence was translated clause by clause, because it is longer than those of the training, or because its "
+    "translation as a whole was doubtful: look whether words are missing",
+    "is_untranslated": "a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
+    "is_partly_copied": "a sentence was left as it is, because the model loses the protected parts of it",
+}  # fmt: skip
+
+
+def messages_of(caplog: pytest.LogCaptureFixture, *translations: Translation) -> list[str]:
+    with caplog.at_level(logging.WARNING):
+        warn_of_lines(
+            [*enumerate(translations, 1)], max_length=9, is_strict=False, only_green=False
+        )
+    return caplog.messages
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_each_mark_of_a_record_is_told_with_the_number_of_its_line(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    marked = replace(PLAIN, **{name: True})  # type: ignore[arg-type]
+    assert messages_of(caplog, PLAIN, marked) == [f"line 2: {SAID[name]}"]
+
+
+def test_a_line_whose_record_has_no_mark_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
+    quiet = {"is_in_pieces", "is_repaired", "is_from_memory"}
+    names = {field.name for field in fields(Translation) if field.name.startswith("is_")}
+    assert names == {*SAID, *quiet}, "a new mark needs a message here, or a reason for none"
+    assert messages_of(caplog, replace(PLAIN, **dict.fromkeys(quiet, True))) == []  # type: ignore[arg-type]
