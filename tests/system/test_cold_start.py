@@ -60,7 +60,8 @@ def test_training_and_translating_import_no_tracer(tmp_path: Path, optimizer: st
     """`torch._dynamo`, which only `torch.compile` needs, takes 1.5 seconds and 70 MB; a run on one CPU does without."""
     config = str(write_tiny(tmp_path))
     settings = ["--set", f"training.optimizer={optimizer}", "--set", "model.tie_embeddings=none"]
-    commands = [["train", "--config", config, *settings], ["translate", "1 2 3"]]
+    translate = ["translate", "--set", "decoding.engine=torch", "1 2 3"]
+    commands = [["train", "--config", config, *settings], translate]
     for arguments in commands if optimizer == "adam" else commands[:1]:
         script = LISTING.format(arguments=arguments)
         finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
