@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli.extensions.documents.character_encoding import decoded
@@ -66,6 +67,8 @@ _REFERENCE = re.compile(
 _DEFINITION = re.compile(r" {0,3}[:~][ \t]+(?=\S)")
 # A line of a poem or an address: | The red dog
 _LINE_OF_BLOCK = re.compile(r"\|[ \t]+(?=\S)")
+# An example of Pandoc, which gets a number: (@) The red dog sleeps.
+_EXAMPLE = re.compile(r" {0,3}\(@[\w-]*\)[ \t]+(?=\S)")
 _DELIMITER_ROW = re.compile(
     r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?"
 )
@@ -86,7 +89,7 @@ _DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
 _LONG_DASHES = re.compile(r" {0,3}-{5,} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
@@ -145,19 +148,19 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
     plain = list(lines)
     found: list[_Container] = []
     titles: list[tuple[int, str]] = []
-    poems = _rows_of_poems(lines)
+    items = _rows_of_items(lines)
     tables: list[tuple[int, int]] = []
-    for row in _starts(lines, code_rows, poems, tables):
+    for row in _starts(lines, code_rows, items, tables):
         if row < _end(found):
             continue
         title = _TITLE.fullmatch(lines[row])
         if title is not None and title.lastgroup is not None:
             titles.append((row, title[title.lastgroup]))
-        container = _container_at(lines, row, poems)
+        container = _container_at(lines, row, items)
         if container is None:
             plain[row] = ""
             continue
-        _read_rows(container, lines, code_rows, poems)
+        _read_rows(container, lines, code_rows, items)
         found.append(container)
         for taken in (row, *container.lines):
             plain[taken] = ""
@@ -181,7 +184,7 @@ def _end(found: Sequence[_Container]) -> int:
 def _starts(
     lines: Sequence[str],
     code_rows: Collection[int],
-    poems: Collection[int],
+    items: Collection[int],
     tables: list[tuple[int, int]],
 ) -> Iterator[int]:
     """The rows that are kept as they are, or in which a container begins; `tables` gets the rows of each table of Pandoc."""
@@ -208,7 +211,7 @@ def _starts(
             end_of_table = table[1]
             tables.append(table)
             yield from range(table[0], row + 1)
-        elif _KEPT.fullmatch(line) or _container_at(lines, row, poems) is not None:
+        elif _KEPT.fullmatch(line) or _container_at(lines, row, items) is not None:
             yield row
 
 
@@ -273,8 +276,11 @@ def _next_row(rows: Sequence[int], row: int) -> float:
     return rows[at] if at < len(rows) else math.inf
 
 
-def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
-    """The rows of blocks whose lines begin with a bar and stay lines; a block with a row of dashes is a table."""
+def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
+    """The rows that begin a line of a poem or an example of Pandoc, in blocks that begin with one.
+
+    The lines of a poem begin with a bar and stay lines; a block with a row of dashes is a table.
+    """
     found: set[int] = set()
     first = 0
     for row in range(len(lines) + 1):
@@ -282,7 +288,9 @@ def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
             continue
         block = range(first, row)
         first = row + 1
-        if (
+        if block and _EXAMPLE.match(lines[block[0]]):
+            found.update(each for each in block if _EXAMPLE.match(lines[each]))
+        elif (
             block
             and _LINE_OF_BLOCK.match(lines[block[0]])
             and not any(_DELIMITER_ROW.fullmatch(lines[each]) for each in block)
@@ -291,13 +299,15 @@ def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _container_at(lines: Sequence[str], row: int, poems: Collection[int]) -> _Container | None:
+def _container_at(lines: Sequence[str], row: int, items: Collection[int]) -> _Container | None:
     line = lines[row]
     if match := _FOOTNOTE.match(line):
         return _Container(row, line[match.end() :], is_lazy=True)
     if _BOX.fullmatch(line):
         return _Container(row, "", is_lazy=False)
-    if row in poems:
+    if row in items and (match := _EXAMPLE.match(line)):
+        return _Container(row, line[match.end() :], is_lazy=True)
+    if row in items:
         return _Container(row, line[1:].strip(), is_lazy=False)
     is_behind_term = any(lines[before].strip() for before in range(max(0, row - 2), row))
     match = _DEFINITION.match(line)
@@ -305,7 +315,7 @@ def _container_at(lines: Sequence[str], row: int, poems: Collection[int]) -> _Co
 
 
 def _read_rows(
-    container: _Container, lines: Sequence[str], code_rows: Collection[int], poems: Collection[int]
+    container: _Container, lines: Sequence[str], code_rows: Collection[int], items: Collection[int]
 ) -> None:
     """Read the rows behind the first that belong to a container."""
     blank: list[int] = []
@@ -316,7 +326,7 @@ def _read_rows(
             continue
         indentation = _INDENTED.match(line)
         is_lazy = container.is_lazy and not blank and row not in code_rows
-        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, poems)  # fmt: skip
+        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, items)  # fmt: skip
         if indentation is None and (not is_lazy or begins_another):
             return
         container.lines |= dict.fromkeys(blank, "")
@@ -361,8 +371,14 @@ _WITHOUT_WORDS = {
 }
 # The text of a footnote inside its sentence: ^[A dog.]
 _NOTE_IN_SENTENCE = re.compile(r"\^\[(?P<text>[^\[\]\n]++)\]")
-# Words that are taken out directly before others, as in ~~red~~blue: they are not one word.
-_TAKEN_OUT_BESIDE_WORD = re.compile(r"(?<![\w~])~~[^\s~][^~\n]*+~~(?=\w)")
+# The names of ranges that end a word where another range follows, as the changes {--red--}{++blue++}, and of those that end it
+# before a word, too: in ~~red~~blue, words are taken out.
+_TAKEN_OUT = frozenset(["s", "taken_out", "<del>", "<s>", "<strike>"])
+_CHANGES = _TAKEN_OUT | {"edited", "marked", "words", "<ins>"}
+# A comment and a substitution of CriticMarkup; their texts stay.
+_CRITIC = re.compile(
+    r"\{>>(?:(?!\{>>|<<\}).)*+<<\}|\{~~(?:(?!\{~~|~~\}|~>).)*+~>(?:(?!\{~~|~~\}).)*+~~\}", re.DOTALL
+)
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -370,6 +386,7 @@ _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
 _EXTENSIONS = {
     "template": re.compile(TEMPLATE, re.DOTALL),
+    "critic": _CRITIC,
     "comment": re.compile(r"\{/\*(?:(?!\{/\*|\*/\}).)*+\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(
@@ -496,6 +513,7 @@ def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
         end -= len(match["sign"] or "") if name == "edited" else 0
         marks = (match.start(), start), (end, match.end())
         if start < end and not any(any(taken[first:last]) for first, last in marks):
+            name = "taken_out" if match["sign"] == "--" else name
             yield InlineEvent(*marks[0], Role.OPEN, name)
             yield InlineEvent(*marks[1], Role.CLOSE, name)
             for first, last in marks:
@@ -544,6 +562,8 @@ def _range_of(token: "Token") -> InlineEvent | None:
 def _event(name: str, token: "Token", raw: str, start: int, before: str) -> InlineEvent:
     """What a rule has found, and the character before it."""
     end = start + len(raw)
+    if name == "critic":
+        return InlineEvent(start, end, Role.POINT, name)
     if name in ("backticks", "autolink", *_EXTENSIONS):
         return InlineEvent(start, end, Role.WORD)
     if name == "image":
@@ -598,13 +618,28 @@ _SETTINGS = re.compile(
     r"\A(?:(?=(?:.*\n){0,20}?(?i:title|slug|layout|template):)(?:[A-Za-z][\w-]{0,40}:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"
     r"|%[ \t].*\n(?:[ \t]+\S.*\n|%.*\n)*)(?=[ \t]*(?:\n|\Z))"
 )
-# Among them, what people read.
-_TEXT_OF_SETTINGS = re.compile(
-    r"^(?:(?:title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle)(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
-    r"""(?:(?:(?P<quote>["'])(?P<quoted>[^"'\\\r\n]*+)(?P=quote)|(?P<plain>[^\s"'#&*!|>%@`\[{:,?-]\S*+(?:[ \t]++\S++)*+))[ \t]*+(?=\r?$)"""
-    r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
-    re.MULTILINE | re.IGNORECASE,
-)
+
+
+def _text_of_settings(comment: str) -> re.Pattern[str]:
+    """Among the settings, what people read.
+
+    Args:
+        comment: the pattern of what follows a value and is no part of it.
+    """
+    plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?:[ \t]++(?!{comment})\S++)*+"
+    return re.compile(
+        r"^(?:(?:title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle)(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
+        rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?:[^'\\\r\n]|'')*+)'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
+        r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
+        re.MULTILINE | re.IGNORECASE,
+    )
+
+
+_TEXT_OF_SETTINGS = _text_of_settings(r"#[^\r\n]*+")
+# Outside of YAML and TOML, # begins no comment.
+_TEXT_WITHOUT_COMMENTS = _text_of_settings("(?!)")
+# A text of TOML of several lines; none of them is a setting.
+_LINES_OF_TOML = re.compile(r"\'\'\'.*?(?:\'\'\'|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _MOST_NAMED = 5
 _CODE = frozenset(["fence", "code_block", "html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
@@ -688,15 +723,23 @@ class _Reader:
         """Read the titles and descriptions among the settings in the first rows of a text."""
         has_marks = self._text[:1] in ("-", "+")
         last = min(num_rows, len(self._lines)) - 1
-        for match in _TEXT_OF_SETTINGS.finditer(self._text, 0, self._lines[last][1]):
-            if match["block"] or (match["quote"] == "'" and "=" in match["sign"]):
+        end = self._lines[last][1]
+        lines_of_toml = _LINES_OF_TOML.finditer(self._text, 0, end) if self._text[:1] == "+" else ()
+        inside = [each.span() for each in lines_of_toml]
+        pattern = _TEXT_OF_SETTINGS if has_marks else _TEXT_WITHOUT_COMMENTS
+        for match in pattern.finditer(self._text, 0, end):
+            at = bisect_right(inside, (match.start(), end)) - 1
+            if at >= 0 and match.start() < inside[at][1]:
+                continue
+            if match["block"] or (match["single"] and "=" in match["sign"]):
                 row = bisect_right(self._lines, (match.start(), len(self._text))) - 1
                 self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
                 continue
-            kind = "plain" if match["quote"] is None else "quoted"
-            if has_letter(match[kind]):
-                segment = Segment.plain(match[kind], "", keeps_spaces=False)
-                quote = match["quote"] or ("" if has_marks else None)
+            kind = next(kind for kind in ("double", "single", "plain") if match[kind] is not None)
+            text = match[kind].replace("''", "'") if kind == "single" else match[kind]
+            if has_letter(text):
+                segment = Segment.plain(text, "", keeps_spaces=False)
+                quote = {"double": '"', "single": "'", "plain": "" if has_marks else None}[kind]
                 self._add(*match.span(kind), segment, partial(_as_setting, quote))
 
     def _name_kept(self) -> None:
@@ -764,8 +807,9 @@ class _Reader:
         runs: list[list[InlinePart]] = [[]]
         opened: list[int] = []
         box_line = _BOX_LINE.match(content)
-        ends_of_words = {match.end() for match in _TAKEN_OUT_BESIDE_WORD.finditer(content)}
-        for event in _gapless(content, self._inline.events(content, self._env)):
+        events = list(_gapless(content, self._inline.events(content, self._env)))
+        ends_of_words = _ends_of_words(content, events)
+        for event in events:
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
                 raw = self._text[start:end]
@@ -783,8 +827,11 @@ class _Reader:
                 without_words = _WITHOUT_WORDS.get(event.name, WithoutWords.EMPTY)
                 piece: Piece = Markup(event.role, event.start, raw, start, without_words=without_words)  # fmt: skip
                 runs[-1].append(InlinePart(piece, start, end, event.name))
-                if event.role is Role.CLOSE and event.end in ends_of_words:
+                if event.end in ends_of_words:
                     runs[-1].append(InlinePart(" ", end, end))
+                if event.name == "critic":
+                    row = bisect_right(self._lines, (start, len(self._text))) - 1
+                    self._kept.append((row, "a comment or substitution of CriticMarkup"))
                 self._read_inside(event, raw, content, places)
             elif event.shown is None or (box_line is not None and event.start == box_line.end()):
                 runs.append([])
@@ -831,6 +878,31 @@ class _Reader:
             if stripped.endswith(content):
                 return cell[len(stripped) - len(content) : len(stripped)]
         return None
+
+
+def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
+    """Where a word ends although no white space follows: behind a change, before another range or, if it is taken out, a word."""
+    ends = set()
+    change: InlineEvent | None = None
+    for event, following in pairwise(events):
+        is_mark = event.name == "critic" or (
+            event.role is Role.POINT and content[event.start] == "{"
+        )
+        if event.role is Role.CLOSE:
+            change = event if event.name in _CHANGES or event.name == "link" else None
+        elif event.name == "critic":
+            change = change or event
+        elif not is_mark:
+            change = None
+        if change is None:
+            continue
+        is_range = following.role is Role.OPEN
+        if change.name == "link":  # those of a menu are texts of their own
+            is_range = following.name in _CHANGES or (is_range and is_mark)
+        is_word = following.role is None and content[following.start].isalnum()
+        if is_range or (is_word and (change.name in _TAKEN_OUT or event.name == "critic")):
+            ends.add(event.end)
+    return ends
 
 
 def _is_between_links(content: str, opening: InlineEvent, run: Sequence[InlinePart]) -> bool:
