@@ -580,3 +580,28 @@ def test_a_comment_behind_a_setting_stays_and_a_quoted_value_may_have_the_other_
 )
 def test_each_example_of_pandoc_stays_one(text: str, wanted: str) -> None:
     assert translated(read_markdown(text.encode())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "reversed_text"),
+    [
+        ("The dog^[A red *animal*.] sleeps", "SLEEPS DOG^[*ANIMAL*. RED A] THE"),
+        ("The dog^[See [the page](u) now] sleeps", "SLEEPS DOG^[NOW [PAGE THE](u) SEE] THE"),
+        ("The dog^[A `]` sign] sleeps", "SLEEPS DOG^[SIGN `]` A] THE"),
+        ("The dog^[A [red]{.c} cat] sleeps", "SLEEPS DOG^[CAT [RED]{.c} A] THE"),
+        # A range that crosses the bracket is one of the sentence.
+        ("A *dog^[red* cat", "CAT *DOG^[RED* A"),
+    ],
+)
+def test_a_note_in_its_sentence_may_have_markup(text: str, reversed_text: str) -> None:
+    assert translated(read_markdown(text.encode()), REVERSED) == reversed_text
+
+
+def test_a_note_of_several_lines_in_its_sentence_stays_and_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = translated(read_markdown(b"The dog^[A red\n*animal*.] sleeps"), REVERSED)
+    assert found == "SLEEPS DOG^[A red *animal*.] THE"
+    assert (
+        "line 1: a footnote of several lines inside its sentence is not translated" in caplog.text
+    )

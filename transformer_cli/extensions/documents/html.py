@@ -428,12 +428,12 @@ class _Reader:
         elif token.kind is TokenKind.CDATA:
             text = raw[len(_CDATA) : -len(_END_OF_CDATA)]
             self._add_text(text, token.start, token.end)
+        elif token.kind is TokenKind.STATEMENT or _has_statement(token, raw):
+            self._flush()
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
         elif token.kind is TokenKind.VALUE:
             self._add(Role.WORD, token.start, token.end)
-        elif token.kind is TokenKind.STATEMENT:
-            self._flush()
         elif token.kind is TokenKind.END:
             if token.name in _INLINE:
                 self._add(Role.CLOSE, token.start, token.end, token.name)
@@ -627,6 +627,14 @@ def _with_icu_branches(pieces: tuple[Piece, ...], place: str) -> tuple[Piece, ..
     from transformer_cli.extensions.documents.strings import with_icu_branches
 
     return with_icu_branches(pieces, place, _escaped)
+
+
+def _has_statement(token: HtmlToken, raw: str) -> bool:
+    """Whether a token is a comment with a statement of a template, as <!-- {% if x %} -->: it runs, and keeps its place between texts."""
+    if token.kind is not TokenKind.OTHER or not raw.startswith("<!--"):
+        return False
+    inside = raw.removeprefix("<!--").removesuffix("-->")
+    return any(part.kind is PartKind.STATEMENT for part in template_parts(inside))
 
 
 def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:

@@ -7,7 +7,7 @@ the translation would join their lines.
 import logging
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -369,8 +369,10 @@ _WITHOUT_WORDS = {
     **dict.fromkeys(("em", "strong", "s", "marked"), WithoutWords.LEFT_OUT),
     **dict.fromkeys(("link", "label"), WithoutWords.AT_NEAREST),
 }
-# The text of a footnote inside its sentence: ^[A dog.]
-_NOTE_IN_SENTENCE = re.compile(r"\^\[(?P<text>[^\[\]\n]++)\]")
+# Where the text of a footnote inside its sentence begins: ^[A dog.]
+_NOTE_IN_SENTENCE = re.compile(r"\^\[(?!\^)")
+_BRACKET = re.compile(r"[\[\]]")
+_LONGEST_NOTE = 2000
 # The names of ranges that end a word where another range follows, as the changes {--red--}{++blue++}, and of those that end it
 # before a word, too: in ~~red~~blue, words are taken out.
 _TAKEN_OUT = frozenset(["s", "taken_out", "<del>", "<s>", "<strike>"])
@@ -379,6 +381,11 @@ _CHANGES = _TAKEN_OUT | {"edited", "marked", "words", "<ins>"}
 _CRITIC = re.compile(
     r"\{>>(?:(?!\{>>|<<\}).)*+<<\}|\{~~(?:(?!\{~~|~~\}|~>).)*+~>(?:(?!\{~~|~~\}).)*+~~\}", re.DOTALL
 )
+# Marks whose texts stay, by their names.
+_KEPT_MARKS = {
+    "critic": "a comment or substitution of CriticMarkup",
+    "note": "a footnote of several lines inside its sentence",
+}
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -466,6 +473,13 @@ class MarkdownInline:
         taken = [False] * (len(text) + 1)
         for event in notes.events:
             taken[event.start : event.end] = [True] * (event.end - event.start)
+        for note in _notes_in(text, notes.events, taken):
+            inside = [
+                bisect_left(notes.events, place, key=lambda event: event.start)
+                for place in note[:2]
+            ]
+            notes.events[slice(*inside)] = [note]
+            taken[note.start : note.end] = [True] * (note.end - note.start)
         notes.events += _unknown_to_markdown(text, taken)
         return sorted(notes.events, key=lambda event: event[:2])
 
@@ -522,9 +536,52 @@ def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
         if not any(taken[match.start() : match.end()]):
             yield InlineEvent(*match.span(), Role.POINT)
             taken[match.start() : match.end()] = [True] * len(match[0])
+
+
+def _notes_in(text: str, events: Sequence[InlineEvent], taken: Sequence[bool]) -> list[InlineEvent]:
+    """The footnotes inside their sentences; one of several lines has no text that is read.
+
+    Args:
+        events: the markup of the text, in order.
+        taken: says of each character whether it is markup.
+    """
+    notes: list[InlineEvent] = []
     for match in _NOTE_IN_SENTENCE.finditer(text):
-        if not any(taken[match.start() : match.end()]):
-            yield InlineEvent(*match.span(), Role.POINT, alt=match.span("text"))
+        start, first = match.span()
+        if taken[start] or taken[first - 1] or (notes and start < notes[-1].end):
+            continue
+        last = _closing_bracket(text, first, taken)
+        if last is not None and first < last and _is_whole(events, first, last):
+            is_line = "\n" not in text[first:last]
+            alt = (first, last) if is_line else None
+            notes.append(
+                InlineEvent(start, last + 1, Role.POINT, "" if is_line else "note", alt=alt)
+            )
+    return notes
+
+
+def _closing_bracket(text: str, start: int, taken: Sequence[bool]) -> int | None:
+    """Where the bracket is closed that stands before `start`; None if that is not near."""
+    depth = 1
+    for match in _BRACKET.finditer(text, start, start + _LONGEST_NOTE):
+        if not taken[match.start()]:
+            depth += 1 if match[0] == "[" else -1
+        if not depth:
+            return match.start()
+    return None
+
+
+def _is_whole(events: Sequence[InlineEvent], start: int, end: int) -> bool:
+    """Whether all ranges that begin or end in text[start:end] do both there."""
+    opened: list[str] = []
+    for event in events[bisect_left(events, start, key=lambda event: event.start) :]:
+        if event.start >= end:
+            break
+        if event.role is Role.OPEN:
+            opened.append(event.name)
+        elif event.role is Role.CLOSE and (not opened or opened.pop() != event.name):
+            return False
+    return not opened
 
 
 def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> bool:
@@ -829,9 +886,9 @@ class _Reader:
                 runs[-1].append(InlinePart(piece, start, end, event.name))
                 if event.end in ends_of_words:
                     runs[-1].append(InlinePart(" ", end, end))
-                if event.name == "critic":
+                if event.name in _KEPT_MARKS:
                     row = bisect_right(self._lines, (start, len(self._text))) - 1
-                    self._kept.append((row, "a comment or substitution of CriticMarkup"))
+                    self._kept.append((row, _KEPT_MARKS[event.name]))
                 self._read_inside(event, raw, content, places)
             elif event.shown is None or (box_line is not None and event.start == box_line.end()):
                 runs.append([])
