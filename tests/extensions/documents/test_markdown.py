@@ -597,6 +597,12 @@ def test_a_note_in_its_sentence_may_have_markup(text: str, reversed_text: str) -
     assert translated(read_markdown(text.encode()), REVERSED) == reversed_text
 
 
+def test_statements_of_templates_in_comments_of_html_keep_their_order() -> None:
+    text = b"The <!-- {% if a %} --> red dog <!-- {% endif %} --> sleeps"
+    wanted = "THE <!-- {% if a %} --> DOG RED <!-- {% endif %} --> SLEEPS"
+    assert translated(read_markdown(text), REVERSED) == wanted
+
+
 def test_a_note_of_several_lines_in_its_sentence_stays_and_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

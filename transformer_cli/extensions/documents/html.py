@@ -18,6 +18,7 @@ from transformer_cli.extensions.documents.character_encoding import declared_enc
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.page_templates import (
     PartKind,
+    is_comment_with_statement,
     masked_parts,
     template_parts,
 )
@@ -428,7 +429,7 @@ class _Reader:
         elif token.kind is TokenKind.CDATA:
             text = raw[len(_CDATA) : -len(_END_OF_CDATA)]
             self._add_text(text, token.start, token.end)
-        elif token.kind is TokenKind.STATEMENT or _has_statement(token, raw):
+        elif token.kind is TokenKind.STATEMENT or is_comment_with_statement(raw):
             self._flush()
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
@@ -627,14 +628,6 @@ def _with_icu_branches(pieces: tuple[Piece, ...], place: str) -> tuple[Piece, ..
     from transformer_cli.extensions.documents.strings import with_icu_branches
 
     return with_icu_branches(pieces, place, _escaped)
-
-
-def _has_statement(token: HtmlToken, raw: str) -> bool:
-    """Whether a token is a comment with a statement of a template, as <!-- {% if x %} -->: it runs, and keeps its place between texts."""
-    if token.kind is not TokenKind.OTHER or not raw.startswith("<!--"):
-        return False
-    inside = raw.removeprefix("<!--").removesuffix("-->")
-    return any(part.kind is PartKind.STATEMENT for part in template_parts(inside))
 
 
 def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:

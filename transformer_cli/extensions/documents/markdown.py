@@ -30,6 +30,7 @@ from transformer_cli.extensions.documents.page_templates import (
     FORMULA,
     FRONT_MATTER,
     TEMPLATE,
+    is_comment_with_statement,
 )
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
@@ -634,6 +635,8 @@ def _event(name: str, token: "Token", raw: str, start: int, before: str) -> Inli
 
 
 def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEvent:
+    if is_comment_with_statement(raw):
+        return InlineEvent(start, end, None)
     token = next(html_tokens(raw))
     if token.kind in (TokenKind.START, TokenKind.END):
         if token.name in BLOCKS:
