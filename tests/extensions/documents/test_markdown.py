@@ -576,6 +576,7 @@ def test_a_comment_behind_a_setting_stays_and_a_quoted_value_may_have_the_other_
         ("(@) The dog sleeps.\n(@) The cat.\n", "(@) THE DOG SLEEPS.\n(@) THE CAT.\n"),
         ("(@a) The dog\n  sleeps.\n(@) A cat.\n", "(@a) THE DOG SLEEPS.\n(@) A CAT.\n"),
         ("As\n(@a) says so.\n", "AS (@a) SAYS SO.\n"),
+        ("> (@) The dog\n> sleeps.\n> (@) A cat.\n", "> (@) THE DOG SLEEPS.\n> (@) A CAT.\n"),
     ],
 )
 def test_each_example_of_pandoc_stays_one(text: str, wanted: str) -> None:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli.extensions.documents.character_encoding import decoded
@@ -387,6 +387,8 @@ _KEPT_MARKS = {
     "critic": "a comment or substitution of CriticMarkup",
     "note": "a footnote of several lines inside its sentence",
 }
+# Examples of Pandoc in a quotation or list: each begins a line.
+_EXAMPLE_IN_LINES = re.compile(r"(?<=\n)\(@[\w-]*\)(?=\s)")
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -533,7 +535,8 @@ def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
             yield InlineEvent(*marks[1], Role.CLOSE, name)
             for first, last in marks:
                 taken[first:last] = [True] * (last - first)
-    for match in _MARKS.finditer(text):
+    examples = _EXAMPLE_IN_LINES.finditer(text) if _EXAMPLE.match(text) else iter(())
+    for match in chain(_MARKS.finditer(text), examples):
         if not any(taken[match.start() : match.end()]):
             yield InlineEvent(*match.span(), Role.POINT)
             taken[match.start() : match.end()] = [True] * len(match[0])
@@ -866,7 +869,7 @@ class _Reader:
         """The parts of an inline text with their places in the file, divided at the ends of lines that stay."""
         runs: list[list[InlinePart]] = [[]]
         opened: list[int] = []
-        box_line = _BOX_LINE.match(content)
+        ends_of_lines = _ends_of_lines(content)
         events = list(_gapless(content, self._inline.events(content, self._env)))
         ends_of_words = _ends_of_words(content, events)
         for event in events:
@@ -893,7 +896,7 @@ class _Reader:
                     row = bisect_right(self._lines, (start, len(self._text))) - 1
                     self._kept.append((row, _KEPT_MARKS[event.name]))
                 self._read_inside(event, raw, content, places)
-            elif event.shown is None or (box_line is not None and event.start == box_line.end()):
+            elif event.shown is None or event.start in ends_of_lines:
                 runs.append([])
             else:
                 runs[-1].append(InlinePart(event.shown, start, end))
@@ -938,6 +941,13 @@ class _Reader:
             if stripped.endswith(content):
                 return cell[len(stripped) - len(content) : len(stripped)]
         return None
+
+
+def _ends_of_lines(content: str) -> set[int]:
+    """The line feeds that stay: behind the first line of a box, and before an example of Pandoc."""
+    box_line = _BOX_LINE.match(content)
+    examples = _EXAMPLE_IN_LINES.finditer(content) if _EXAMPLE.match(content) else ()
+    return {match.start() - 1 for match in examples} | ({box_line.end()} if box_line else set())
 
 
 def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
