@@ -556,7 +556,8 @@ def _notes_in(text: str, events: Sequence[InlineEvent], taken: Sequence[bool]) -
             continue
         last = _closing_bracket(text, first, taken)
         if last is not None and first < last and _is_whole(events, first, last):
-            is_line = "\n" not in text[first:last]
+            # Notes inside notes could stand in each other without end.
+            is_line = not any(sign in text[first:last] for sign in ("\n", "^["))
             alt = (first, last) if is_line else None
             notes.append(
                 InlineEvent(start, last + 1, Role.POINT, "" if is_line else "note", alt=alt)
