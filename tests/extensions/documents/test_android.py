@@ -173,3 +173,8 @@ def test_plurals_that_lack_forms_of_the_target_language_are_named_once(
     read_android(text.encode(), ReadingOptions(target_language="ru"))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "2 plural(s) lack forms of the language ru, which has few, many, one, other" in caplog.text  # fmt: skip
+
+
+def test_a_plural_without_forms_lacks_none(caplog: pytest.LogCaptureFixture) -> None:
+    read_android(b'<resources><plurals name="x"/></resources>', ReadingOptions(target_language="it"))  # fmt: skip
+    assert not caplog.text

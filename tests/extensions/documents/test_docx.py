@@ -487,3 +487,12 @@ def test_a_formula_in_a_sentence_takes_the_place_of_a_word() -> None:
     [segment] = read_docx(docx(formula + run(" is a sum"))).segments
     assert [piece.role for piece in segment.pieces if isinstance(piece, Markup)] == [Role.WORD]
     assert re.search(r"SUM A IS .*x\+y", result(formula + run(" is a sum"), translator=REVERSED))
+
+
+@pytest.mark.parametrize("kind", ["dropDownList", "date"])
+def test_a_control_with_a_list_or_a_date_around_a_paragraph_stays(kind: str) -> None:
+    control = f"<w:sdt><w:sdtPr><w:{kind}/></w:sdtPr><w:sdtContent><w:p>{run('A red dog')}</w:p></w:sdtContent></w:sdt>"
+    parts = unpacked(docx(run("Choose")))
+    parts["word/document.xml"] = parts["word/document.xml"].replace("<w:p>", f"{control}<w:p>", 1)
+    [segment] = read_docx(packed(parts)).segments
+    assert plain_text(segment.pieces) == "Choose"

@@ -447,3 +447,18 @@ def test_tags_around_the_first_letter_of_a_text_stay_around_the_first_letter(
 ) -> None:
     assert translated(read_html(f"<p>{source}</p>".encode()), REVERSED) == f"<p>{expected}</p>"
     assert done(read_html(source.encode()), Identity()).data.decode() == source
+
+
+def test_added_words_directly_before_those_taken_out_are_other_words() -> None:
+    page = b"<p>A <ins>blue</ins><del>red</del> dog</p>"
+    assert translated(read_html(page), REVERSED) == "<p>DOG <del>RED</del> <ins>BLUE</ins> A</p>"
+
+
+def test_statements_of_templates_in_comments_keep_their_order() -> None:
+    page = (
+        b"<p>The <!-- {% if a %} --> red dog <!-- {% endif %} --> sleeps <!-- a note --> here</p>"
+    )
+    wanted = (
+        "<p>THE <!-- {% if a %} --> DOG RED <!-- {% endif %} --> <!-- a note --> HERE SLEEPS</p>"
+    )
+    assert translated(read_html(page), REVERSED) == wanted

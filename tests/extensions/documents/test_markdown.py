@@ -519,3 +519,96 @@ def test_no_mark_becomes_text_when_words_vanish_or_move(seed: int) -> None:
     in_json = json.loads(translated(read_json(json.dumps([text]).encode()), translator))[0]
     for found in (in_markdown, in_json):
         assert not signs.search(shown_by_markdown(found)), (text, found)
+
+
+@pytest.mark.parametrize(
+    ("text", "reversed_text"),
+    [
+        ("The {--red--}{++blue++} dog", "DOG {++BLUE++} {--RED--} THE"),
+        ("The {++blue++}{--red--} dog", "DOG {--RED--} {++BLUE++} THE"),
+        ("A {--red--}blue dog", "DOG BLUE {--RED--} A"),
+        ("A {==red==}{>>a note<<}{++big++} dog", "DOG {++BIG++} {==RED==}{>>a note<<} A"),
+        ("A {~~old *x*~>**new**~~}{++big++} dog", "DOG {~~old *x*~>**new**~~} {++BIG++} A"),
+        ("See [words]{.c}[more]{.d} here", "HERE [MORE]{.d} [WORDS]{.c} SEE"),
+        ("See [words](u){.c}[more]{#d} here", "HERE [MORE]{#d} [WORDS](u){.c} SEE"),
+        ("A ~~red~~**blue** dog", "DOG **BLUE** ~~RED~~ A"),
+        ("A <ins>blue</ins><del>red</del> dog", "DOG <del>RED</del> <ins>BLUE</ins> A"),
+        ("A dog un{++do++}able", "{++UNDOABLE++} DOG A"),
+    ],
+)
+def test_changes_that_touch_each_other_are_words_of_their_own(
+    text: str, reversed_text: str
+) -> None:
+    assert translated(read_markdown(text.encode()), REVERSED) == reversed_text
+
+
+def test_comments_and_substitutions_of_critic_markup_are_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = "The dog {>>a *note*<<} and the {~~old~>new~~} cat."
+    wanted = "THE DOG {>>a *note*<<} AND THE {~~old~>new~~} CAT."
+    assert translated(read_markdown(text.encode())) == wanted
+    assert "line 1: a comment or substitution of CriticMarkup is not translated" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ("---\ntitle: The dog # a note\n---\n", "---\ntitle: THE DOG # a note\n---\n"),
+        ('---\ntitle: "The dog" # a note\n---\n', '---\ntitle: "THE DOG" # a note\n---\n'),
+        ('---\ntitle: "The dog\'s house"\n---\n', '---\ntitle: "THE DOG\'S HOUSE"\n---\n'),
+        ("---\ntitle: 'A \"dog''s\" house'\n---\n", "---\ntitle: 'A \"DOG''S\" HOUSE'\n---\n"),
+        ('+++\ntitle = "The dog\'s" # x\n+++\n', '+++\ntitle = "THE DOG\'S" # x\n+++\n'),
+        ("+++\nx = '''\ntitle = \"A dog\"\n'''\n+++\n", "+++\nx = '''\ntitle = \"A dog\"\n'''\n+++\n"),
+        ('+++\nx = """\ntitle = "A dog"\n"""\n+++\n', '+++\nx = """\ntitle = "A dog"\n"""\n+++\n'),
+        ("title: The C# # dog\n\n", "title: THE C# # DOG\n\n"),  # no comment outside of YAML
+    ],
+)  # fmt: skip
+def test_a_comment_behind_a_setting_stays_and_a_quoted_value_may_have_the_other_mark(
+    settings: str, wanted: str
+) -> None:
+    assert translated(read_markdown(settings.encode())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("(@) The dog sleeps.\n(@) The cat.\n", "(@) THE DOG SLEEPS.\n(@) THE CAT.\n"),
+        ("(@a) The dog\n  sleeps.\n(@) A cat.\n", "(@a) THE DOG SLEEPS.\n(@) A CAT.\n"),
+        ("As\n(@a) says so.\n", "AS (@a) SAYS SO.\n"),
+        ("> (@) The dog\n> sleeps.\n> (@) A cat.\n", "> (@) THE DOG SLEEPS.\n> (@) A CAT.\n"),
+    ],
+)
+def test_each_example_of_pandoc_stays_one(text: str, wanted: str) -> None:
+    assert translated(read_markdown(text.encode())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "reversed_text"),
+    [
+        ("The dog^[A red *animal*.] sleeps", "SLEEPS DOG^[*ANIMAL*. RED A] THE"),
+        ("The dog^[See [the page](u) now] sleeps", "SLEEPS DOG^[NOW [PAGE THE](u) SEE] THE"),
+        ("The dog^[A `]` sign] sleeps", "SLEEPS DOG^[SIGN `]` A] THE"),
+        ("The dog^[A [red]{.c} cat] sleeps", "SLEEPS DOG^[CAT [RED]{.c} A] THE"),
+        # A range that crosses the bracket is one of the sentence.
+        ("A *dog^[red* cat", "CAT *DOG^[RED* A"),
+    ],
+)
+def test_a_note_in_its_sentence_may_have_markup(text: str, reversed_text: str) -> None:
+    assert translated(read_markdown(text.encode()), REVERSED) == reversed_text
+
+
+def test_statements_of_templates_in_comments_of_html_keep_their_order() -> None:
+    text = b"The <!-- {% if a %} --> red dog <!-- {% endif %} --> sleeps"
+    wanted = "THE <!-- {% if a %} --> DOG RED <!-- {% endif %} --> SLEEPS"
+    assert translated(read_markdown(text), REVERSED) == wanted
+
+
+def test_a_note_of_several_lines_in_its_sentence_stays_and_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = translated(read_markdown(b"The dog^[A red\n*animal*.] sleeps"), REVERSED)
+    assert found == "SLEEPS DOG^[A red *animal*.] THE"
+    assert (
+        "line 1: a footnote of several lines inside its sentence is not translated" in caplog.text
+    )

@@ -228,3 +228,25 @@ def test_presentations_and_tables_of_libreoffice_are_read_by_their_endings(endin
     found = format_of(PurePath(f"a.{ending}"))
     assert found is not None
     assert found.name == f"od{ending[-1]}"
+
+
+BOX = "<draw:frame><draw:text-box><text:p>In a box</text:p></draw:text-box></draw:frame>"
+
+
+@pytest.mark.parametrize("name", ["table-cell", "covered-table-cell"])
+def test_a_text_box_in_a_computed_cell_is_translated_and_its_value_is_not(name: str) -> None:
+    cell = f'<table:{name} office:value-type="float"><text:p>one</text:p><text:p>two{BOX}</text:p>{BOX}</table:{name}>'
+    assert cell.replace("In a box", "IN A BOX") in result(cell)
+
+
+def test_the_value_of_a_cell_with_text_is_translated_like_its_paragraph() -> None:
+    cell = '<table:table-cell office:value-type="string" office:string-value="A &quot;dog&quot;"><text:p>A "dog"</text:p></table:table-cell>'
+    assert cell.replace("A &quot;dog", "A &quot;DOG").replace('A "dog', 'A "DOG') in result(cell)
+    computed = cell.replace(" office:value", ' table:formula="of:=A1" office:value', 1)
+    assert computed in result(computed)
+
+
+def test_a_position_of_white_space_raises_nothing() -> None:
+    styles = f'<office:document-styles {SPACES} xmlns:style="s"><office:styles><style:style style:name="T" style:family="text"><style:text-properties style:text-position=" "/></style:style></office:styles></office:document-styles>'
+    data = packed(unpacked(odt('The <text:span text:style-name="T">dog</text:span>')) | {"styles.xml": styles})  # fmt: skip
+    assert '<text:span text:style-name="T">DOG</text:span>' in unpacked(done(read_odt(data)).data)["content.xml"]  # fmt: skip

@@ -19,7 +19,7 @@ from transformer_cli.extensions.documents.translator import AnsweredText
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
 
-from .fake_translators import UPPER, Identity, WordByWord, done, translated
+from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 CATALOGUE = r"""# A comment
 msgid ""
@@ -486,3 +486,22 @@ def test_a_long_text_is_wrapped_only_without_the_flag_no_wrap() -> None:
     result = done(read_po(LONG_LINES.encode())).data.decode()
     assert 'msgstr "A LONG LINE THAT IS NEVER WRAPPED BECAUSE' in result
     assert all(len(line) <= 79 for line in result.split("\n\n", 1)[1].splitlines() if line.startswith('"'))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flag", "source", "is_fuzzy"),
+    [
+        ("c-format", "%s cats and %d dogs", True),
+        ("c-format", "%1$s cats and %2$d dogs", False),
+        ("python-format", "%(a)s cats and %(n)d dogs", False),
+        ("c-format", "%s cats and %% dogs", False),
+        ("no-c-format", "%s cats and %d dogs", False),
+    ],
+)
+def test_a_message_whose_placeholders_without_numbers_change_their_order_is_fuzzy(
+    flag: str, source: str, is_fuzzy: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f'#, {flag}\nmsgid "{source}"\nmsgstr ""\n'
+    found = translated(read_po(text.encode()), REVERSED)
+    assert found.startswith(f"#, fuzzy, {flag}\n" if is_fuzzy else f"#, {flag}\n")
+    assert ("line 2: 1 message(s) have placeholders" in caplog.text) == is_fuzzy

@@ -76,3 +76,31 @@ def test_a_translator_that_changes_nothing_gives_the_same_bytes() -> None:
         assert len(read_properties(data).segments) == 3
         assert done(read_properties(data), Identity()).data == data
     assert "a = CAR RED A\r\n" in translated(read_properties(text.encode()), REVERSED)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (
+            "The water {0} has {1,choice,0#no water|1#one car} here",
+            "The l''acqua {0} has {1,choice,0#no l''acqua|1#one car} here",
+        ),
+        (
+            "A car {0,choice,0#isn''t|1#'{'water} x",
+            "A car {0,choice,0#isn''t|1#'{'l''''acqua} x",
+        ),
+        (  # MessageFormat reads a branch with a brace twice
+            "{1,choice,0#isn''''t the water of {2}|1#x}",
+            "{1,choice,0#isn''''t the l''''acqua of {2}|1#x}",
+        ),
+        (  # ICU needs one apostrophe
+            "The {0} water {1,plural,one{water} other{it''s}}",
+            "The {0} l'acqua {1,plural,one{l'acqua} other{it''s}}",
+        ),
+    ],
+)
+def test_an_apostrophe_beside_a_choice_of_java_is_doubled_also_in_its_branches(
+    value: str, wanted: str
+) -> None:
+    italian = WordByWord(lambda word: "l'acqua" if word == "water" else word)
+    assert translated(read_properties(f"a={value}\n".encode()), italian) == f"a={wanted}\n"

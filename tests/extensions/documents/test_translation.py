@@ -332,6 +332,13 @@ def test_a_tag_around_a_sentence_without_letters_stays_around_it(text: str, tag:
         ("The red{x}dog runs", "RUNS RED{x}DOG THE"),
         ("my{x}dog runs", "RUNS MY{x}DOG"),
         ("{{name}}'s dog", "DOG {{name}}'S"),
+        ("The dog{x}'s house", "HOUSE DOG{x}'S THE"),
+        ("The dog{x}\u2019s house", "HOUSE DOG{x}\u2019S THE"),
+        ("The image{n}-small file", "FILE IMAGE{n}-SMALL THE"),
+        ("The dog{x}/cat{y} sleeps", "SLEEPS DOG{x}/CAT{y} THE"),
+        ("The dog{x}.txt file", "FILE DOG{x}.TXT THE"),
+        ("The big-{x}dog sleeps", "SLEEPS BIG-{x}DOG THE"),
+        ('The "{x}dog" sleeps', 'SLEEPS "{x}DOG" THE'),
         ("Pay $x.", "$x. PAY"),
     ],
 )

@@ -99,7 +99,8 @@ def read_android(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocu
     for resource in xml.root.elements:
         if resource.local == "plurals" and resource.attributes.get("translatable") != "false":
             forms = [item.attributes.get("quantity", "") for item in resource.elements]
-            plurals.add(forms, f"line {lines.number_at(resource.start)}")
+            if forms:
+                plurals.add(forms, f"line {lines.number_at(resource.start)}")
     plurals.warn()
     place = place_of_attribute(xml, xml.root, "tools:locale")
     edits = [] if place is None else [Edit(*place, partial(_language, xml.root.attributes["tools:locale"]))]  # fmt: skip

@@ -142,7 +142,7 @@ def _targets(relationships: Element, kinds: frozenset[str], folder: str) -> Iter
 
 def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocument:
     xml = read_xml(data, options, part=name)
-    paragraphs = (element for element in xml.root.walk() if is_text(element, "p"))
+    paragraphs = _paragraphs(xml.root)
     slots: list[Slot] = []
     initial: _Initial | None = None
     for number, paragraph in enumerate(options.watch.over(paragraphs), 1):
@@ -155,6 +155,18 @@ def _read_part(name: str, data: bytes, options: ReadingOptions) -> SplicedDocume
     for slot in slots:
         options.watch.counted(slot.segment)
     return SplicedDocument(xml.content, tuple(slots))
+
+
+def _paragraphs(root: Element) -> Iterator[Element]:
+    """The paragraphs, also those inside others, but not those in a control whose text is chosen from a list."""
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if element.local == "sdt" and _is_chosen(element):
+            continue
+        if is_text(element, "p"):
+            yield element
+        waiting += reversed(element.elements)
 
 
 _WORD = (

@@ -18,6 +18,7 @@ from transformer_cli.extensions.documents.character_encoding import declared_enc
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.page_templates import (
     PartKind,
+    is_comment_with_statement,
     masked_parts,
     template_parts,
 )
@@ -300,7 +301,8 @@ _TEXT_ATTRIBUTES = _names(
 _TEXTS_OF_META = _names(
     "description keywords og:description og:title og:image:alt twitter:description twitter:title twitter:image:alt"
 )
-_TAKEN_OUT = frozenset(["del", "s", "strike"])
+# Elements of words that are added or taken out.
+_CHANGES = frozenset(["ins", "del", "s", "strike"])
 _FEW_TAGS = 10
 # What stands between the links of a menu.
 _BETWEEN_LINKS = frozenset("|\u00b7\u2022\u203a\u00bb/")
@@ -427,12 +429,12 @@ class _Reader:
         elif token.kind is TokenKind.CDATA:
             text = raw[len(_CDATA) : -len(_END_OF_CDATA)]
             self._add_text(text, token.start, token.end)
+        elif token.kind is TokenKind.STATEMENT or is_comment_with_statement(raw):
+            self._flush()
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
         elif token.kind is TokenKind.VALUE:
             self._add(Role.WORD, token.start, token.end)
-        elif token.kind is TokenKind.STATEMENT:
-            self._flush()
         elif token.kind is TokenKind.END:
             if token.name in _INLINE:
                 self._add(Role.CLOSE, token.start, token.end, token.name)
@@ -471,10 +473,8 @@ class _Reader:
         elif token.name in _INLINE:
             if self._begins_a_text(index):
                 self._flush()
-            elif token.name == "ins" and self._run and self._run[-1].name in _TAKEN_OUT:
-                self._add_text(
-                    " ", token.start, token.start
-                )  # <del>red</del><ins>blue</ins>: two words
+            elif self._follows_a_change(token.name):
+                self._add_text(" ", token.start, token.start)
             self._add(Role.OPEN, token.start, token.end, token.name)
         elif token.name in _POINTS:
             self._add(Role.POINT, token.start, token.end)
@@ -484,6 +484,17 @@ class _Reader:
             self._add_text(" ", token.end, token.end)
         else:
             self._flush()
+
+    def _follows_a_change(self, name: str) -> bool:
+        """Whether an element is a change of the text directly behind another one: <del>red</del><ins>blue</ins> are two words."""
+        last = self._run[-1] if self._run else None
+        is_end = (
+            last is not None and isinstance(last.piece, Markup) and last.piece.role is Role.CLOSE
+        )
+        if last is None or not is_end:
+            return False
+        kinds = [each == "ins" if each in _CHANGES else None for each in (last.name, name)]
+        return None not in kinds and kinds[0] != kinds[1]
 
     def _begins_a_text(self, index: int) -> bool:
         """Whether an inline element and the one before it are texts of their own, as the links of a menu without white space.

@@ -2,10 +2,11 @@
 
 import logging
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli.extensions.documents.character_encoding import decoded
@@ -19,6 +20,7 @@ from transformer_cli.extensions.documents.html import (
     slots_in_part,
 )
 from transformer_cli.extensions.documents.markdown_blocks import (
+    EXAMPLE,
     NOTE,
     DividedLines,
     divided_lines,
@@ -29,6 +31,7 @@ from transformer_cli.extensions.documents.page_templates import (
     FORMULA,
     FRONT_MATTER,
     TEMPLATE,
+    is_comment_with_statement,
 )
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
@@ -90,10 +93,25 @@ _WITHOUT_WORDS = {
     **dict.fromkeys(("em", "strong", "s", "marked"), WithoutWords.LEFT_OUT),
     **dict.fromkeys(("link", "label"), WithoutWords.AT_NEAREST),
 }
-# The text of a footnote inside its sentence: ^[A dog.]
-_NOTE_IN_SENTENCE = re.compile(r"\^\[(?P<text>[^\[\]\n]++)\]")
-# Words that are taken out directly before others, as in ~~red~~blue: they are not one word.
-_TAKEN_OUT_BESIDE_WORD = re.compile(r"(?<![\w~])~~[^\s~][^~\n]*+~~(?=\w)")
+# Where the text of a footnote inside its sentence begins: ^[A dog.]
+_NOTE_IN_SENTENCE = re.compile(r"\^\[(?!\^)")
+_BRACKET = re.compile(r"[\[\]]")
+_LONGEST_NOTE = 2000
+# The names of ranges that end a word where another range follows, as the changes {--red--}{++blue++}, and of those that end it
+# before a word, too: in ~~red~~blue, words are taken out.
+_TAKEN_OUT = frozenset(["s", "taken_out", "<del>", "<s>", "<strike>"])
+_CHANGES = _TAKEN_OUT | {"edited", "marked", "words", "<ins>"}
+# A comment and a substitution of CriticMarkup; their texts stay.
+_CRITIC = re.compile(
+    r"\{>>(?:(?!\{>>|<<\}).)*+<<\}|\{~~(?:(?!\{~~|~~\}|~>).)*+~>(?:(?!\{~~|~~\}).)*+~~\}", re.DOTALL
+)
+# Marks whose texts stay, by their names.
+_KEPT_MARKS = {
+    "critic": "a comment or substitution of CriticMarkup",
+    "note": "a footnote of several lines inside its sentence",
+}
+# Examples of Pandoc in a quotation or list: each begins a line.
+_EXAMPLE_IN_LINES = re.compile(r"(?<=\n)\(@[\w-]*\)(?=\s)")
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 
@@ -101,6 +119,7 @@ _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
 # Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
 _EXTENSIONS = {
     "template": re.compile(TEMPLATE, re.DOTALL),
+    "critic": _CRITIC,
     "comment": re.compile(r"\{/\*(?:(?!\{/\*|\*/\}).)*+\*/\}", re.DOTALL),  # of MDX
     # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
     "keys": re.compile(
@@ -180,6 +199,13 @@ class MarkdownInline:
         taken = [False] * (len(text) + 1)
         for event in notes.events:
             taken[event.start : event.end] = [True] * (event.end - event.start)
+        for note in _notes_in(text, notes.events, taken):
+            inside = [
+                bisect_left(notes.events, place, key=lambda event: event.start)
+                for place in note[:2]
+            ]
+            notes.events[slice(*inside)] = [note]
+            taken[note.start : note.end] = [True] * (note.end - note.start)
         notes.events += _unknown_to_markdown(text, taken)
         return sorted(notes.events, key=lambda event: event[:2])
 
@@ -227,17 +253,63 @@ def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
         end -= len(match["sign"] or "") if name == "edited" else 0
         marks = (match.start(), start), (end, match.end())
         if start < end and not any(any(taken[first:last]) for first, last in marks):
+            name = "taken_out" if match["sign"] == "--" else name
             yield InlineEvent(*marks[0], Role.OPEN, name)
             yield InlineEvent(*marks[1], Role.CLOSE, name)
             for first, last in marks:
                 taken[first:last] = [True] * (last - first)
-    for match in _MARKS.finditer(text):
+    examples = _EXAMPLE_IN_LINES.finditer(text) if EXAMPLE.match(text) else iter(())
+    for match in chain(_MARKS.finditer(text), examples):
         if not any(taken[match.start() : match.end()]):
             yield InlineEvent(*match.span(), Role.POINT)
             taken[match.start() : match.end()] = [True] * len(match[0])
+
+
+def _notes_in(text: str, events: Sequence[InlineEvent], taken: Sequence[bool]) -> list[InlineEvent]:
+    """The footnotes inside their sentences; one of several lines has no text that is read.
+
+    Args:
+        events: the markup of the text, in order.
+        taken: says of each character whether it is markup.
+    """
+    notes: list[InlineEvent] = []
     for match in _NOTE_IN_SENTENCE.finditer(text):
-        if not any(taken[match.start() : match.end()]):
-            yield InlineEvent(*match.span(), Role.POINT, alt=match.span("text"))
+        start, first = match.span()
+        if taken[start] or taken[first - 1] or (notes and start < notes[-1].end):
+            continue
+        last = _closing_bracket(text, first, taken)
+        if last is not None and first < last and _is_whole(events, first, last):
+            # Notes inside notes could stand in each other without end.
+            is_line = not any(sign in text[first:last] for sign in ("\n", "^["))
+            alt = (first, last) if is_line else None
+            notes.append(
+                InlineEvent(start, last + 1, Role.POINT, "" if is_line else "note", alt=alt)
+            )
+    return notes
+
+
+def _closing_bracket(text: str, start: int, taken: Sequence[bool]) -> int | None:
+    """Where the bracket is closed that stands before `start`; None if that is not near."""
+    depth = 1
+    for match in _BRACKET.finditer(text, start, start + _LONGEST_NOTE):
+        if not taken[match.start()]:
+            depth += 1 if match[0] == "[" else -1
+        if not depth:
+            return match.start()
+    return None
+
+
+def _is_whole(events: Sequence[InlineEvent], start: int, end: int) -> bool:
+    """Whether all ranges that begin or end in text[start:end] do both there."""
+    opened: list[str] = []
+    for event in events[bisect_left(events, start, key=lambda event: event.start) :]:
+        if event.start >= end:
+            break
+        if event.role is Role.OPEN:
+            opened.append(event.name)
+        elif event.role is Role.CLOSE and (not opened or opened.pop() != event.name):
+            return False
+    return not opened
 
 
 def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> bool:
@@ -275,6 +347,8 @@ def _range_of(token: "Token") -> InlineEvent | None:
 def _event(name: str, token: "Token", raw: str, start: int, before: str) -> InlineEvent:
     """What a rule has found, and the character before it."""
     end = start + len(raw)
+    if name == "critic":
+        return InlineEvent(start, end, Role.POINT, name)
     if name in ("backticks", "autolink", *_EXTENSIONS):
         return InlineEvent(start, end, Role.WORD)
     if name == "image":
@@ -288,6 +362,8 @@ def _event(name: str, token: "Token", raw: str, start: int, before: str) -> Inli
 
 
 def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEvent:
+    if is_comment_with_statement(raw):
+        return InlineEvent(start, end, None)
     token = next(html_tokens(raw))
     if token.kind in (TokenKind.START, TokenKind.END):
         if token.name in BLOCKS:
@@ -329,13 +405,28 @@ _SETTINGS = re.compile(
     r"\A(?:(?=(?:.*\n){0,20}?(?i:title|slug|layout|template):)(?:[A-Za-z][\w-]{0,40}:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"
     r"|%[ \t].*\n(?:[ \t]+\S.*\n|%.*\n)*)(?=[ \t]*(?:\n|\Z))"
 )
-# Among them, what people read.
-_TEXT_OF_SETTINGS = re.compile(
-    r"^(?:(?:title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle)(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
-    r"""(?:(?:(?P<quote>["'])(?P<quoted>[^"'\\\r\n]*+)(?P=quote)|(?P<plain>[^\s"'#&*!|>%@`\[{:,?-]\S*+(?:[ \t]++\S++)*+))[ \t]*+(?=\r?$)"""
-    r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
-    re.MULTILINE | re.IGNORECASE,
-)
+
+
+def _text_of_settings(comment: str) -> re.Pattern[str]:
+    """Among the settings, what people read.
+
+    Args:
+        comment: the pattern of what follows a value and is no part of it.
+    """
+    plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?:[ \t]++(?!{comment})\S++)*+"
+    return re.compile(
+        r"^(?:(?:title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle)(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
+        rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?:[^'\\\r\n]|'')*+)'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
+        r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
+        re.MULTILINE | re.IGNORECASE,
+    )
+
+
+_TEXT_OF_SETTINGS = _text_of_settings(r"#[^\r\n]*+")
+# Outside of YAML and TOML, # begins no comment.
+_TEXT_WITHOUT_COMMENTS = _text_of_settings("(?!)")
+# A text of TOML of several lines; none of them is a setting.
+_LINES_OF_TOML = re.compile(r"\'\'\'.*?(?:\'\'\'|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _MOST_NAMED = 5
 _CODE = frozenset(["fence", "code_block", "html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
@@ -419,15 +510,23 @@ class _Reader:
         """Read the titles and descriptions among the settings in the first rows of a text."""
         has_marks = self._text[:1] in ("-", "+")
         last = min(num_rows, len(self._lines)) - 1
-        for match in _TEXT_OF_SETTINGS.finditer(self._text, 0, self._lines[last][1]):
-            if match["block"] or (match["quote"] == "'" and "=" in match["sign"]):
+        end = self._lines[last][1]
+        lines_of_toml = _LINES_OF_TOML.finditer(self._text, 0, end) if self._text[:1] == "+" else ()
+        inside = [each.span() for each in lines_of_toml]
+        pattern = _TEXT_OF_SETTINGS if has_marks else _TEXT_WITHOUT_COMMENTS
+        for match in pattern.finditer(self._text, 0, end):
+            at = bisect_right(inside, (match.start(), end)) - 1
+            if at >= 0 and match.start() < inside[at][1]:
+                continue
+            if match["block"] or (match["single"] and "=" in match["sign"]):
                 row = bisect_right(self._lines, (match.start(), len(self._text))) - 1
                 self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
                 continue
-            kind = "plain" if match["quote"] is None else "quoted"
-            if has_letter(match[kind]):
-                segment = Segment.plain(match[kind], "", keeps_spaces=False)
-                quote = match["quote"] or ("" if has_marks else None)
+            kind = next(kind for kind in ("double", "single", "plain") if match[kind] is not None)
+            text = match[kind].replace("''", "'") if kind == "single" else match[kind]
+            if has_letter(text):
+                segment = Segment.plain(text, "", keeps_spaces=False)
+                quote = {"double": '"', "single": "'", "plain": "" if has_marks else None}[kind]
                 self._add(*match.span(kind), segment, partial(_as_setting, quote))
 
     def _name_kept(self) -> None:
@@ -494,9 +593,10 @@ class _Reader:
         """The parts of an inline text with their places in the file, divided at the ends of lines that stay."""
         runs: list[list[InlinePart]] = [[]]
         opened: list[int] = []
-        box_line = _BOX_LINE.match(content)
-        ends_of_words = {match.end() for match in _TAKEN_OUT_BESIDE_WORD.finditer(content)}
-        for event in _gapless(content, self._inline.events(content, self._env)):
+        ends_of_lines = _ends_of_lines(content)
+        events = list(_gapless(content, self._inline.events(content, self._env)))
+        ends_of_words = _ends_of_words(content, events)
+        for event in events:
             start, end = places[event.start][0], places[event.end - 1][1]
             if event.role is not None:
                 raw = self._text[start:end]
@@ -514,10 +614,13 @@ class _Reader:
                 without_words = _WITHOUT_WORDS.get(event.name, WithoutWords.EMPTY)
                 piece: Piece = Markup(event.role, event.start, raw, start, without_words=without_words)  # fmt: skip
                 runs[-1].append(InlinePart(piece, start, end, event.name))
-                if event.role is Role.CLOSE and event.end in ends_of_words:
+                if event.end in ends_of_words:
                     runs[-1].append(InlinePart(" ", end, end))
+                if event.name in _KEPT_MARKS:
+                    row = bisect_right(self._lines, (start, len(self._text))) - 1
+                    self._kept.append((row, _KEPT_MARKS[event.name]))
                 self._read_inside(event, raw, content, places)
-            elif event.shown is None or (box_line is not None and event.start == box_line.end()):
+            elif event.shown is None or event.start in ends_of_lines:
                 runs.append([])
             else:
                 runs[-1].append(InlinePart(event.shown, start, end))
@@ -562,6 +665,38 @@ class _Reader:
             if stripped.endswith(content):
                 return cell[len(stripped) - len(content) : len(stripped)]
         return None
+
+
+def _ends_of_lines(content: str) -> set[int]:
+    """The line feeds that stay: behind the first line of a box, and before an example of Pandoc."""
+    box_line = _BOX_LINE.match(content)
+    examples = _EXAMPLE_IN_LINES.finditer(content) if EXAMPLE.match(content) else ()
+    return {match.start() - 1 for match in examples} | ({box_line.end()} if box_line else set())
+
+
+def _ends_of_words(content: str, events: Sequence[InlineEvent]) -> set[int]:
+    """Where a word ends although no white space follows: behind a change, before another range or, if it is taken out, a word."""
+    ends = set()
+    change: InlineEvent | None = None
+    for event, following in pairwise(events):
+        is_mark = event.name == "critic" or (
+            event.role is Role.POINT and content[event.start] == "{"
+        )
+        if event.role is Role.CLOSE:
+            change = event if event.name in _CHANGES or event.name == "link" else None
+        elif event.name == "critic":
+            change = change or event
+        elif not is_mark:
+            change = None
+        if change is None:
+            continue
+        is_range = following.role is Role.OPEN
+        if change.name == "link":  # those of a menu are texts of their own
+            is_range = following.name in _CHANGES or (is_range and is_mark)
+        is_word = following.role is None and content[following.start].isalnum()
+        if is_range or (is_word and (change.name in _TAKEN_OUT or event.name == "critic")):
+            ends.add(event.end)
+    return ends
 
 
 def _is_between_links(content: str, opening: InlineEvent, run: Sequence[InlinePart]) -> bool:

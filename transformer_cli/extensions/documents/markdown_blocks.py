@@ -25,6 +25,8 @@ _REFERENCE = re.compile(
 _DEFINITION = re.compile(r" {0,3}[:~][ \t]+(?=\S)")
 # A line of a poem or an address: | The red dog
 _LINE_OF_BLOCK = re.compile(r"\|[ \t]+(?=\S)")
+# An example of Pandoc, which gets a number: (@) The red dog sleeps.
+EXAMPLE = re.compile(r" {0,3}\(@[\w-]*\)[ \t]+(?=\S)")
 _DELIMITER_ROW = re.compile(
     r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?"
 )
@@ -45,7 +47,7 @@ _DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
 _LONG_DASHES = re.compile(r" {0,3}-{5,} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
@@ -104,19 +106,19 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
     plain = list(lines)
     found: list[_Container] = []
     titles: list[tuple[int, str]] = []
-    poems = _rows_of_poems(lines)
+    items = _rows_of_items(lines)
     tables: list[tuple[int, int]] = []
-    for row in _starts(lines, code_rows, poems, tables):
+    for row in _starts(lines, code_rows, items, tables):
         if row < _end(found):
             continue
         title = _TITLE.fullmatch(lines[row])
         if title is not None and title.lastgroup is not None:
             titles.append((row, title[title.lastgroup]))
-        container = _container_at(lines, row, poems)
+        container = _container_at(lines, row, items)
         if container is None:
             plain[row] = ""
             continue
-        _read_rows(container, lines, code_rows, poems)
+        _read_rows(container, lines, code_rows, items)
         found.append(container)
         for taken in (row, *container.lines):
             plain[taken] = ""
@@ -140,7 +142,7 @@ def _end(found: Sequence[_Container]) -> int:
 def _starts(
     lines: Sequence[str],
     code_rows: Collection[int],
-    poems: Collection[int],
+    items: Collection[int],
     tables: list[tuple[int, int]],
 ) -> Iterator[int]:
     """The rows that are kept as they are, or in which a container begins; `tables` gets the rows of each table of Pandoc."""
@@ -167,7 +169,7 @@ def _starts(
             end_of_table = table[1]
             tables.append(table)
             yield from range(table[0], row + 1)
-        elif _KEPT.fullmatch(line) or _container_at(lines, row, poems) is not None:
+        elif _KEPT.fullmatch(line) or _container_at(lines, row, items) is not None:
             yield row
 
 
@@ -232,8 +234,11 @@ def _next_row(rows: Sequence[int], row: int) -> float:
     return rows[at] if at < len(rows) else math.inf
 
 
-def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
-    """The rows of blocks whose lines begin with a bar and stay lines; a block with a row of dashes is a table."""
+def _rows_of_items(lines: Sequence[str]) -> frozenset[int]:
+    """The rows that begin a line of a poem or an example of Pandoc, in blocks that begin with one.
+
+    The lines of a poem begin with a bar and stay lines; a block with a row of dashes is a table.
+    """
     found: set[int] = set()
     first = 0
     for row in range(len(lines) + 1):
@@ -241,7 +246,9 @@ def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
             continue
         block = range(first, row)
         first = row + 1
-        if (
+        if block and EXAMPLE.match(lines[block[0]]):
+            found.update(each for each in block if EXAMPLE.match(lines[each]))
+        elif (
             block
             and _LINE_OF_BLOCK.match(lines[block[0]])
             and not any(_DELIMITER_ROW.fullmatch(lines[each]) for each in block)
@@ -250,13 +257,15 @@ def _rows_of_poems(lines: Sequence[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _container_at(lines: Sequence[str], row: int, poems: Collection[int]) -> _Container | None:
+def _container_at(lines: Sequence[str], row: int, items: Collection[int]) -> _Container | None:
     line = lines[row]
     if match := _FOOTNOTE.match(line):
         return _Container(row, line[match.end() :], is_lazy=True)
     if _BOX.fullmatch(line):
         return _Container(row, "", is_lazy=False)
-    if row in poems:
+    if row in items and (match := EXAMPLE.match(line)):
+        return _Container(row, line[match.end() :], is_lazy=True)
+    if row in items:
         return _Container(row, line[1:].strip(), is_lazy=False)
     is_behind_term = any(lines[before].strip() for before in range(max(0, row - 2), row))
     match = _DEFINITION.match(line)
@@ -264,7 +273,7 @@ def _container_at(lines: Sequence[str], row: int, poems: Collection[int]) -> _Co
 
 
 def _read_rows(
-    container: _Container, lines: Sequence[str], code_rows: Collection[int], poems: Collection[int]
+    container: _Container, lines: Sequence[str], code_rows: Collection[int], items: Collection[int]
 ) -> None:
     """Read the rows behind the first that belong to a container."""
     blank: list[int] = []
@@ -275,7 +284,7 @@ def _read_rows(
             continue
         indentation = _INDENTED.match(line)
         is_lazy = container.is_lazy and not blank and row not in code_rows
-        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, poems)  # fmt: skip
+        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, items)  # fmt: skip
         if indentation is None and (not is_lazy or begins_another):
             return
         container.lines |= dict.fromkeys(blank, "")

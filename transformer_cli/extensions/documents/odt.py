@@ -1,7 +1,7 @@
 """ODT, ODP and ODS, the documents of LibreOffice: paragraphs, headings, tables, notes, headers and footers."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
@@ -24,6 +24,7 @@ from transformer_cli.extensions.documents.xml import (
     XmlToken,
     escaped_xml,
     inline_runs,
+    place_of_attribute,
     read_xml,
 )
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
@@ -53,6 +54,7 @@ _ENDINGS_OF_POINTS = ("-start", "-end", "-mark")
 _HIDDEN = frozenset(["annotation", "tracked-changes"])
 # The values of cells whose text the program writes anew, such as numbers and dates.
 _TEXT_OF_CELL = "string"
+_CELLS = frozenset(["table-cell", "covered-table-cell"])
 
 
 def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
@@ -80,36 +82,76 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
 
 def _read_part(xml: XmlText, levels: Mapping[str, int], options: ReadingOptions) -> SplicedDocument:
     slots = []
-    for number, paragraph in enumerate(options.watch.over(_paragraphs(xml.root)), 1):
-        marks = set(_raised_marks(xml, paragraph, levels))
-
-        def kind_of(element: Element, marks: Collection[int] = marks) -> Inline:
-            return Inline.POINT if element.start in marks else _kind_of(element)
-
-        for run in inline_runs(xml, paragraph, kind_of, _pair_of):
-            pieces = tuple(part.piece for part in run)
-            if has_letter(plain_text(pieces)):
-                segment = options.watch.counted(Segment(pieces, f"paragraph {number}"))
-                slots.append(Slot(run[0].start, run[-1].end, segment, _as_xml))
+    number = 0
+    for element in options.watch.over(_visible(xml.root)):
+        place = f"paragraph {number + 1}"
+        if _is_paragraph(element):
+            number += 1
+            found = _slots_of_paragraph(xml, element, levels, place)
+        else:
+            found = _slots_of_value(xml, element, place)
+        for slot in found:
+            slots.append(slot._replace(segment=options.watch.counted(slot.segment)))
     return SplicedDocument(xml.content, tuple(slots))
 
 
-def _paragraphs(root: Element) -> list[Element]:
-    """The paragraphs and headings that people read, also those inside others, such as footnotes."""
-    found, waiting = [], [root]
+def _slots_of_paragraph(
+    xml: XmlText, paragraph: Element, levels: Mapping[str, int], place: str
+) -> Iterator[Slot]:
+    marks = set(_raised_marks(xml, paragraph, levels))
+
+    def kind_of(element: Element) -> Inline:
+        return Inline.POINT if element.start in marks else _kind_of(element)
+
+    for run in inline_runs(xml, paragraph, kind_of, _pair_of):
+        pieces = tuple(part.piece for part in run)
+        if has_letter(plain_text(pieces)):
+            yield Slot(run[0].start, run[-1].end, Segment(pieces, place), _as_xml)
+
+
+def _slots_of_value(xml: XmlText, cell: Element, place: str) -> Iterator[Slot]:
+    """The value of a cell that is text, if it is an attribute: it counts more than the paragraphs in the cell.
+
+    Source: OpenDocument 1.3, part 3, attribute office:string-value.
+    """
+    name = next((name for name in cell.attributes if name.endswith(":string-value")), "")
+    where = place_of_attribute(xml, cell, name)
+    if where is not None and has_letter(cell.attributes[name]):
+        yield Slot(*where, Segment.plain(cell.attributes[name], place), _as_value)
+
+
+def _as_value(found: TranslatedSegment) -> str:
+    return escaped_xml(found.text).replace('"', "&quot;").replace("'", "&apos;")
+
+
+def _visible(root: Element) -> Iterator[Element]:
+    """The cells with a text that nothing computes, and the paragraphs that people read, also those inside others, such as footnotes."""
+    waiting = [root]
     while waiting:
         element = waiting.pop()
-        if element.local in _HIDDEN or _is_computed(element):
+        if element.local in _HIDDEN:
             continue
-        if element.space == _TEXT and element.local in ("p", "h"):
-            found.append(element)
+        if _is_computed(element):
+            # What stands in front of such a cell is no part of its text, such as a text box.
+            waiting += reversed([each for child in element.elements for each in _in_front(child)])
+            continue
+        if element.local in _CELLS or _is_paragraph(element):
+            yield element
         waiting += reversed(element.elements)
-    return found
+
+
+def _is_paragraph(element: Element) -> bool:
+    return element.space == _TEXT and element.local in ("p", "h")
+
+
+def _in_front(child: Element) -> list[Element]:
+    """The elements of a computed cell but its own paragraphs, in which others may stand."""
+    return child.elements if _is_paragraph(child) else [child]
 
 
 def _is_computed(element: Element) -> bool:
     """Whether an element is a cell whose text the program computes: from a formula, a number or a date."""
-    if element.local != "table-cell":
+    if element.local not in _CELLS:
         return False
     given = {name.rpartition(":")[2]: value for name, value in element.attributes.items()}
     return "formula" in given or given.get("value-type", _TEXT_OF_CELL) != _TEXT_OF_CELL
@@ -167,8 +209,8 @@ def _level(name: str, styles: Mapping[str, tuple[str, str]]) -> int:
         if name not in styles:
             break
         position, name = styles[name]
-        if position:
-            share = _SHARE.match(position)
+        if position.strip():
+            share = _SHARE.match(position.strip())
             return int(share[0]) if share else {"super": 1, "sub": -1}.get(position.split()[0], 0)
     return 0
 

@@ -154,6 +154,14 @@ def template_parts(text: str) -> list[TemplatePart]:
     return _with_whole_words(text, kept)
 
 
+def is_comment_with_statement(raw: str) -> bool:
+    """Whether a part of a page is a comment of HTML with a statement, as <!-- {% if x %} -->: it runs, and keeps its place between texts."""
+    if not (raw.startswith("<!--") and raw.endswith("-->")):
+        return False
+    parts = template_parts(raw.removeprefix("<!--").removesuffix("-->"))
+    return any(part.kind is PartKind.STATEMENT for part in parts)
+
+
 def _lines(text: str) -> list[TemplatePart]:
     """The lines of nothing but a statement; a brace alone is one only where another line is."""
     found = list(_LINE.finditer(text))

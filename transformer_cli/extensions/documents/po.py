@@ -163,13 +163,17 @@ class Catalogue:
             if translation.pieces != slot.segment.pieces:
                 changed.add(message.start)
         changes = []
+        reordered: list[int] = []
         for start in sorted(changed):
             message, texts = found[start]
             used, of_message = _filled(message, texts, forms, text, line_end)
             changes += of_message
             is_extended = self.new_rule is not None and any(form.text for form in message.forms.values())  # fmt: skip
-            if is_extended or any(translation.doubts for translation in used):
+            is_reordered = message.has_specifications(text) and _changes_order(message, texts)
+            reordered += [message.line] * is_reordered
+            if is_extended or is_reordered or any(translation.doubts for translation in used):
                 changes.append(_marked_as_fuzzy(message, text, line_end))
+        _warn_of_order(reordered)
         language = _LANGUAGE.search(text, *self.header)
         source, target = map(primary_language, languages)
         named = primary_language(language[1].strip()) if language is not None else None
@@ -291,6 +295,35 @@ def _values(rule: str) -> tuple[int, ...] | None:
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in SPECIFICATION_AT_WORD.finditer(text))
+
+
+# A specification of printf without a number or a name; %% is a per cent sign.
+_IN_ORDER = re.compile(
+    r"%(?:%|[-+#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?(?:hh?|ll?|[qjztL])?[A-Za-z@])"
+)
+
+
+def _changes_order(message: _Message, texts: Mapping[bool, TranslatedSegment]) -> bool:
+    """Whether a translation has the placeholders that printf counts in another order."""
+    for is_singular, translation in texts.items():
+        source = message.fields["msgid" if is_singular else "msgid_plural"].text
+        given, found = (
+            [each for each in _IN_ORDER.findall(text) if each != "%%"]
+            for text in (source, string_of(translation))
+        )
+        if given != found and sorted(given) == sorted(found):
+            return True
+    return False
+
+
+def _warn_of_order(lines: Sequence[int]) -> None:
+    """Name the messages of `_changes_order`, by their lines."""
+    if lines:
+        logger.warning(
+            "line %d: %d message(s) have placeholders such as %%s and %%d in another order, and are marked as fuzzy: give them numbers, as in %%2$d",
+            lines[0],
+            len(lines),
+        )
 
 
 def _filled(

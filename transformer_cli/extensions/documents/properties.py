@@ -19,6 +19,7 @@ from transformer_cli.extensions.documents.strings import (
     is_icu_message,
     string_of,
     tagged_segment,
+    with_icu_branches,
     with_placeholders,
 )
 from transformer_cli.text.legacy_encodings import is_not_utf_8
@@ -37,6 +38,7 @@ _TO_ESCAPE = re.compile(r"[\\\n\t\r\f]|\A ")
 _ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"}
 # For java.text.MessageFormat: an argument such as {0}, and text in quotes.
 _ARGUMENT = re.compile(r"\{\s*\d")
+_CHOICE = re.compile(r"\{\s*\d+\s*,\s*choice\s*,")
 _FORMAT_PARTS = re.compile(r"'[{}][^'\n]*(?:'|\Z)")
 _LONE_APOSTROPHE = re.compile(r"\w'\w")
 _TWO_APOSTROPHES = re.compile(r"\w''\w")
@@ -108,6 +110,8 @@ def _unescaped(raw: str) -> str:
 
 def _segment(value: str, place: str, *, doubles: bool) -> Segment:
     """The segment of a value; what MessageFormat reads as an argument or as quoted text is a placeholder."""
+    if doubles and _CHOICE.search(value):
+        return Segment(with_icu_branches([value], place, doubles=True), place, keeps_spaces=True)
     if not doubles or is_icu_message(value):
         return with_placeholders(tagged_segment(value, place), _FORMAT_PARTS)
     # The quotes of quoted text are single ones, and stay.

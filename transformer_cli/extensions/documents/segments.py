@@ -172,6 +172,9 @@ def merged(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 _LETTERS = re.compile(r"[^\W\d_]+")
+# What stands beside a placeholder at the end of a word: white space or the end, perhaps behind marks such as a full stop.
+_FREE = re.compile(r"[^\w\s]*+(?:\s|\Z)")
+_MOST_MARKS = 8
 
 
 def with_values_around_words(
@@ -179,27 +182,32 @@ def with_values_around_words(
 ) -> tuple[Piece, ...]:
     """Pieces in which a placeholder that touches a word at one end of it, as in {x}dog, is the tag of a range around the word.
 
-    So it moves with its word, and the model reads the word alone. Between two words it keeps them apart, and stays text.
+    So it moves with its word, and the model reads the word alone. Between two words it keeps them apart, and stays text; so it
+    does where more follows it without white space, as in image{n}-small and dog{x}'s.
 
     Args:
         values: where the placeholders of a text stand, in order.
     """
     found: list[Piece] = []
     number = min(0, *(piece.number for piece in pieces if isinstance(piece, Markup)), 0)
-    # The signs behind the tags on both sides count, too: <b>red</b>{x}dog are two words.
-    befores = _signs_before(pieces)
+    # The signs behind the tags on both sides count, too: <b>red</b>{x}dog are two words. Those before are read backwards.
+    befores = [each[::-1] for each in _signs_before(pieces)]
     behinds = _signs_before([each[::-1] if isinstance(each, str) else each for each in reversed(pieces)])[::-1]  # fmt: skip
-    for piece, sign_before, sign_behind in zip(pieces, befores, behinds, strict=True):
+    behinds = [each[::-1] for each in behinds]
+    for piece, signs_before, signs_behind in zip(pieces, befores, behinds, strict=True):
         if not isinstance(piece, str):
             found.append(piece)
             continue
         place = 0
-        for start, end in values(piece):
-            is_word_before = (piece[start - 1] if start else sign_before).isalnum()
-            is_word_behind = (piece[end] if end < len(piece) else sign_behind).isalnum()
+        for start, end in _joined(values(piece)):
+            before = piece[max(0, start - _MOST_MARKS) : start][::-1] + signs_before
+            behind_it = piece[end : end + _MOST_MARKS] + signs_behind
+            is_word_before, is_word_behind = before[:1].isalnum(), behind_it[:1].isalnum()
             last_tag = found[-1] if found else None
+            if not _FREE.match(before if is_word_behind else behind_it):
+                continue
             if 0 < start == place and is_text_as_markup(last_tag) and not is_word_behind:
-                # On both sides of one word, or directly behind the first value.
+                # On both sides of one word.
                 found[-1] = last_tag._replace(raw=last_tag.raw + piece[start:end])
                 place = end
                 continue
@@ -224,13 +232,22 @@ def with_values_around_words(
     return tuple(piece for piece in found if piece)
 
 
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in order, of which those that touch are one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        first = joined.pop()[0] if joined and joined[-1][1] == start else start
+        joined.append((first, end))
+    return joined
+
+
 def _signs_before(pieces: Sequence[Piece]) -> list[str]:
-    """For each piece the last sign of the text before it; empty if something takes the place of a word there."""
+    """For each piece the last signs of the text before it; empty if something takes the place of a word there."""
     signs, last = [], ""
     for piece in pieces:
         signs.append(last)
         if isinstance(piece, str):
-            last = piece[-1:]
+            last = (last + piece[-_MOST_MARKS:])[-_MOST_MARKS:]
         elif piece.role is Role.WORD:
             last = ""
     return signs

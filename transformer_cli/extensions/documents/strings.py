@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain, count
 
 from transformer_cli.extensions.documents.character_encoding import DecodedText
@@ -233,7 +234,11 @@ def icu_texts(value: str) -> list[IcuText]:
 
 
 def with_icu_branches(
-    pieces: Sequence[Piece], place: str, escape: Callable[[str], str] = str
+    pieces: Sequence[Piece],
+    place: str,
+    escape: Callable[[str], str] = str,
+    *,
+    doubles: bool = False,
 ) -> tuple[Piece, ...]:
     """The pieces of a message as one word, whose texts are the message and its branches; the pieces as they are if it has none.
 
@@ -241,6 +246,8 @@ def with_icu_branches(
         pieces: text, perhaps with markup in it.
         place: of the segment.
         escape: how text stands in the file.
+        doubles: whether each apostrophe of a text is written twice, as java.text.MessageFormat needs it; else only those
+            before a brace.
     """
     text = plain_text(pieces)
     if not is_icu_message(text) or _SIGNS.search(text) or has_too_much_markup(pieces):
@@ -254,12 +261,15 @@ def with_icu_branches(
         return "".join(signs[part].raw if part in signs else escape(part) for part in _SIGNS.split(text))  # fmt: skip
 
     texts = icu_texts(message)
-    segments = [(each, _icu_segment(message, each, place, signs)) for each in texts]
-    slots = [
-        Slot(each.start, each.end, segment, lambda found: _rendered_icu(found.pieces))
-        for each, segment in segments
-        if segment is not None
-    ]
+    slots = []
+    for each in texts:
+        # MessageFormat reads the text that a choice has chosen once more if it has a brace.
+        is_read_twice = doubles and each.start > 0 and "{" in message[each.start : each.end]
+        apostrophe = "'" * 4 if is_read_twice else "''"
+        segment = _icu_segment(message, each, place, signs, apostrophe)
+        render = partial(_with_apostrophes, apostrophe) if doubles else _rendered_icu
+        if segment is not None:
+            slots.append(Slot(each.start, each.end, segment, render))
     document = SplicedDocument(DecodedText(message), tuple(slots))
     has_inner = any(sign.inner is not None for sign in signs.values())
     fault = CODES_OF_MESSAGE if texts and has_inner else "" if texts else BROKEN_MESSAGE
@@ -276,18 +286,26 @@ _SIGNS = re.compile("([\U000f0000-\U000ffffd])")
 
 
 def _icu_segment(
-    message: str, text: IcuText, place: str, signs: Mapping[str, Markup]
+    message: str, text: IcuText, place: str, signs: Mapping[str, Markup], apostrophe: str
 ) -> Segment | None:
-    """The segment of a message or branch; None if it has no words of its own."""
+    """The segment of a message or branch; None if it has no words of its own.
+
+    Args:
+        apostrophe: how one is written in it; two of them are one, too.
+    """
+
+    def shown(start: int, end: int) -> str:
+        return message[start:end].replace(apostrophe, "'").replace("''", "'")
+
     pieces: list[Piece] = []
     at = text.start
     for start, end in [*text.words, (text.end, text.end)]:
         for match in _SIGNS.finditer(message, at, start):
-            pieces += [message[at : match.start()].replace("''", "'")]
+            pieces += [shown(at, match.start())]
             sign = signs[match[0]]
             pieces += [sign._replace(number=match.start(), raw=match[0], inner=None)]
             at = match.end()
-        pieces.append(message[at:start].replace("''", "'"))
+        pieces.append(shown(at, start))
         if end > start:
             pieces.append(Markup(Role.WORD, start, message[start:end], start))
         at = end
@@ -295,10 +313,15 @@ def _icu_segment(
     return Segment(kept, place, True) if has_letter(plain_text(kept)) else None
 
 
-def _rendered_icu(pieces: Sequence[Piece]) -> str:
+def _with_apostrophes(apostrophe: str, found: TranslatedSegment) -> str:
+    """The text of a branch in which each apostrophe is written like this one."""
+    return rendered(found.pieces, lambda text: text.replace("'", apostrophe))
+
+
+def _rendered_icu(found: TranslatedSegment) -> str:
     """The text of a branch: an apostrophe before a brace would quote it, so it is doubled."""
     result = ""
-    for piece in reversed(pieces):
+    for piece in reversed(found.pieces):
         raw = piece if isinstance(piece, str) else piece.raw
         if isinstance(piece, str):
             raw = re.sub(r"'(?=[{}#|])", "''", raw)
