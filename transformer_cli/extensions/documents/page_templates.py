@@ -44,18 +44,14 @@ FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?\1[ \t]*(?:\r?\n|
 """The settings before a page of Jekyll, Hugo and others."""
 
 
-def _inside_environment(depth: int) -> str:
-    """The pattern of what stands in an environment of LaTeX, with so many others inside each other."""
-    inner = (
-        rf"|\\begin\{{[^{{}}]{{1,40}}\}}{_inside_environment(depth - 1)}\\end\{{[^{{}}]{{1,40}}\}}"
-        if depth
-        else ""
-    )
-    return rf"(?:[^\\]++|\\(?!begin\{{|end\{{){inner})*+"
-
-
+# What stands in an environment of LaTeX, with at most four others inside each other.
+_INSIDE = r"(?:[^\\]++|\\(?!begin\{|end\{))*+"
+for _ in range(4):
+    _INSIDE = rf"(?:[^\\]++|\\(?!begin\{{|end\{{)|\\begin\{{[^{{}}]{{1,40}}\}}{_INSIDE}\\end\{{[^{{}}]{{1,40}}\}})*+"
 # A search for the end of the same name would read the whole text from each environment that never ends.
-ENVIRONMENT = rf"\\begin\{{(?P<environment>[A-Za-z]{{1,30}}\*?)\}}{_inside_environment(4)}\\end\{{(?P=environment)\}}"
+ENVIRONMENT = (
+    rf"\\begin\{{(?P<environment>[A-Za-z]{{1,30}}\*?)\}}{_INSIDE}\\end\{{(?P=environment)\}}"
+)
 """The pattern of an environment of LaTeX, such as align; others may stand in it, at most four inside each other."""
 FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:[^\s$]++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])[^$\n]++)(?<=\S)\$(?!\d)"
 """The pattern of a formula between dollar signs; those of prices have none of the signs of formulas."""
@@ -128,7 +124,8 @@ _SMARTY = re.compile(
 _END_OF_SMARTY = re.compile(r"\{/([a-z]{2,9})\}")
 _CONDITION = re.compile(r"[{<%?@\[#-]{1,4}\s?(?:php\s)?\s?(?:if|unless)\b", re.IGNORECASE)
 _LONGEST_ENDING = 5  # letters
-_MAY_BE_PART = re.compile(r"[{$\\@]|<[%?#]|</#|\[%|#\w|\A(?:---|\+\+\+)")
+MAY_BE_PART = re.compile(r"[{$\\@]|<[%?#]|</#|\[%|#\w|\A(?:---|\+\+\+)")
+"""What a text with a part of a template has."""
 _UNTOUCHED = re.compile(
     r"<(script|style|pre|code|xmp|textarea)\b(?:(?!<\1\b).)*?</\1\s*>|<!--(?:(?!<!--).)*?-->",
     re.I | re.S,
@@ -137,7 +134,7 @@ _UNTOUCHED = re.compile(
 
 def template_parts(text: str) -> list[TemplatePart]:
     """What is no text in a page, in order and without overlaps; nothing inside scripts, code and comments."""
-    if not _MAY_BE_PART.search(text):
+    if not MAY_BE_PART.search(text):
         return []
     settings = FRONT_MATTER.match(text)
     found = [] if settings is None else [TemplatePart(PartKind.STATEMENT, *settings.span())]

@@ -18,7 +18,7 @@ from transformer_cli.extensions.documents.mnemonics import (
     Mnemonic,
     without_mnemonic,
 )
-from transformer_cli.extensions.documents.page_templates import with_statements_apart
+from transformer_cli.extensions.documents.page_templates import MAY_BE_PART, with_statements_apart
 from transformer_cli.extensions.documents.segments import (
     Document,
     Markup,
@@ -595,7 +595,8 @@ class _SegmentInWork:
             initial, pieces = of_letter
             plain = cls._of(replace(segment, pieces=pieces), translator)
             return replace(plain, segment=segment, initial=initial)
-        apart = with_statements_apart(segment)
+        raws = (piece if isinstance(piece, str) else piece.raw for piece in segment.pieces)
+        apart = with_statements_apart(segment) if any(map(MAY_BE_PART.search, raws)) else segment
         moving = replace(apart, pieces=with_values_around_words(apart.pieces, _values_at_words))
         if moving.pieces != segment.pieces:
             return replace(cls._of(moving, translator), segment=segment, has_text_as_markup=True)
