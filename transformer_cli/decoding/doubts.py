@@ -61,6 +61,10 @@ _CLOCK = re.compile(r"\d{1,2}[.:]\d{2}")
 _TIME = "t"
 _MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
 _DIGIT = re.compile(r"\d")
+# ½ Ⅳ ③, and the numbers of Chinese; a raised one is a note or a power.
+_NUMBER_SIGN = re.compile(
+    r"[\u00bc-\u00be\u2150-\u218b\u2460-\u249b\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]"
+)
 _NO_DIGIT = re.compile(r"\D+")
 _END_OF_LATIN = 0x250
 _PUNCTUATION = range(0x2000, 0x2070)
@@ -148,6 +152,8 @@ _VAGUE_NUMBERS = (
     "both beide beiden ambos ambas entrambi entrambe noon midday mittag middag mezzogiorno mediodía midi "
     "dozen docena douzaine dozzina dúzia dozijn sei neuf acht"
 )
+# At 12:00 and at 0:30.
+_TWELVE = "midnight mitternacht medianoche minuit mezzanotte middernacht meianoite noon midday mittag mezzogiorno mediodía midi"
 _FEWEST_COUNTED = 2  # one is an article in most languages
 # What may stand for two: patterns of words or of their beginnings.
 _PAIRS = {
@@ -231,8 +237,18 @@ def doubts_about(
     read, written = _tokens(source), _tokens(translation)
     words = set(written)
     has_digit = _DIGIT.search(source) is not None or _DIGIT.search(translation) is not None
+    has_number_sign = not (source.isascii() and translation.isascii()) and (
+        _NUMBER_SIGN.search(source) is not None or _NUMBER_SIGN.search(translation) is not None
+    )
     if has_digit:
-        has_other_numbers = _has_other_numbers(source, translation, languages)
+        texts = (source, translation)
+        if has_number_sign:
+            texts = _as_written_in(translation, source), _as_written_in(source, translation)
+        has_other_numbers = _has_other_numbers(*texts, languages) or (
+            has_number_sign and _has_other_number_signs(*texts, languages)
+        )
+    elif has_number_sign:
+        has_other_numbers = _has_other_number_signs(source, translation, languages)
     else:
         has_other_numbers = (
             not here.numbers.isdisjoint(read)
@@ -423,7 +439,8 @@ def _has_other_numbers(source: str, translation: str, languages: Direction) -> b
     """Whether a number is missing or added in two texts of which one has digits.
 
     A number of one or two digits may be a word in one of the texts, and a time several words, if no other number stands there
-    instead; and hours may count to 12 or to 24. Where the words for numbers are known, this word must have its value.
+    instead; and hours may count to 12 or to 24. Where the words for numbers are known, this word must have its value, and one of
+    the words for a time that of its hour or the next.
     """
     read, written = _numbers(source), _numbers(translation)
     missing, added = read - written, written - read
@@ -434,6 +451,9 @@ def _has_other_numbers(source: str, translation: str, languages: Direction) -> b
         (added, translation, source, languages.source),
     ):
         # 8:30 may be half past eight, and 300 three hundred.
+        times = [number for number in left if number.startswith(_TIME)]
+        if not all(_may_have_time(other, primary_language(language), each) for each in times):
+            return True
         numbers = [number for number in left if not number.startswith(_TIME)]
         if any(len(number.rstrip("0")) > _MOST_SPELLED_DIGITS for number in numbers):
             return True
@@ -444,6 +464,45 @@ def _has_other_numbers(source: str, translation: str, languages: Direction) -> b
             for n in numbers
         ):
             return True
+    return False
+
+
+def _has_other_number_signs(source: str, translation: str, languages: Direction) -> bool:
+    """Whether a sign such as ½ is missing or added in a translation; see `_lacks_number_sign`."""
+    return _lacks_number_sign(source, translation, languages) or _lacks_number_sign(
+        translation, source, languages.reverse
+    )
+
+
+def _as_written_in(other: str, text: str) -> str:
+    """A text with its signs such as ½, Ⅳ or 三 as the other text writes them: 1/2 or 0,5, IV or 4, 3."""
+    for sign in set(_NUMBER_SIGN.findall(text)).difference(other):
+        letters = unicodedata.normalize("NFKC", sign).replace("\u2044", "/")
+        number = f"{unicodedata.numeric(sign):g}"
+        forms = (letters, letters.replace("/", "\u2044"), number, number.replace(".", ","))
+        found = next((form for form in forms if form in other), sign)
+        text = text.replace(sign, found)
+    return text
+
+
+def _lacks_number_sign(text: str, other: str, languages: Direction) -> bool:
+    """Whether a text has a sign such as ½, Ⅳ or 三 that the other text says neither with it nor in digits, letters or words.
+
+    Nothing is said where one of the languages is written with Chinese signs: there 三 is a word.
+    """
+    if (found := set(_NUMBER_SIGN.findall(text)).difference(other)) and not any(
+        "CJK" in scripts_of_language(language) for language in languages
+    ):
+        language = primary_language(languages.target)
+        for sign in found:
+            value = unicodedata.numeric(sign)
+            letters = unicodedata.normalize("NFKC", sign).casefold()
+            if not (
+                letters in other.casefold()
+                or _numbers(other) - _numbers(text)
+                or _may_have_number(other, language, int(value) if value.is_integer() else None)
+            ):
+                return True
     return False
 
 
@@ -469,13 +528,34 @@ def _may_have_number(text: str, language: str, number: int | None) -> bool:
         return True
     if not values.isdisjoint((number, number - _HALF_A_DAY, number + _HALF_A_DAY)):
         return True
-    if {10, number - 10} <= values:  # dix-sept
+    if number != _FEWEST_TENS and {10, number - 10} <= values:  # dix-sept
         return True
     if number < _FEWEST_TENS or not number % 10:
         # soixante-dix, quatre-vingts
         return language == "fr" and number >= 70 and bool(values & {20, 60})
     # twenty-one, trinta e um, soixante et onze
     return number % 10 in values or (language == "fr" and bool(values & {20, 60}))
+
+
+def _may_have_time(text: str, language: str, time: str) -> bool:
+    """Whether a text without a time in digits says it in words; true for a language whose words for numbers are not known.
+
+    Args:
+        time: as `_numbers` has it, such as t1030: half past ten, or halb elf in German.
+    """
+    value = int(time.removeprefix(_TIME))  # 6 for 6:00 and for 0:06
+    hours = {
+        later % (2 * _HALF_A_DAY)
+        for hour in (value // 100, value // 100 + 1, value)
+        if hour <= 2 * _HALF_A_DAY
+        for later in (hour, hour + _HALF_A_DAY)
+    }
+    if not hours.isdisjoint((0, _HALF_A_DAY)) and not _list_of(_TWELVE).isdisjoint(
+        _WORD.findall(text.casefold())
+    ):
+        return True
+    # The one of twenty-one alone says another hour.
+    return any(_may_have_number(text, language, min(hour, _FEWEST_TENS)) for hour in hours)
 
 
 def _lacks_number_word(
