@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import Direction
 from transformer_cli.decoding import doubts
 from transformer_cli.decoding.doubts import (
+    BESIDE_PLACEHOLDER,
     COPIES,
     DOUBTS,
     ENCLOSED,
@@ -24,6 +25,7 @@ from transformer_cli.decoding.doubts import (
     WORDLESS,
     doubts_about,
     lacks_marks,
+    lacks_words_at_placeholders,
     with_ampersands,
     with_words_for_ampersands,
 )
@@ -290,9 +292,36 @@ def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
     assert not lacks_marks("the dog (the cat)", "\u72d7\uff08\u732b\uff09", "zh")
 
 
+@pytest.mark.parametrize(
+    ("source", "translation", "lacks"),
+    [
+        ("You have %d dogs and {n} cats.", "Hai cantato %d e {n}.", True),
+        ("You have %d new messages.", "Hai nuotato %d.", True),
+        ("Hello {name}, you have {{count}} cats and %d dogs.", "Ciao {name}, {{count}} hai gatti e %d.", True),
+        ("Open https://a.org to read the book.", "Apri https://a.org.", True),
+        ("You have %d dogs and {n} cats.", "Hai %d cani e {n} gatti.", False),
+        ("%d dogs", "cani: %d", False),
+        ("The {name} dog is big.", "Il cane {name} è grande.", False),
+        ("Where is {name}?", "{name} dov'è?", False),
+        ("You have 3 dogs.", "Hai 3.", False),
+        ("The dogs of {name} and {n} cats", "{n}", False),
+    ],
+)  # fmt: skip
+def test_words_beside_placeholders_are_missed(
+    source: str, translation: str, *, lacks: bool
+) -> None:
+    assert lacks_words_at_placeholders(source, translation, TO_ITALIAN) == lacks
+    assert not lacks_words_at_placeholders(source, source, TO_ITALIAN)
+
+
+def test_words_of_a_language_without_spaces_are_not_counted() -> None:
+    source = "You have %d new messages."
+    assert not lacks_words_at_placeholders(source, "新着は%d", Direction("en", "ja"))
+
+
 def test_each_doubt_about_a_hypothesis_has_a_cost() -> None:
     """Marks and words are looked for when the line is complete; no search finds a better translation of an unseen word."""
-    assert set(COSTS) == set(DOUBTS) - {MARKS, ENCLOSED, UNSEEN}
+    assert set(COSTS) == set(DOUBTS) - {MARKS, BESIDE_PLACEHOLDER, ENCLOSED, UNSEEN}
     assert UNSURE in DOUBTS
 
 

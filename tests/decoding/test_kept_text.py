@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.config import Direction
 from transformer_cli.decoding import Translation, Translator
-from transformer_cli.decoding.doubts import ENCLOSED, MARKS
+from transformer_cli.decoding.doubts import BESIDE_PLACEHOLDER, ENCLOSED, MARKS
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
@@ -357,6 +358,25 @@ def test_a_mark_that_is_lost_makes_a_doubt() -> None:
 
 
 @pytest.mark.long
+def test_words_beside_a_placeholder_that_are_lost_make_a_doubt() -> None:
+    """The model of docs/run loses the last noun, whole and in pieces; without a noun at its end, the line has no doubt."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    lost, whole = of.translate(["You have %d dogs and {n} cats.", "The {name} dog is big."])
+    assert lost.text.endswith("{n}.")
+    assert BESIDE_PLACEHOLDER in lost.doubts
+    assert not can_be_green(lost)
+    assert (whole.text, whole.doubts) == ("Il cane {name} è grande.", ())
+
+
+@pytest.mark.long
+def test_a_sentence_that_loses_words_beside_a_placeholder_is_translated_in_pieces() -> None:
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    [found] = of.translate(["You have %d new messages."])
+    assert found.text.endswith("%d nuovi messaggi.")
+    assert found.is_in_pieces
+
+
+@pytest.mark.long
 def test_a_line_that_loses_a_number_too_has_each_doubt_once() -> None:
     """It is translated again, with protected spans."""
     of = load_translator(Path(__file__).parents[2] / "docs/run")
@@ -463,7 +483,7 @@ def test_marks_around_a_sentence_are_left_out_with_their_partner(text: str, insi
 )
 def test_no_name_stands_for_a_placeholder_that_touches_a_word(text: str, asked: list[str]) -> None:
     stand_ins = StandIns({SpanKind.WORD: ("Anna",), SpanKind.NUMBER: ()})
-    keeper = SpanKeeper(TOKENIZER, TOKENIZER, stand_ins, "it", lambda text: ())
+    keeper = SpanKeeper(TOKENIZER, TOKENIZER, stand_ins, Direction("en", "it"), lambda text: ())
     pieces = next(keeper.attempts(text, find_spans(text)))
     assert [piece.text.strip() for piece in pieces if piece.is_translated] == asked
 

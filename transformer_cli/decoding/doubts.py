@@ -12,9 +12,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
-from transformer_cli.text.languages import frequent_words, primary_language, scripts_of_language
+from transformer_cli.text.languages import (
+    frequent_words,
+    has_spaces,
+    primary_language,
+    scripts_of_language,
+)
 from transformer_cli.text.sentences import BRACKETS, num_inner_ellipses, partners_of_brackets
-from transformer_cli.text.spans import find_spans, masked
+from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 WORDLESS = "has no words"
 UNFINISHED = "does not end"
@@ -31,6 +36,7 @@ NUMBERS = "has other numbers"
 MARKS = (
     "lacks a mark of its source: an ellipsis inside it, a bracket, or a sign such as &, =, / or →"
 )
+BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 NEGATION = "has a negation more or less than its source"
 DOUBTS = (
@@ -47,6 +53,7 @@ DOUBTS = (
     NUMBERS,
     NEGATION,
     MARKS,
+    BESIDE_PLACEHOLDER,
     ENCLOSED,
 )
 """All doubts, from the one that says most about a translation to the one that says least."""
@@ -690,6 +697,46 @@ def lacks_marks(source: str, translation: str, target: str) -> bool:
         if num_read and num_read > translation.count(sign) + num_words:
             return True
     return False
+
+
+def lacks_words_at_placeholders(source: str, translation: str, languages: Direction) -> bool:
+    """Whether a translation has no words at a side of a placeholder, URL or the like where its source has, and far fewer words in all.
+
+    The words of one side may stand on the other in another language, and a translation may be shorter; so both must be true: more
+    sides became empty than got words, and the words are at most two thirds. A side of frequent words alone, such as "to", does
+    not count.
+    """
+    if source == translation or not all(map(has_spaces, languages)):
+        return False
+    sides = _words_beside_placeholders(source)
+    if len(sides) == 1:
+        return False
+    others = _words_beside_placeholders(translation)
+    if len(sides) != len(others):
+        return False
+    frequent = _known_of(languages.source).frequent
+    num_lost = sum(
+        not there
+        and any(len(word) >= _SHORTEST_OF_CONTENT and word not in frequent for word in here)
+        for here, there in zip(sides, others, strict=True)
+    )
+    num_won = sum(bool(there) and not here for here, there in zip(sides, others, strict=True))
+    num_read, num_written = (sum(map(len, each)) for each in (sides, others))
+    return num_lost > num_won and num_written <= _FEW_WORDS * num_read
+
+
+_SHORTEST_OF_CONTENT = 3  # letters
+_FEW_WORDS = 0.67  # of the source
+
+
+def _words_beside_placeholders(text: str) -> list[list[str]]:
+    """The words before, between and behind the placeholders, URLs and the like of a text."""
+    found, place = [], 0
+    spans = [span for span in find_spans(text) if span.kind is SpanKind.WORD]
+    for start, end in [*((span.start, span.end) for span in spans), (len(text), len(text))]:
+        found.append(_WORD.findall(text[place:start].casefold()))
+        place = end
+    return found
 
 
 def _lacks_other_signs(visible: str, translation: str) -> bool:

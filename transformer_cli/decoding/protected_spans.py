@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat, takewhile
 
+from transformer_cli.config import Direction
+from transformer_cli.decoding.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     Chunk,
@@ -15,6 +17,7 @@ from transformer_cli.decoding.translation import (
     with_alternatives,
 )
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, with_final_mark_of
 from transformer_cli.text.spans import (
@@ -187,8 +190,8 @@ class ProtectedSentence:
     4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
 
     With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
-    term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language
-    counts only if all do.
+    term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language, or
+    that loses the words beside a placeholder, counts only if all do.
     """
 
     def __init__(self, given: Chunk, keeper: "SpanKeeper") -> None:
@@ -230,7 +233,10 @@ class ProtectedSentence:
         found = self._kept(translations)
         if found is not None:
             with_terms = _with_all_terms(found, self._required)
-            if with_terms is not None and not found.is_untranslated:
+            is_complete = not lacks_words_at_placeholders(
+                self._given.text, found.text, self._keeper.languages
+            )
+            if with_terms is not None and not found.is_untranslated and is_complete:
                 self.result = with_terms
                 return
             if self._best is None or (self._best.is_untranslated and not found.is_untranslated):
@@ -275,7 +281,7 @@ class SpanKeeper:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     stand_ins: StandIns
-    target_language: str
+    languages: Direction
     required_terms: Callable[[str], tuple[RequiredTerm, ...]]
     """What the glossary requires of the translation of a text; nothing without a glossary."""
 
@@ -364,7 +370,9 @@ class SpanKeeper:
         text = with_final_mark_of(text, piece.text)
         if piece.is_first:
             return text
-        return as_inner_part(text, piece.text, target_language=self.target_language)
+        return as_inner_part(
+            text, piece.text, target_language=primary_language(self.languages.target)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -596,9 +596,8 @@ class LineForm:
     def span_keeper(self) -> SpanKeeper:
         """How the protected spans of the lines get through the model."""
         source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
-        language = primary_language(self.pipeline.languages.target)
         stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
-        return SpanKeeper(source, target, stand_ins, language, self._required_terms)
+        return SpanKeeper(source, target, stand_ins, self.pipeline.languages, self._required_terms)
 
     def _chunk(self, sentence: Sentence, prefix: str, line: int, part: int, place: int) -> Chunk:
         text = sentence.text

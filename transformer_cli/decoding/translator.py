@@ -21,12 +21,14 @@ from transformer_cli.decoding.details import (
     with_explained_unknown,
 )
 from transformer_cli.decoding.doubts import (
+    BESIDE_PLACEHOLDER,
     ENCLOSED,
     LOST_MARK,
     MARKS,
     NUMBERS,
     UNSEEN,
     lacks_marks,
+    lacks_words_at_placeholders,
     with_ampersands,
     with_words_for_ampersands,
     without_unseen_words,
@@ -461,6 +463,9 @@ class Translator:
             doubts = without_unseen_words(doubts)
         if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
             doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
+        if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
+            is_lost = lacks_words_at_placeholders(source, text, self.languages)
+            doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
         if self.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
             doubts += (ENCLOSED,)
         if words := self.pipeline.unseen_words(translation):
