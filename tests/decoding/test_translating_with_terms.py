@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from transformer_cli.decoding.glossary import (
     RequiredTerms,
     applied_terms,
 )
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
@@ -28,6 +30,7 @@ from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator
 
+DOCS_RUN = Path(__file__).parents[2] / "docs/run"
 TEXTS = [
     "Der Hund läuft über die Straße; das Haus ist groß.",
     "Die Haustür war offen, und l'acqua (kalt) kostet 5 €.",
@@ -52,7 +55,10 @@ target_words = st.sampled_from(
 targets = st.lists(target_words, min_size=1, max_size=2).map(" ".join)
 source_words = st.sampled_from(["dog", "house", "front door", "cold", "five"])
 glossaries = st.dictionaries(source_words, targets, max_size=3)
-sources = st.lists(source_words, min_size=1, max_size=4).map(" ".join)
+# A line of terms alone needs no model.
+sources = st.lists(source_words, min_size=1, max_size=4).map(
+    lambda words: " ".join(["the", *words])
+)
 
 
 @pytest.mark.heavy
@@ -352,3 +358,36 @@ def test_the_full_stop_of_a_term_stays_at_the_end_of_a_heading() -> None:
     [translation] = plain.with_glossary(Glossary.of({"due": "Co. Ltd."})).translate(["due"])
     assert translation.text.endswith("Co. Ltd.")
     assert translation.terms == (AppliedTerm("due", "Co. Ltd.", True),)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("dog", "cagnolino"),
+        ("Dog", "Cagnolino"),
+        ("DOG", "CAGNOLINO"),
+        ("  dog, big!", "  cagnolino, enorme!"),
+        ("<b>dog</b> 3", "<b>cagnolino</b> 3"),
+    ],
+)
+def test_a_line_of_terms_alone_needs_no_model(line: str, written: str) -> None:
+    """The model of docs/run does not know the word dog by itself, and lines of such words stay as they are."""
+    terms = {"dog": "cagnolino", "big": "enorme"}
+    of = load_translator(DOCS_RUN).with_glossary(Glossary.of(terms))
+    [found, other] = of.translate([line, "The house is here."])
+    assert (found.text, found.score, found.doubts) == (written, 0.0, ())
+    assert found.terms
+    assert all(term.is_applied for term in found.terms)
+    assert other.text == "La casa è qui."
+
+
+@pytest.mark.long
+def test_a_sentence_with_a_term_does_not_stay_as_it_is_because_the_model_guesses_other_words() -> (
+    None
+):
+    of = load_translator(DOCS_RUN).with_glossary(Glossary.of({"dog": "cagnolino"}))
+    [found] = of.translate(["The <b>dog</b> is big."])
+    assert [term.is_applied for term in found.terms] == [True]
+    assert "cagnolino" in found.text
+    assert found.doubts

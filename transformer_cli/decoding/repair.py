@@ -551,7 +551,8 @@ class Repair:
             number
             for number in self._doubtful_parts(chunk, hypotheses)
             for part in [chunk.parts[number]]
-            if UNSURE in self._doubts(part.text, hypotheses[part.request])
+            if not part.terms  # which would not stand in the translation
+            and UNSURE in self._doubts(part.text, hypotheses[part.request])
             and pieces_per_word(part.text, part.request.ids) > quality.most_pieces
         }
         return _keeping(chunk, guesses)

@@ -302,6 +302,39 @@ class TextPipeline:
         """What the glossary requires of the translation of a normalised text; nothing without a glossary."""
         return () if self.glossary is None else self.glossary.find(text)
 
+    def of_terms_alone(self, line: str) -> Translation | None:
+        """The translation of a line that has nothing but terms of the glossary, protected spans, marks and spaces; else None.
+
+        Each target term takes the place of its source term, with its capital letter at the beginning, or all letters of it.
+        """
+        required = self.required_terms(self.normalize_source(line))
+        visible = masked(line, spans_outside_terms(line, required), HIDDEN) if required else line
+        result, place = "", 0
+        for each in required:
+            start = visible.find(each.source, place)
+            if start < 0 or any(map(str.isalnum, visible[place:start])):
+                return None
+            starts = (
+                not any(map(str.isalpha, visible[:start]))
+                and each.source[:1].isupper()
+                and each.first_forms
+            )
+            result += line[place:start] + (each.first_forms[0] if starts else each.forms[0])
+            place = start + len(each.source)
+        if not required or any(map(str.isalnum, visible[place:])):
+            return None
+        result += line[place:]
+        terms = applied_terms(result, required)
+        if not all(term.is_applied for term in terms):
+            return None
+        if (
+            visible == line
+            and line.isupper()
+            and all(each.first_forms and len(each.source) > 1 for each in required)
+        ):
+            result = result.upper()
+        return replace(copied(line, result.translate(LINE_BREAKS)), terms=terms)
+
     def restore(self, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
         """Detokenise the hypotheses of each part, and join the parts.
 

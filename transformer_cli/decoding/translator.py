@@ -302,24 +302,14 @@ class Translator:
             return self._with_recalled(lines, self.memory, with_details=with_details)
         if self.before is not None:
             return self._through_pivot(self.before, lines)
-        explainer = self.explaining_engine() if with_details else None
-        # The symbols of the synthetic tasks are no language.
-        is_language = not isinstance(self.pipeline.data, SequencesData)
-        keeps_layout = self.decoding.keep_layout and is_language
-        if explainer is not None or not (keeps_layout or self.protects_spans):
-            chunks = [Chunk(line.given, line.prefix, line.number) for line in lines]
-            translations = self.translate_chunks(chunks, explainer)
-        else:
-            form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
-            split = [form.split(line) for line in lines]
-            chunks = [chunk for line in split for chunk in line.chunks]
-            found = self._finished(chunks, form)
-            if self.repairs and any(BRACKET.search(chunk.text) for chunk in chunks):
-                found = self._with_lost_brackets(chunks, found, form)
-            of_chunks = iter(found)
-            translations = [
-                form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split
+        if self.pipeline.glossary is not None and not with_details:
+            alone = [
+                None if line.prefix else self.pipeline.of_terms_alone(line.given) for line in lines
             ]
+            if any(alone):
+                return self._beside_terms_alone(lines, alone)
+        explainer = self.explaining_engine() if with_details else None
+        translations = self._in_form_of_lines(lines, explainer)
         if explainer is None:
             translations = self._mended(lines, translations)
         if self.estimates:
@@ -344,6 +334,25 @@ class Translator:
                 only_green=self.only_green,
             )
 
+    def _in_form_of_lines(
+        self, lines: Sequence[Line], explainer: ExplainingEngine | None
+    ) -> list[Translation]:
+        """The translations of the texts of lines, joined as the lines are; with details, each line is one text."""
+        # The symbols of the synthetic tasks are no language.
+        is_language = not isinstance(self.pipeline.data, SequencesData)
+        keeps_layout = self.decoding.keep_layout and is_language
+        if explainer is not None or not (keeps_layout or self.protects_spans):
+            chunks = [Chunk(line.given, line.prefix, line.number) for line in lines]
+            return self.translate_chunks(chunks, explainer)
+        form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
+        split = [form.split(line) for line in lines]
+        chunks = [chunk for line in split for chunk in line.chunks]
+        found = self._finished(chunks, form)
+        if self.repairs and any(BRACKET.search(chunk.text) for chunk in chunks):
+            found = self._with_lost_brackets(chunks, found, form)
+        of_chunks = iter(found)
+        return [form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split]
+
     def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
         """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
         if self.repairs:
@@ -366,6 +375,22 @@ class Translator:
         translated = iter(plain.translate_window(others, with_details=with_details))
         translations = [next(translated) if found is None else found for found in recalled]
         self._report(lines, translations)
+        return translations
+
+    def _beside_terms_alone(
+        self, lines: Sequence[Line], alone: Sequence[Translation | None]
+    ) -> list[Translation]:
+        """The translations of lines, of which some have nothing but terms of the glossary: the model reads the others."""
+        others = [line for line, found in zip(lines, alone, strict=True) if found is None]
+        translated = iter(replace(self, reports_lines=False).translate_window(others))
+        translations = [next(translated) if found is None else found for found in alone]
+        if self.reports_lines and lines:
+            warn_of_lines(
+                list(enumerate(translations, lines[0].number + 1)),
+                max_length=self.pipeline.max_length,
+                is_strict=self.is_strict,
+                only_green=self.only_green,
+            )
         return translations
 
     def _through_pivot(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
