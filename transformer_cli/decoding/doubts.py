@@ -328,14 +328,22 @@ def _is_far_too_long(source: str, translation: str) -> bool:
 def _repeats_words(read: Sequence[str], written: Sequence[str]) -> bool:
     """Whether words follow each other again and again where the source does not do so.
 
-    That is one to twelve words that stand three times in a row (four or more: twice), or few different sequences of three words.
+    That is one to twelve words that stand three times in a row (three or more: twice; two at the end, too, if the source has no two
+    words twice), or few different sequences of three words.
     """
+    if _ends_twice(written) and _loops(read, 2).get(2, 1) == 1:
+        return True
     for size, most in _loops(written).items():
         allowed = 1 if size >= _SHORTEST_LONG_LOOP else 2
         if most > max(allowed, _loops(read, size).get(size, 1)):
             return True
     different = _share_of_different(written)
     return different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2
+
+
+def _ends_twice(written: Sequence[str]) -> bool:
+    """Whether the last two words are those before them, as in "è grande è grande"."""
+    return len(written) > 4 and written[-2:] == written[-4:-2] and written[-1] != written[-2]
 
 
 def _repeats_a_sign(source: str, translation: str) -> bool:
