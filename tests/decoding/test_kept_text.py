@@ -108,6 +108,33 @@ def test_a_heading_whose_translation_is_far_too_short_is_divided_at_its_dash() -
     assert (found.text, found.is_divided) == ("NO ACTION - THE HOTEL SLEEPS", True)
 
 
+def first_and_last(text: str) -> list[str]:
+    """A model that loses all sentences between the first and the last, or the last of two."""
+    sentences = [f"{each}." for each in text.upper().rstrip(".").split(". ")]
+    return [" ".join([sentences[0], *sentences[2:][-1:]])]
+
+
+@pytest.mark.parametrize("num_sentences", [2, 3, 5])
+def test_no_sentence_of_a_text_that_is_read_at_once_is_lost(num_sentences: int) -> None:
+    text = " ".join(f"{each.capitalize()}." for each in CLAUSES[:num_sentences])
+    of = stub_translator(first_and_last, seen=UNKNOWN_LENGTHS)
+    at_once = replace(of, pipeline=replace(of.pipeline, splits_sentences=False))
+    found = translated(text, at_once)
+    assert found.text == text.upper()
+    assert asked_by(at_once)[0] == text, "the whole text is tried first"
+    assert not found.is_divided, "no clause is translated by itself"
+    unguarded = replace(at_once.pipeline, keeps_text=False)
+    assert translated(text, replace(at_once, pipeline=unguarded)).text != text.upper()
+
+
+def test_a_text_read_at_once_stays_whole_if_no_sentence_is_lost() -> None:
+    text = " ".join(f"{each.capitalize()}." for each in CLAUSES[:3])
+    of = stub_translator(upper, seen=UNKNOWN_LENGTHS)
+    at_once = replace(of, pipeline=replace(of.pipeline, splits_sentences=False))
+    assert translated(text, at_once).text == text.upper()
+    assert asked_by(at_once) == [text]
+
+
 @pytest.mark.parametrize("said", ["", ".", "! ..."])
 @pytest.mark.parametrize("line", ["the mute sleeps.", "  - the mute sleeps", "Mute\r\n"])
 def test_a_sentence_without_a_translation_stays_as_it_is(line: str, said: str) -> None:

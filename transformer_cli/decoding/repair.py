@@ -54,6 +54,8 @@ from transformer_cli.text.sentences import (
     num_inner_ellipses,
     partners_of_brackets,
     plain_quotes,
+    split_sentences,
+    split_sentences_around,
     with_commas,
     without_closing_mark,
 )
@@ -189,8 +191,8 @@ def without_short_rivals(
 def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis]) -> bool:
     """Whether a translation is surely no translation of the whole text.
 
-    That is a translation without a word of a text with words; or one that is far shorter than those that the model was
-    trained to write. A translation whose beginning is forced is what the caller wants.
+    That is a translation without a word of a text with words; one that is far shorter than those that the model was
+    trained to write; or one of fewer sentences than its text, which was not divided into them. A translation whose beginning is forced is what the caller wants.
 
     Args:
         pipeline: of the model.
@@ -199,6 +201,8 @@ def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesi
     """
     if part.request.prefix:
         return False
+    if _lacks_a_sentence(pipeline, part, best):
+        return True
     ids = best[0].ids if best else ()
     num_target_words = pipeline.target_tokenizer.count_written(ids)
     if num_target_words == 0:
@@ -214,6 +218,36 @@ def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesi
     return num_source_words >= max(_FEWEST_WORD_TOKENS, num_target_words / ratio)
 
 
+def _lacks_a_sentence(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis]) -> bool:
+    """Whether a text of several sentences, read at once (`decoding.split_sentences: false`), has a translation of fewer."""
+    num_sentences = len(_sentences_read_at_once(pipeline, part.given))
+    if num_sentences == 1:
+        return False
+    written = pipeline.target_tokenizer.decode(best[0].ids) if best else ""
+    return len(split_sentences(written, pipeline.languages.target)) < num_sentences
+
+
+def _sentences_read_at_once(pipeline: TextPipeline, text: str) -> list[Sentence]:
+    """The sentences of a part; one, if the texts of the pipeline are divided into sentences already."""
+    if pipeline.splits_sentences:
+        return [Sentence(text, "")]
+    return split_sentences_around(find_spans(text), text, pipeline.languages.source)
+
+
+def _cut_between_sentences(pipeline: TextPipeline, text: str) -> Cut | None:
+    """The text in two parts of about as many sentences; None for a single sentence."""
+    sentences = _sentences_read_at_once(pipeline, text)
+    middle = len(sentences) // 2
+    if middle == 0:
+        return None
+    left, right = (
+        "".join(one.gap + one.text for one in half)
+        for half in (sentences[:middle], sentences[middle:])
+    )
+    gap = sentences[middle].gap
+    return Cut(left, gap, right.removeprefix(gap))
+
+
 def divided(
     pipeline: TextPipeline, chunk: Chunk, numbers: Collection[int], *, anywhere: bool = True
 ) -> Chunk:
@@ -227,7 +261,9 @@ def divided(
     """
     for number in sorted(numbers, reverse=True):
         given = chunk.parts[number].given
-        cut = cut_in_two(given, 0.5, pipeline.languages.source, anywhere=anywhere)
+        cut = _cut_between_sentences(pipeline, given) or cut_in_two(
+            given, 0.5, pipeline.languages.source, anywhere=anywhere
+        )
         chunk = _divided(pipeline, chunk, number, cut) if cut else _keeping(chunk, {number})
     return chunk
 

@@ -144,6 +144,22 @@ def test_text_that_is_not_utf_8_stops_nothing(tfm: Tfm) -> None:
     assert findings(finished)["not_utf_8"]["count"] >= 1
 
 
+@pytest.mark.parametrize("target", ["perche\u0301", "\u0a36"])
+def test_what_is_not_in_nfc_is_named_whether_this_form_composes_or_divides_it(
+    tfm: Tfm, target: str
+) -> None:
+    """The letter SHA of Gurmukhi is one character, and two in NFC."""
+    sources, targets = clean_lines(NUM_PAIRS)
+    targets[12] = target
+    names = write_sides(tfm.folder, sources, targets)
+    assert findings(tfm("data", "check", *names, "--json"))["not_nfc"]["count"] == 1
+    said = tfm("data", "check", *names).text
+    assert "not in Unicode NFC" in said
+    assert "normalize_unicode brings them into this form" in " ".join(said.split())
+    assert "accents" not in said
+    assert "composes" not in said
+
+
 def test_training_pairs_that_are_validation_pairs_are_found_after_normalisation(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     write_sides(tfm.folder, source[:50], target[:50], "dev")

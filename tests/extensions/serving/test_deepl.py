@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Glossary, Translator
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.serving import deepl, files
 from transformer_cli.extensions.serving.application import ServerOptions
 from transformer_cli.extensions.serving.deepl import ServedGlossary
@@ -62,6 +64,24 @@ def test_line_breaks_end_sentences_or_do_not(
 def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> None:
     text = "Uno due. Tre quattro."
     assert texts_of(client, text=[text], split_sentences="0") != texts_of(client, text=[text])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("splitting", ["0", "newlines", "nonewlines", "1"])
+@pytest.mark.parametrize("form", ["{}", "<p>{}</p>"])
+def test_no_way_of_splitting_loses_a_sentence(splitting: str, form: str) -> None:
+    """The model of docs/run writes one sentence less if it reads these texts at once."""
+    texts = ["We have a house. The cat is black.", "I am here. You are there. The dog is red."]
+    handling = "" if form == "{}" else "xml"
+    with served(small_runs(load_translator(Path(__file__).parents[3] / "docs/run"))) as (client, _):
+        found = texts_of(
+            client,
+            text=list(map(form.format, texts)),
+            split_sentences=splitting,
+            tag_handling=handling,
+        )
+    whole = "Abbiamo una casa. Il gatto è nero.", "Sono qui. Sei lì. Il cane è rosso."
+    assert found == list(map(form.format, whole))
 
 
 @pytest.mark.long

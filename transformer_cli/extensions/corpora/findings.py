@@ -125,8 +125,8 @@ KINDS = {
         "data.cleaning.normalize_invisible changes them before training",
     ),
     "not_nfc": FindingKind(
-        "letters with separate accents, not in Unicode NFC",
-        "data.cleaning.normalize_unicode composes them before training",
+        "characters that are not in Unicode NFC",
+        "data.cleaning.normalize_unicode brings them into this form before training",
     ),
 }  # fmt: skip
 
