@@ -288,6 +288,34 @@ def test_marks_that_a_line_lacks_are_named(source: str, translation: str, *, lac
     assert lacks_marks(source, translation, "it") == lacks
 
 
+@pytest.mark.parametrize(
+    ("source", "translation", "target", "lacks"),
+    [
+        ("I want to eat, e.g. a pizza.", "Voglio mangiare, una pizza.", "it", True),
+        ("I want to eat, e.g. a pizza.", "Voglio mangiare, ad esempio una pizza.", "it", False),
+        ("I want to eat, e.g. a pizza.", "Voglio mangiare, p. es. una pizza.", "it-IT", False),
+        ("I want to eat, e. g. a pizza.", "Voglio mangiare, e.g. una pizza.", "it", False),
+        ("E.g. a pizza, e.g. a fish.", "Per esempio una pizza, un pesce.", "it", True),
+        ("We eat (e.g., a pizza).", "Wir essen (z. B. eine Pizza).", "de", False),
+        ("We eat (e.g., a pizza).", "Wir essen (eine Pizza).", "de", True),
+        ("I have a dog, i.e. a cat.", "Ho un cane, un gatto.", "it", True),
+        ("I have a dog, i.e. a cat.", "Ho un cane, cioè un gatto.", "it", False),
+        ("I have a dog, i.e. a cat.", "J'ai un chien, c'est-à-dire un chat.", "fr", False),
+        ("I have a dog, i.e. a cat.", "J'ai un chien, un chat.", "fr", True),
+        ("Ich habe Tiere, z.B. einen Hund.", "I have animals, such as a dog.", "en", False),
+        ("Ich habe Tiere, z.B. einen Hund.", "I have animals, a dog.", "en", True),
+        ("Ich habe Tiere, d. h. einen Hund.", "I have animals, a dog.", "en", True),
+        ("I want to eat, e.g. a pizza.", "a b c", "xx", False),
+        ("See e.g.pdf and the file.", "Vedi e.g.pdf e il documento.", "it", False),
+        ("I see a dog.", "Vedo un cane.", "it", False),
+    ],
+)
+def test_abbreviations_that_a_line_lacks_are_named(
+    source: str, translation: str, target: str, *, lacks: bool
+) -> None:
+    assert lacks_marks(source, translation, target) == lacks
+
+
 def test_a_word_of_a_language_that_is_not_known_may_stand_for_a_sign() -> None:
     assert not lacks_marks("the dog & the cat", "a b c", "xx")
     assert lacks_marks("the dog (the cat)", "a b c", "xx")

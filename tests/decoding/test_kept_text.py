@@ -404,6 +404,18 @@ def test_a_sentence_that_loses_words_beside_a_placeholder_is_translated_in_piece
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "line",
+    ["I want to eat, e.g. a pizza.", "We go, e.g. to the sea.", "I have a dog, i.e. a cat."],
+)
+def test_an_abbreviation_that_is_lost_makes_a_doubt(line: str) -> None:
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    [found] = of.translate([line])
+    assert MARKS in found.doubts
+    assert not can_be_green(found)
+
+
+@pytest.mark.long
 def test_a_line_that_loses_a_number_too_has_each_doubt_once() -> None:
     """It is translated again, with protected spans."""
     of = load_translator(Path(__file__).parents[2] / "docs/run")

@@ -34,7 +34,8 @@ UNSEEN = "guesses what training has not seen"
 """Followed by a colon and the words."""
 NUMBERS = "has other numbers"
 MARKS = (
-    "lacks a mark of its source: an ellipsis inside it, a bracket, or a sign such as &, =, / or →"
+    "lacks a mark of its source: an ellipsis inside it, a bracket, a sign such as &, =, / or →, or an abbreviation "
+    "such as e.g. or i.e."
 )
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
@@ -96,7 +97,12 @@ _NO_NEGATION = re.compile(
 
 # Between white space, and no letter, digit or usual punctuation.
 _SIGN_BY_ITSELF = re.compile(r"(?<!\S)[^\w\s,.;:!?()\[\]\"'&+=\u2013\u2014-](?!\S)")
-LOST_MARK = re.compile(rf"[&+=()\[\]\u2026]|\.\.\.|{_SIGN_BY_ITSELF.pattern}")
+# "For example" and "that is" in several languages; models that have not seen them leave them out.
+_FOR_EXAMPLE = r"(?<!\w)(?:[eE]\.\s?g|[zZ]\.\s?B|[pP]\.\s?(?:ex|es|ej))(?!\w)"
+_THAT_IS = r"(?<!\w)(?:[iI]\.\s?e|[dD]\.\s?(?:h|w\.\s?z)|[cC]\.?-à-d)(?!\w)"
+LOST_MARK = re.compile(
+    rf"[&+=()\[\]\u2026]|\.\.\.|{_SIGN_BY_ITSELF.pattern}|{_FOR_EXAMPLE}|{_THAT_IS}"
+)
 _ALL_BRACKETS = (*BRACKETS, *BRACKETS.values())
 # Which a translation into Chinese, Japanese or Korean may have instead.
 WIDE_OPENING_BRACKETS = "\uff08\u3010\u300c\uff3b"
@@ -110,6 +116,29 @@ _WORDS_OF_SIGNS = {
     "it": ("e ed", "più", "è sono uguale"),
     "nl": ("en", "plus", "is zijn gelijk"),
     "pt": ("e", "mais", "é são igual"),
+}
+
+# What may stand for each of the two abbreviations, as patterns of whole words; the abbreviations themselves may, too.
+_WORDS_OF_ABBREVIATIONS = {
+    "de": (
+        "beispiel|beispielsweise|bspw|bsp|zb|etwa|wie",
+        "das heißt|das heisst|nämlich|also|sprich|beziehungsweise|bzw|genauer",
+    ),
+    "en": (
+        "example|examples|instance|eg|such as|like|including|say",
+        "that is|namely|which means|meaning|in other words|ie",
+    ),
+    "es": ("ejemplo|ejemplos|ej|como", "es decir|o sea|esto es|a saber"),
+    "fr": (
+        "exemple|exemples|ex|comme|notamment|tels? que|telles? que",
+        "est[- ]à[- ]dire|à savoir|soit|autrement dit|cad",
+    ),
+    "it": ("esempio|esempi|es|come|quali|tipo", "cioè|ossia|ovvero|vale a dire|in altre parole"),
+    "nl": (
+        "bijvoorbeeld|voorbeeld|bijv|bv|zoals",
+        "dat wil zeggen|dat is|dwz|namelijk|oftewel|ofwel",
+    ),
+    "pt": ("exemplo|exemplos|ex|como", "isto é|ou seja|quer dizer|a saber"),
 }
 
 # Words for small numbers: a number in digits may be one of them in the other text.
@@ -680,9 +709,9 @@ def _are_times(missing: Iterable[str], added: Iterable[str]) -> bool:
 
 
 def lacks_marks(source: str, translation: str, target: str) -> bool:
-    """Whether a whole translation has fewer inner ellipses, brackets around words, or signs such as & than its source.
+    """Whether a whole translation has fewer inner ellipses, brackets around words, signs such as &, or abbreviations such as e.g. than its source.
 
-    A sign counts if it stands between white space; a word of the target language may stand for &, + and =.
+    A sign counts if it stands between white space; words of the target language may stand for &, + and =, and for abbreviations.
     """
     if source == translation:
         return False
@@ -693,7 +722,9 @@ def lacks_marks(source: str, translation: str, target: str) -> bool:
     written = masked(translation, find_spans(translation), "0")
     if _num_brackets(visible) > sum(map(written.count, (*_ALL_BRACKETS, *wide))):
         return True
-    if _lacks_other_signs(visible, translation):
+    if _lacks_other_signs(visible, translation) or _lacks_abbreviation(
+        visible, translation, target
+    ):
         return True
     if (words := _WORDS_OF_SIGNS.get(primary_language(target))) is None:
         return False
@@ -745,6 +776,25 @@ def _words_beside_placeholders(text: str) -> list[list[str]]:
         found.append(_WORD.findall(text[place:start].casefold()))
         place = end
     return found
+
+
+def _lacks_abbreviation(visible: str, translation: str, target: str) -> bool:
+    """Whether a translation says "for example" or "that is" less often than the abbreviations of its source do.
+
+    Args:
+        visible: the source without its protected spans.
+        translation: of it.
+        target: the language of the translation; of one without a list of words nothing is said.
+    """
+    words = _WORDS_OF_ABBREVIATIONS.get(primary_language(target))
+    if words is None:
+        return False
+    for abbreviation, meaning in zip((_FOR_EXAMPLE, _THAT_IS), words, strict=True):
+        num_read = len(re.findall(abbreviation, visible))
+        said = rf"{abbreviation}|(?<!\w)(?i:{meaning})(?!\w)"
+        if num_read and num_read > len(re.findall(said, translation)):
+            return True
+    return False
 
 
 def _lacks_other_signs(visible: str, translation: str) -> bool:
