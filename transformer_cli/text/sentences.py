@@ -456,7 +456,7 @@ def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False
 
     The best place is at a mark that ends a sentence, else at a semicolon, a colon or a dash, else at a comma, else before
     a conjunction of the language. Of several, the one nearest to `share` counts. Both parts have a letter or digit, and no
-    protected span, as of "main.py: The first file", is divided.
+    protected span, as of "example.com: The first page", is divided.
 
     Args:
         text: a sentence or a clause.
