@@ -32,7 +32,7 @@ def test_a_damaged_library_is_not_used(tmp_path: Path, caplog: pytest.LogCapture
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize(
     ("version", "level", "message"),
-    [(0, 2, "another version; install again"), (4, 0, "this processor has no AVX2"), (4, 2, "cannot be used")],
+    [(0, 2, "another version; install again"), (5, 0, "this processor has no AVX2"), (5, 2, "cannot be used")],
 )  # fmt: skip
 def test_a_library_of_another_version_or_processor_is_not_used(
     version: int, level: int, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

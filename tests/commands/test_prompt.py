@@ -232,7 +232,9 @@ def test_a_term_that_is_missing_is_told(
     typed: Typed, of_words: Translator, caplog: pytest.LogCaptureFixture
 ) -> None:
     glossary = Glossary.of({"uno": "otto sette sei"})
-    typed("due", "uno " * 5, of=of_words.with_glossary(glossary))  # the model writes 12 tokens
+    typed(
+        "due", "tre " + "uno " * 5, of=of_words.with_glossary(glossary)
+    )  # the model writes 12 tokens
     assert (
         "line 2: the translation does not contain otto sette sei, which the glossary gives for uno"
         in caplog.messages

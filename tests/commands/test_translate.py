@@ -431,7 +431,7 @@ def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
     assert "otto sette" in first["translation"]
     assert second["terms"] == []
     assert [term["source"] for term in third["terms"]] == ["due", "Due"]
-    assert third["translation"].lower().split().count("sei") >= 2
+    assert third["translation"] == "sei. sei", "a line of terms alone needs no model"
     assert (
         "glossary: terms found: 3, in 2 of 3 lines; all of them are in the translations"
         in caplog.messages
