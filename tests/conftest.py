@@ -229,7 +229,8 @@ class Process:
         ]
         return {
             "the working directory": os.getcwd(),
-            "sys.path": sys.path.copy(),
+            # setuptools adds a folder of its own, inside this environment.
+            "sys.path": [path for path in sys.path if not path.startswith(sys.prefix)],
             "the root logger": (handlers, logging.root.level),
             "flags of PyTorch": _flags_of_torch(),
         }
