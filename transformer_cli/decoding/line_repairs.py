@@ -1,0 +1,129 @@
+"""Repairs of whole lines: a line whose translation lost a number, a URL or an & is translated again; and the doubts that only whole lines show."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from transformer_cli.decoding.doubts import (
+    BESIDE_PLACEHOLDER,
+    ENCLOSED,
+    LOST_MARK,
+    MARKS,
+    NUMBERS,
+    UNSEEN,
+    lacks_marks,
+    lacks_words_at_placeholders,
+    with_ampersands,
+    with_words_for_ampersands,
+    without_unseen_words,
+)
+from transformer_cli.decoding.repair import loses_spans
+from transformer_cli.decoding.translation import Line, Translation, with_alternatives
+from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans, is_enclosed
+
+if TYPE_CHECKING:  # it calls this module
+    from transformer_cli.decoding.translator import Translator
+
+
+def with_repaired_lines(
+    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+) -> list[Translation]:
+    """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
+    if translator.repairs:
+        if not translator.protects_spans and any(
+            NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
+        ):
+            translations = _with_lost_spans(translator, lines, translations)
+        if any("&" in line.given for line in lines):
+            translations = _with_lost_ampersands(translator, lines, translations)
+    return [_with_doubts_of_line(translator, translation) for translation in translations]
+
+
+def _with_lost_spans(
+    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+) -> list[Translation]:
+    """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
+
+    So is one that was left as it is and has a URL or the like: the model may read the rest of it.
+    """
+    lost = [
+        place
+        for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
+        if not line.prefix
+        and (
+            loses_spans(line.given, translation)
+            or (
+                translation.is_untranslated
+                and any(span.kind is SpanKind.WORD for span in find_spans(line.given))
+            )
+        )
+    ]
+    if not lost:
+        return translations
+    protecting = replace(translator, protects_spans=True, reports_lines=False, only_green=False)
+    found = protecting.translate_window([lines[place] for place in lost])
+    better = {
+        place: replace(translation, is_repaired=True)
+        for place, translation in zip(lost, found, strict=True)
+        if not translation.is_partly_copied
+        and not loses_spans(lines[place].given, translation)
+        and not (
+            translation.is_untranslated and not loses_spans(lines[place].given, translations[place])
+        )
+    }
+    return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def _with_lost_ampersands(
+    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+) -> list[Translation]:
+    """The translations; a line that loses an & between words is translated again: the model reads "and" there.
+
+    In the translation the sign stands in place of that word again, if it is clear which word that is.
+    """
+    source = translator.languages.source
+    read = {
+        place: words
+        for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+        if "&" in line.given
+        and not (line.prefix or found.terms)  # a term may have the sign
+        and (words := with_words_for_ampersands(line.given, source)) != line.given
+        and (found.is_untranslated or found.text.count("&") < line.given.count("&"))
+    }
+    if not read:
+        return translations
+    plain = replace(translator, reports_lines=False, only_green=False)
+    again = plain.translate_window(
+        [replace(lines[place], given=words) for place, words in read.items()]
+    )
+    mended = list(translations)
+    for (place, words), found in zip(read.items(), again, strict=True):
+        given = lines[place].given
+        if found.is_untranslated or lacks_marks(given, found.text, translator.languages.target):
+            continue
+        if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
+            continue
+        texts = [
+            (with_ampersands(text, given, words, translator.languages), score)
+            for text, score in found.alternatives
+        ]
+        mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
+    return mended
+
+
+def _with_doubts_of_line(translator: "Translator", translation: Translation) -> Translation:
+    """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
+    source, text, doubts = translation.source, translation.text, translation.doubts
+    if doubts:  # a line that was translated again, with protected spans, may have them already
+        doubts = without_unseen_words(doubts)
+    if translator.repairs and LOST_MARK.search(source) and MARKS not in doubts:
+        doubts += (MARKS,) if lacks_marks(source, text, translator.languages.target) else ()
+    if translator.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
+        is_lost = lacks_words_at_placeholders(source, text, translator.languages)
+        doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
+    if translator.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
+        doubts += (ENCLOSED,)
+    if words := translator.pipeline.unseen_words(translation):
+        doubts += (f"{UNSEEN}: {', '.join(words)}",)
+    is_same = doubts == translation.doubts
+    return translation if is_same else replace(translation, doubts=doubts)
