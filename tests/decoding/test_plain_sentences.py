@@ -17,6 +17,7 @@ OTHER_FILES = {
     "glossary.py",
     "minimum_bayes_risk.py",
     "protected_spans.py",
+    "line_repairs.py",
     "reverse_reading.py",
     "terms_in_place.py",
 }
@@ -34,8 +35,6 @@ OTHER_FUNCTIONS = {
     "Translator._with_lost_brackets",
     "Translator._with_spans",
     "Translator._with_terms_in_place",
-    "_with_lost_ampersands",
-    "_with_lost_spans",
     "in_form_of_clauses",
     "joined",
     "seeded",

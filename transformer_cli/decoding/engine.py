@@ -129,18 +129,6 @@ class Hypothesis(NamedTuple):
     """None unless it was asked for: see `ExplainingEngine`."""
 
 
-def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float | None:
-    """The geometric mean of the probabilities of the tokens of a hypothesis, 0 to 1, from its score.
-
-    None where the score has more in it than probabilities: a coverage penalty, samples at a temperature.
-    """
-    length = len(hypothesis.ids)
-    if options.coverage_penalty or options.sampling is not None or not length:
-        return None
-    base = (5.0 + length) / 6.0 if options.length_normalization == "gnmt" else float(length)
-    return math.exp(min(0.0, hypothesis.score * base**options.length_penalty / length))
-
-
 class Engine(Protocol):
     """A trained model that is ready to translate.
 

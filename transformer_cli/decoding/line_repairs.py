@@ -1,42 +1,32 @@
-"""Repairs of whole lines: a line whose translation lost a number, a URL or an & is translated again; and the doubts that only whole lines show."""
+"""Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder or an & is translated again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.doubts import (
-    BESIDE_PLACEHOLDER,
-    ENCLOSED,
-    LOST_MARK,
-    MARKS,
-    NUMBERS,
-    UNSEEN,
     lacks_marks,
-    lacks_words_at_placeholders,
     with_ampersands,
     with_words_for_ampersands,
     without_unseen_words,
 )
 from transformer_cli.decoding.repair import loses_spans
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
-from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans, is_enclosed
+from transformer_cli.text.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
 
-def with_repaired_lines(
+def with_lost_parts(
     translator: "Translator", lines: Sequence[Line], translations: list[Translation]
 ) -> list[Translation]:
-    """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
-    if translator.repairs:
-        if not translator.protects_spans and any(
-            NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
-        ):
-            translations = _with_lost_spans(translator, lines, translations)
-        if any("&" in line.given for line in lines):
-            translations = _with_lost_ampersands(translator, lines, translations)
-    return [_with_doubts_of_line(translator, translation) for translation in translations]
+    """The translations of lines; those that lost a number, a URL, a placeholder or an & are made again, if that brings it back."""
+    if not translator.protects_spans:
+        translations = _with_lost_spans(translator, lines, translations)
+    if any("&" in line.given for line in lines):
+        translations = _with_lost_ampersands(translator, lines, translations)
+    return translations
 
 
 def _with_lost_spans(
@@ -109,21 +99,3 @@ def _with_lost_ampersands(
         ]
         mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
     return mended
-
-
-def _with_doubts_of_line(translator: "Translator", translation: Translation) -> Translation:
-    """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
-    source, text, doubts = translation.source, translation.text, translation.doubts
-    if doubts:  # a line that was translated again, with protected spans, may have them already
-        doubts = without_unseen_words(doubts)
-    if translator.repairs and LOST_MARK.search(source) and MARKS not in doubts:
-        doubts += (MARKS,) if lacks_marks(source, text, translator.languages.target) else ()
-    if translator.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
-        is_lost = lacks_words_at_placeholders(source, text, translator.languages)
-        doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
-    if translator.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
-        doubts += (ENCLOSED,)
-    if words := translator.pipeline.unseen_words(translation):
-        doubts += (f"{UNSEEN}: {', '.join(words)}",)
-    is_same = doubts == translation.doubts
-    return translation if is_same else replace(translation, doubts=doubts)

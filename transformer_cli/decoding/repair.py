@@ -26,7 +26,7 @@ from transformer_cli.decoding.doubts import (
     doubts_about,
     is_unreadable,
 )
-from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds, search_confidence
+from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import with_terms
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.quality import pieces_per_word
@@ -726,3 +726,15 @@ def confidences_of(
         if of_part and not part.is_kept
     )
     return tuple(confidence for confidence in of_parts if confidence is not None)
+
+
+def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float | None:
+    """The geometric mean of the probabilities of the tokens of a hypothesis, 0 to 1, from its score.
+
+    None where the score has more in it than probabilities: a coverage penalty, samples at a temperature.
+    """
+    length = len(hypothesis.ids)
+    if options.coverage_penalty or options.sampling is not None or not length:
+        return None
+    base = (5.0 + length) / 6.0 if options.length_normalization == "gnmt" else float(length)
+    return math.exp(min(0.0, hypothesis.score * base**options.length_penalty / length))

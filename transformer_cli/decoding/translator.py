@@ -15,6 +15,17 @@ from transformer_cli.decoding.details import (
     parts_of,
     with_explained_unknown,
 )
+from transformer_cli.decoding.doubts import (
+    BESIDE_PLACEHOLDER,
+    ENCLOSED,
+    LOST_MARK,
+    MARKS,
+    NUMBERS,
+    UNSEEN,
+    lacks_marks,
+    lacks_words_at_placeholders,
+    without_unseen_words,
+)
 from transformer_cli.decoding.engine import (
     Engine,
     ExplainingEngine,
@@ -25,7 +36,7 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.line_form import LineForm
 from transformer_cli.decoding.line_messages import warn_of_lines
-from transformer_cli.decoding.line_repairs import with_repaired_lines
+from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
     BRACKET,
@@ -58,7 +69,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ELLIPSIS
-from transformer_cli.text.spans import find_spans
+from transformer_cli.text.spans import SPAN_SIGN, find_spans, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -296,8 +307,8 @@ class Translator:
                 return self._beside_known(lines, alone)
         explainer = self.explaining_engine() if with_details else None
         translations = self._in_form_of_lines(lines, explainer)
-        if explainer is None and (self.repairs or self.estimates):
-            translations = with_repaired_lines(self, lines, translations)
+        if explainer is None:
+            translations = self._mended(lines, translations)
         if self.estimates:
             translations = read_in_reverse(self, translations)
         if self.estimates and (quality := self.pipeline.quality) is not None:
@@ -338,6 +349,33 @@ class Translator:
             found = self._with_lost_brackets(chunks, found, form)
         of_chunks = iter(found)
         return [form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split]
+
+    def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
+        """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
+        if self.repairs and any(
+            NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
+        ):
+            translations = with_lost_parts(self, lines, translations)
+        if self.repairs or self.estimates:
+            translations = list(map(self._with_doubts_of_line, translations))
+        return translations
+
+    def _with_doubts_of_line(self, translation: Translation) -> Translation:
+        """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
+        source, text, doubts = translation.source, translation.text, translation.doubts
+        if doubts:  # a line that was translated again, with protected spans, may have them already
+            doubts = without_unseen_words(doubts)
+        if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
+            doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
+        if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
+            is_lost = lacks_words_at_placeholders(source, text, self.languages)
+            doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
+        if self.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
+            doubts += (ENCLOSED,)
+        if words := self.pipeline.unseen_words(translation):
+            doubts += (f"{UNSEEN}: {', '.join(words)}",)
+        is_same = doubts == translation.doubts
+        return translation if is_same else replace(translation, doubts=doubts)
 
     def _beside_known(
         self,
@@ -484,7 +522,7 @@ class Translator:
                 unk_id=pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        found = [[hypotheses[request] for request in chunk.requests] for chunk in chunks]
+        found = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
         if pipeline.keeps_text and self.decoding.num_best > 1:
             pairs = zip(chunks, found, strict=True)
             found = [without_short_rivals(pipeline, *pair) for pair in pairs]
@@ -546,7 +584,7 @@ class Translator:
         self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
         """Translate those parts of some chunks that have no hypotheses yet; equal parts are translated once."""
-        requests = dict.fromkeys(part for chunk in chunks for part in chunk.requests)
+        requests = dict.fromkeys(part.request for chunk in chunks for part in chunk.parts)
         new = [request for request in requests if request not in hypotheses]
         hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
         if self.pipeline.glossary is not None:
