@@ -117,7 +117,8 @@ def prepare_data(
         DataError: the corpus cannot be used, or has changed since the run began.
         TryAgainError: a file of the corpus changed while it was read.
     """
-    watched = fingerprints.WatchedFiles(config)
+    has_files = isinstance(config.data, FilesData | HubData)
+    watched = fingerprints.WatchedFiles(config) if has_files else None
     sought = fingerprints.fingerprint(config)
     found = fingerprints.read_seal(folder)
     if found is not None:
@@ -136,8 +137,9 @@ def prepare_data(
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
-        is_hub = isinstance(config.data, HubData)
-        with watched.unchanged(sought), streams_kept_in(partial) if is_hub else nullcontext():
+        watching = nullcontext() if watched is None else watched.unchanged(sought)
+        keeping = streams_kept_in(partial) if isinstance(config.data, HubData) else nullcontext()
+        with watching, keeping:
             _build(config, partial, tokenizers, has_begun=has_begun)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)
