@@ -23,6 +23,7 @@ from transformer_cli.decoding.translation import (
     Alternative,
     Chunk,
     TextPart,
+    TranslatedPiece,
     Translation,
     copied,
     distinct,
@@ -343,6 +344,7 @@ class TextPipeline:
             is_untranslated=is_untranslated,
             doubts=chunk.doubts,
             is_repaired=chunk.is_repaired,
+            pieces=_pieces(chunk, texts) if len(texts) > 1 else (),
         )
 
     @property
@@ -459,6 +461,16 @@ class TextPipeline:
                 decoded = with_final_mark_of(decoded, part.given)
             texts.append(Alternative(decoded.translate(LINE_BREAKS), hypothesis.score))
         return list(distinct(texts)) if len(texts) > 1 else texts
+
+
+def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:
+    """The parts of a text with their best translations; nothing for a text that stays as a whole."""
+    if not all(texts) or all(part.is_kept for part in chunk.parts):
+        return ()
+    return tuple(
+        TranslatedPiece(part.given, of_part[0].text)
+        for part, of_part in zip(chunk.parts, texts, strict=True)
+    )
 
 
 def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:

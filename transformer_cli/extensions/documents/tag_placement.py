@@ -8,6 +8,7 @@ from itertools import count, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
+from transformer_cli.decoding.translation import PlacedPiece
 from transformer_cli.extensions.documents.segments import (
     Markup,
     Piece,
@@ -238,6 +239,7 @@ def place_markup(
     target: str,
     links: Sequence[LinkedWords],
     known: Mapping[int, int] = _NOTHING_KNOWN,
+    pieces: Sequence[PlacedPiece] = (),
 ) -> PlacedMarkup:
     """The translation of a text with the markup of the text.
 
@@ -246,8 +248,9 @@ def place_markup(
         target: its translation, with the same labels in place of each WORD.
         links: of words of both texts, with their places.
         known: places of the text, such as those between two sentences, and the same places of the translation.
+        pieces: what was translated by itself, in order: the markup of one piece stands in the translation of this piece.
     """
-    return _Placement(source, target, links, known).placed()
+    return _Placement(source, target, links, known, pieces).placed()
 
 
 class _Placement:
@@ -257,8 +260,10 @@ class _Placement:
         target: str,
         links: Sequence[LinkedWords],
         known: Mapping[int, int],
+        pieces: Sequence[PlacedPiece],
     ) -> None:
         self._source = source
+        self._translated = pieces
         self._known = known
         self._target = target
         parts = _links_of_parts(links, source.text, target)
@@ -365,6 +370,7 @@ class _Placement:
 
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
+        free = _inside(free, self._extent_of_pieces(node.source))
         sure = self._in_copied_text(node.source)
         if sure and any(start <= sure[0] and sure[1] <= end for start, end in free):
             return sure
@@ -388,6 +394,40 @@ class _Placement:
         is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
         self._num_empty += bool(inner) and not is_left_out
         return self._empty_range(node, free)
+
+    def _extent_of_pieces(self, source: Extent) -> Extent:
+        """The part of the translation that belongs to the pieces of a range of the source, or to what is between two of them."""
+        first, last = source
+        pieces = self._translated
+        touched = [
+            number
+            for number, ((start, end), _, _) in enumerate(pieces)
+            if start < last and first < end
+        ]
+        if not touched:
+            behind = sum(piece.source[1] <= first for piece in pieces)
+            start, end = self._end_before(behind), self._start_of(behind)
+            if behind and pieces[behind - 1].source[1] == first:
+                # The mark of a footnote behind a word goes where the word goes.
+                is_at_word = self._source.text[first - 1].isalnum()
+                return (pieces[behind - 1].target[0], end) if is_at_word else (start, start)
+            is_at_next = behind < len(pieces) and last == pieces[behind].source[0]
+            return (end, end) if is_at_next else (start, end)
+        number, until = touched[0], touched[-1]
+        is_at_start = pieces[number].source[0] <= first
+        is_at_end = last <= pieces[until].source[1]
+        return (
+            self._start_of(number) if is_at_start else self._end_before(number),
+            pieces[until].target[1] if is_at_end else self._start_of(until + 1),
+        )
+
+    def _start_of(self, number: int) -> int:
+        """Where a piece begins in the translation; its end behind the last one."""
+        return self._translated[number].target[0] if number < len(self._translated) else len(self._target)  # fmt: skip
+
+    def _end_before(self, number: int) -> int:
+        """Where the piece before one ends in the translation; its beginning before the first one."""
+        return self._translated[number - 1].target[1] if number else 0
 
     def _nearest_word(self, node: _Node, free: Sequence[Extent]) -> Extent | None:
         """The free word beside the place of a range that must stand around one; None if there is none, or it may be empty."""
@@ -565,7 +605,9 @@ class _Placement:
             inner.append((first, last, number, pieces))
         taken = [child.target for child in node.children]
         for number, point in enumerate(node.points):
-            place = min(max(self._place_beside(point.place), start), end)
+            first, last = self._extent_of_pieces((point.place, point.place))
+            place = min(max(self._place_beside(point.place), first), last)
+            place = min(max(place, start), end)
             place = next((last for first, last in taken if first < place < last), place)
             if self._in_copied_text((point.place, point.place)) is None:
                 place = self._outside_spans((place, place), (start, end))[1]
@@ -701,6 +743,22 @@ def _places_of(part: str, text: str) -> Iterator[int]:
     while place >= 0:
         yield place
         place = text.find(part, place + 1)
+
+
+def _inside(free: Sequence[Extent], outer: Extent) -> list[Extent]:
+    """The parts of free ranges that are in an outer range; if there are none, the free place nearest to it."""
+    inside = [
+        (max(part[0], outer[0]), min(part[1], outer[1]))
+        for part in free
+        if part[0] <= outer[1] and outer[0] <= part[1]
+    ]
+    if inside:
+        return inside
+    before = max((part[1] for part in free if part[1] < outer[0]), default=None)
+    behind = min((part[0] for part in free if part[0] > outer[1]), default=None)
+    if before is None or (behind is not None and behind - outer[1] < outer[0] - before):
+        return [(behind or 0,) * 2]
+    return [(before, before)]
 
 
 def _without(part: Extent, taken: Extent) -> list[Extent]:
