@@ -27,6 +27,7 @@ from transformer_cli.decoding.doubts import (
     MARKS,
     NUMBERS,
     UNSEEN,
+    lacks_form,
     lacks_marks,
     lacks_words_at_placeholders,
     with_ampersands,
@@ -52,11 +53,14 @@ from transformer_cli.decoding.repair import (
     divided_if_doubtful,
     in_clauses,
     longer_of,
+    loses_any,
     loses_spans,
     lost_brackets,
     lost_parts,
     pieces_around_brackets,
     with_commas_for_ellipses,
+    with_empty_brackets,
+    without_empty_brackets,
     without_short_rivals,
 )
 from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
@@ -88,6 +92,7 @@ logger = logging.getLogger(__name__)
 
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
+_BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
 _SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
 
 
@@ -361,6 +366,7 @@ class Translator:
             ):
                 translations = self._with_lost_spans(lines, translations)
             translations = self._with_lost_ampersands(lines, translations)
+            translations = self._with_lost_empty_brackets(lines, translations)
         if self.repairs or self.estimates:
             translations = list(map(self._with_doubts_of_line, translations))
         return translations
@@ -415,7 +421,7 @@ class Translator:
     ) -> list[Translation]:
         """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
 
-        So is one that was left as it is and has a URL or the like: the model may read the rest of it.
+        So is one that was left as it is and has a URL, a tag, an emoji or the like: the model may read the rest of it.
         """
         lost = [
             place
@@ -425,7 +431,7 @@ class Translator:
                 loses_spans(line.given, translation)
                 or (
                     translation.is_untranslated
-                    and any(span.kind is SpanKind.WORD for span in find_spans(line.given))
+                    and any(span.kind in _BESIDE_WORDS for span in find_spans(line.given))
                 )
             )
         ]
@@ -481,6 +487,40 @@ class Translator:
             mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
         return mended
 
+    def _with_lost_empty_brackets(
+        self, lines: Sequence[Line], translations: list[Translation]
+    ) -> list[Translation]:
+        """The translations; a line that loses brackets around nothing, such as (...), is translated again without them.
+
+        A model that has seen few brackets guesses a word for them, and the words around them get worse, too. They are put back
+        where the lengths tell, so a person should look at their places.
+        """
+        read = {
+            place: (rest, brackets)
+            for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+            if not (line.prefix or found.terms)
+            for rest, brackets in [without_empty_brackets(line.given)]
+            if brackets
+            and any(map(str.isalpha, rest))
+            and (found.is_untranslated or loses_any(brackets, found.text))
+        }
+        if not read:
+            return translations
+        plain = replace(self, reports_lines=False, only_green=False)
+        again = plain.translate_window(
+            [replace(lines[place], given=rest) for place, (rest, _) in read.items()]
+        )
+        mended = list(translations)
+        for (place, (_, brackets)), found in zip(read.items(), again, strict=True):
+            if not (found.is_untranslated or found.is_partly_copied):
+                texts = [
+                    (with_empty_brackets(text, brackets), score)
+                    for text, score in found.alternatives
+                ]
+                complete = replace(found, source=lines[place].given, is_repaired=True)
+                mended[place] = replace(with_alternatives(complete, texts), is_in_pieces=True)
+        return mended
+
     def _with_doubts_of_line(self, translation: Translation) -> Translation:
         """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
         source, text, doubts = translation.source, translation.text, translation.doubts
@@ -488,6 +528,8 @@ class Translator:
             doubts = without_unseen_words(doubts)
         if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
             doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
+        if self.repairs and MARKS not in doubts and lacks_form(source, text, self.languages.target):
+            doubts += (MARKS,)
         if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
             is_lost = lacks_words_at_placeholders(source, text, self.languages)
             doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
