@@ -455,19 +455,19 @@ _QUOTE = re.compile(
 def lacks_form(source: str, translation: str, target: str) -> bool:
     """Whether no question mark, no colon behind a label such as a speaker's name, or no quote of a source is left in its translation.
 
-    Nothing is said of a language without spaces: a question may have no mark there.
+    Args:
+        target: the language of the translation; of one without spaces nothing is said about question marks.
     """
-    if "?" in source and _ASKS.search(source) and not _has_any(translation, _QUESTION_MARKS):
-        return has_spaces(target)
+    is_question = "?" in source and has_spaces(target) and _ASKS.search(source) is not None
+    if is_question and not _has_any(translation, _QUESTION_MARKS):
+        return True
     if ": " in source:
-        num_labels = len(_LABELLED.findall(source))
-        if num_labels > translation.count(":") + translation.count("\uff1a"):
+        num_colons = translation.count(":") + translation.count("\uff1a")
+        if len(_LABELLED.findall(source)) > num_colons:
             return True
-    return (
-        _has_any(source, "\"'\u201c\u2018")
-        and _QUOTED.search(source) is not None
-        and _QUOTE.search(translation) is None
-    )
+    if not _has_any(source, "\"'\u201c\u2018") or _QUOTED.search(source) is None:
+        return False
+    return _QUOTE.search(translation) is None
 
 
 def _has_any(text: str, signs: str) -> bool:
