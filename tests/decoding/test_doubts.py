@@ -24,10 +24,12 @@ from transformer_cli.decoding.doubts import (
     UNSURE,
     WORDLESS,
     doubts_about,
+    lacks_form,
     lacks_marks,
     lacks_words_at_placeholders,
     with_ampersands,
     with_words_for_ampersands,
+    without_loops,
 )
 from transformer_cli.decoding.repair import COSTS
 
@@ -393,3 +395,57 @@ def test_the_sign_stands_in_place_of_its_word_again_where_it_is_clear_which_word
 def test_loops_of_all_sizes_are_found(tokens: list[str]) -> None:
     sizes = range(1, min(12, len(tokens) // 2) + 1)
     assert doubts._loops(tokens) == (doubts._loops(tokens, *sizes) if sizes else {})
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "target", "lacks"),
+    [
+        ("Can you come, Anna?", "Puoi venire, Anna", "it", True),
+        ("Can you come, Anna?", "Puoi venire, Anna!?", "it", False),
+        ("Can you come?", "\u0398\u03b1 \u03ad\u03c1\u03b8\u03b5\u03b9\u03c2;", "el", False),
+        ("Can you come?", "هل تأتي؟", "ar", False),
+        ("Can you come?", "来られますか。", "ja", False),  # its questions may end with a full stop
+        ("See https://a.org/b?c=d", "Vedi https://a.org/b?c=d", "it", False),
+        ("See a.org/b?c=d", "Vedi qui", "it", False),  # an address has a check of its own
+        ("Anna: Do you come? Luca: I do.", "Anna vieni? Luca vengo.", "it", True),
+        ("Anna: Do you come? Luca: I do.", "Anna: vieni? Luca vengo.", "it", True),
+        ("Anna: Do you come? Luca: I do.", "Anna: vieni? Luca: vengo.", "it", False),
+        ("Anna: I come.", "安娜\uff1a我来了。", "zh", False),
+        ("At 10:30 we go.", "Alle 10.30 andiamo.", "it", False),
+        ("'The dog is big.' 'The cat, too.'", "Il cane è grande. Anche il gatto.", "it", True),
+        ("'The dog is big.' 'The cat, too.'", "«Il cane è grande.» «Anche il gatto.»", "it", False),
+        ("She said \"no\".", "Ha detto no.", "it", True),
+        ("She said \u201cno\u201d.", "Sie sagte \u201enein\u201c.", "de", False),
+        ("The dogs' house is Anna's.", "La casa dei cani è di Anna.", "it", False),
+        ("'Tis big.", "È grande.", "it", False),
+        ("It's 5'10\" tall.", "È alto 5 piedi e 10.", "it", False),
+    ],
+)  # fmt: skip
+def test_lost_question_marks_labels_and_quotes_are_found(
+    source: str, translation: str, target: str, lacks: bool
+) -> None:
+    assert lacks_form(source, translation, target) == lacks
+
+
+def test_a_lost_row_of_signs_is_found() -> None:
+    assert lacks_marks("No problem, Anna. ^^", "Nessun problema, Anna.", "it")
+    assert not lacks_marks("No problem, Anna. ^^", "Nessun problema, Anna. ^^", "it")
+    assert not lacks_marks("The dog -- the big one.", "Il cane, quello grande.", "it")
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "cut"),
+    [
+        ("The dog is big.", "Il cane è grande grande grande.", "Il cane è grande."),
+        ("The pigs walked in the wood.", "I maiali erano nel bosco nel bosco.", "I maiali erano nel bosco."),
+        ("The dog is very very big.", "Il cane è molto molto molto grande.", "Il cane è molto molto grande."),
+        ("The dog sleeps.", "Il cane dorme e il cane dorme e il ca", "Il cane dorme e"),
+        ("The dog is big.", "Il cane è grande.", "Il cane è grande."),
+        ("No, no, no!", "No, no, no!", "No, no, no!"),
+        ("", "", ""),
+    ],
+)  # fmt: skip
+def test_a_loop_is_cut_to_the_repetitions_of_its_source(
+    source: str, translation: str, cut: str
+) -> None:
+    assert without_loops(source, translation) == cut

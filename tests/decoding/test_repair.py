@@ -278,6 +278,49 @@ def test_brackets_with_a_given_beginning_are_left_to_the_model() -> None:
     assert found.text == "THE HOTEL SLEEPS."
 
 
+def confused_by_marks(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+    """What a model writes that has never read brackets: any word in their place, and others beside it."""
+    return [("THE TRAIN" if re.search(r"[(\[\"]", text) else text.upper(), -1.0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("The hotel () sleeps.", "THE HOTEL () SLEEPS."),
+        ("The hotel ( ... ) sleeps [] the house.", "THE HOTEL ( ... ) SLEEPS [] THE HOUSE."),
+        ("() The hotel sleeps.", "() THE HOTEL SLEEPS."),
+        ('The "" hotel sleeps.', 'THE "" HOTEL SLEEPS.'),
+    ],
+)
+def test_brackets_around_nothing_do_not_change_the_words_beside_them(line: str, text: str) -> None:
+    [found] = translator_that(confused_by_marks).translate([line])
+    assert (found.text, found.source) == (text, line)
+    assert (found.is_repaired, found.is_in_pieces) == (True, True), "their places are guessed"
+    [plain] = translator_that(confused_by_marks, repair=False).translate([line])
+    assert "SLEEPS" not in plain.text
+
+
+def test_words_around_a_loop_stay_and_one_copy_of_it() -> None:
+    def loops(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        blocked = options.no_repeat_ngram_size is not None
+        return [("THE", -1.0) if blocked else ("SISTER WAITS HOTEL BURNS HOTEL BURNS.", -1.5)]
+
+    [found] = translator_that(loops).translate(["The sister waits the hotel burns."])
+    assert (found.text, found.is_repaired, found.doubts) == (
+        "SISTER WAITS HOTEL BURNS.",
+        True,
+        (),
+    )
+
+
+def test_a_search_that_ends_early_is_no_repair_of_a_loop() -> None:
+    def loops(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        return [("THE", -4.0) if options.no_repeat_ngram_size is not None else (LOOP, -1.0)]
+
+    [found] = translator_that(loops).translate(["The hotel sleeps in the big train."])
+    assert found.text != "THE"
+
+
 def test_a_lost_number_comes_back_by_protection() -> None:
     of = translator_that(lambda text, options: [("THE HOTEL", -1.0)])
     [found] = of.translate(["the hotel 1234567"])

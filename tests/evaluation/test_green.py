@@ -395,3 +395,28 @@ def test_a_translation_that_is_not_green_says_why() -> None:
         other = replace(strict, threshold=threshold)
         assert other.why_not_green(replace(sure, estimate=other.estimate(sure))) == why
     assert strict.why_not_green(sure) == "", "without an estimate nothing is said"
+
+
+def test_a_sentence_that_is_shorter_than_those_of_the_calibration_is_not_green() -> None:
+    sure = translation_of(-0.01)
+    assert sure.details is not None
+    length = len(sure.details.parts[0].source_ids)
+    open_to_all = Quality(
+        dict.fromkeys(FEATURES, 0.0),
+        dict.fromkeys(FEATURES, 0.0),
+        *(9.0, 0.0, 0.0, 9.0, 0.4),
+        PROMISE,
+        {},
+    )
+    for shortest, is_green in ((length, True), (length + 1, False)):
+        # The one line of a hundred that is shorter does not count.
+        lengths = (1.0, *[float(shortest)] * 100)
+        quality = replace(open_to_all, statistics={"length": lengths})
+        found = quality.estimate(sure)
+        assert found is not None
+        assert found.is_green == is_green
+        why = quality.why_not_green(replace(sure, estimate=found))
+        assert ("shorter than 99 %" in why) == (not is_green)
+    older = open_to_all.estimate(sure)
+    assert older is not None
+    assert older.is_green, "a file of an earlier version has no lengths"

@@ -137,6 +137,25 @@ def test_a_capital_word_that_the_translation_keeps_is_a_name() -> None:
     ), "a small letter begins no name"
 
 
+def test_an_unseen_name_that_the_translation_lacks_was_guessed() -> None:
+    source = "The cat said that Wojtek is on the table."
+    assert unseen_words(source, "Il gatto ha detto che Anna è sul tavolo.", SEEN, "en") == (
+        "Wojtek",
+    )
+    for written in ("Wojtek", "Wojteks", "WOJTEKA"):
+        assert unseen_words(source, f"Il gatto ha detto che {written} è lì.", SEEN, "en") == ()
+    assert unseen_words(source, "Кот сказал, что Войтек на столе.", SEEN, "en") == (), (
+        "in another script nothing is known"
+    )
+    assert unseen_words("The IVth cat is on the table.", "Il gatto è lì.", SEEN, "en") == ("IVth",)
+
+
+def test_letters_with_spaces_between_them_are_a_word_that_was_not_read() -> None:
+    assert unseen_words("The c a t is on.", "Il gatto è acceso.", SEEN, "en") == ("c a t",)
+    assert unseen_words("The a b is on.", "", SEEN, "en") == ()
+    assert unseen_words("我 有 狗 。", "", SeenWords.of({"我": 1, "有": 1, "狗": 1}), "zh") == ()
+
+
 def test_a_sign_of_chinese_is_a_word_and_a_word_of_hindi_keeps_its_vowel_signs() -> None:
     seen = SeenWords.of(dict.fromkeys("我有一只猫", 1))
     assert unseen_words("我有一只狗。", "", seen, "zh") == ("狗",)

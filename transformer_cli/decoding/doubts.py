@@ -40,8 +40,8 @@ UNSEEN = "guesses what training has not seen"
 """Followed by a colon and the words."""
 NUMBERS = "has other numbers"
 MARKS = (
-    "lacks a mark of its source: an ellipsis inside it, a bracket, a sign such as &, =, / or →, or an abbreviation "
-    "such as e.g. or i.e."
+    "lacks a mark of its source: an ellipsis inside it, a bracket, quotes, a question mark, the colon behind a label, a sign such "
+    "as &, =, / or →, or an abbreviation such as e.g. or i.e."
 )
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
@@ -90,8 +90,8 @@ _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
 )
 
-# Between white space, and no letter, digit or usual punctuation.
-_SIGN_BY_ITSELF = re.compile(r"(?<!\S)[^\w\s,.;:!?()\[\]\"'&+=\u2013\u2014-](?!\S)")
+# Between white space, and no letter, digit or usual punctuation; as ^^ twice or three times, too.
+_SIGN_BY_ITSELF = re.compile(r"(?<!\S)([^\w\s,.;:!?()\[\]\"'&+=\u2013\u2014-])\1{0,2}(?!\S)")
 # "For example" and "that is" in several languages; models that have not seen them leave them out.
 _FOR_EXAMPLE = r"(?<!\w)(?:[eE]\.\s?g|[zZ]\.\s?B|[pP]\.\s?(?:ex|es|ej))(?!\w)"
 _THAT_IS = r"(?<!\w)(?:[iI]\.\s?e|[dD]\.\s?(?:h|w\.\s?z)|[cC]\.?-à-d)(?!\w)"
@@ -274,6 +274,32 @@ def _repeats_words(read: Sequence[str], written: Sequence[str]) -> bool:
     return different < _FEW_DIFFERENT and different < _share_of_different(read) - 0.2
 
 
+def without_loops(source: str, translation: str) -> str:
+    """A translation in which words follow themselves only as often as words of its source do: the other copies are left out.
+
+    The words of the first copy stay, and the marks behind the last one. A beginning of a further copy at the end of the
+    translation, where the search was cut off, is left out, too.
+    """
+    read, words = _tokens(source), translation.split()
+    keys = ["".join(_TOKEN.findall(word.casefold())) or word for word in words]
+    for size in range(1, _LONGEST_LOOP + 1):
+        allowed = _loops(read, size).get(size, 1)
+        place = 0
+        while place + size <= len(words):
+            group, end = keys[place : place + size], place + size
+            while keys[end : end + size] == group:
+                end += size
+            kept = place + allowed * size
+            if end > kept:
+                last = words[end - 1]
+                rest = keys[end:]
+                if len(rest) < size and "".join(group).startswith("".join(rest)):
+                    end = len(words)
+                words[kept - 1 : end], keys[kept - 1 : end] = [last], [keys[kept - 1]]
+            place += 1
+    return " ".join(words)
+
+
 def _ends_twice(written: Sequence[str]) -> bool:
     """Whether the last two words are those before them, as in "è grande è grande"."""
     return len(written) > 4 and written[-2:] == written[-4:-2] and written[-1] != written[-2]
@@ -413,6 +439,41 @@ def lacks_marks(source: str, translation: str, target: str) -> bool:
     return False
 
 
+# A question, and what begins with a label: "Anna: we go". Question marks of Arabic, Armenian, Greek and Ethiopic are there, too.
+_ASKS = re.compile(r"\?(?!\w)")
+_QUESTION_MARKS = "?\uff1f\u061f\u055e\u037e;\u1367\u2047\u2048\u2049"
+_LABELLED = re.compile(r"(?:\A|[.!?]\s+)[^\W\d_][\w'\u2019-]*: (?=\w)")
+# A text between quotes. The apostrophes of "'tis" and "the dogs' house" have no partner.
+_QUOTED = re.compile(
+    r"\"[^\"]*\w[^\"]*\"|\u201c[^\u201d]*\w[^\u201d]*\u201d|(?<!\w)['\u2018]\w[^'\u2018\u2019]*(?:\w['\u2019]\w[^'\u2018\u2019]*)*['\u2019](?!\w)"
+)
+_QUOTE = re.compile(
+    r"[\"\u00ab\u00bb\u2039\u203a\u201a\u201c-\u201f\u300c-\u300f\uff02\u300a\u300b]|(?<!\w)['\u2018]|['\u2019](?!\w)"
+)
+
+
+def lacks_form(source: str, translation: str, target: str) -> bool:
+    """Whether no question mark, no colon behind a label such as a speaker's name, or no quote of a source is left in its translation.
+
+    Args:
+        target: the language of the translation; of one without spaces nothing is said about question marks.
+    """
+    is_question = "?" in source and has_spaces(target) and _ASKS.search(source) is not None
+    if is_question and not _has_any(translation, _QUESTION_MARKS):
+        return True
+    if ": " in source:
+        num_colons = translation.count(":") + translation.count("\uff1a")
+        if len(_LABELLED.findall(source)) > num_colons:
+            return True
+    if not _has_any(source, "\"'\u201c\u2018") or _QUOTED.search(source) is None:
+        return False
+    return _QUOTE.search(translation) is None
+
+
+def _has_any(text: str, signs: str) -> bool:
+    return any(map(text.__contains__, signs))
+
+
 def lacks_words_at_placeholders(source: str, translation: str, languages: Direction) -> bool:
     """Whether a translation has no words at a side of a placeholder, URL or the like where its source has, and far fewer words in all.
 
@@ -480,7 +541,8 @@ def _lacks_other_signs(visible: str, translation: str) -> bool:
     """
     if _SIGN_BY_ITSELF.search(visible) is None:
         return False
-    signs = Counter(sign for sign in visible.split() if len(sign) == 1 and _is_sign(sign))
+    found = (match for match in _SIGN_BY_ITSELF.finditer(visible) if _is_sign(match[1]))
+    signs = Counter(match[0] for match in found)
     return any(
         number > sum(map(translation.count, (sign, *_FORMS_OF_SIGNS.get(sign, ()))))
         for sign, number in signs.items()

@@ -1,4 +1,4 @@
-"""Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder or an & is translated again."""
+"""Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder, an & or brackets around nothing is translated again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,23 +10,30 @@ from transformer_cli.decoding.doubts import (
     with_words_for_ampersands,
     without_unseen_words,
 )
-from transformer_cli.decoding.repair import loses_spans
+from transformer_cli.decoding.repair import (
+    loses_any,
+    loses_spans,
+    with_empty_brackets,
+    without_empty_brackets,
+)
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
 from transformer_cli.text.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
 
+_BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
+
 
 def with_lost_parts(
     translator: "Translator", lines: Sequence[Line], translations: list[Translation]
 ) -> list[Translation]:
-    """The translations of lines; those that lost a number, a URL, a placeholder or an & are made again, if that brings it back."""
+    """The translations of lines; those that lost a number, a URL, a placeholder, an & or brackets around nothing are made again, if that brings it back."""
     if not translator.protects_spans:
         translations = _with_lost_spans(translator, lines, translations)
     if any("&" in line.given for line in lines):
         translations = _with_lost_ampersands(translator, lines, translations)
-    return translations
+    return _with_lost_empty_brackets(translator, lines, translations)
 
 
 def _with_lost_spans(
@@ -34,7 +41,7 @@ def _with_lost_spans(
 ) -> list[Translation]:
     """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
 
-    So is one that was left as it is and has a URL or the like: the model may read the rest of it.
+    So is one that was left as it is and has a URL, a tag, an emoji or the like: the model may read the rest of it.
     """
     lost = [
         place
@@ -44,7 +51,7 @@ def _with_lost_spans(
             loses_spans(line.given, translation)
             or (
                 translation.is_untranslated
-                and any(span.kind is SpanKind.WORD for span in find_spans(line.given))
+                and any(span.kind in _BESIDE_WORDS for span in find_spans(line.given))
             )
         )
     ]
@@ -98,4 +105,38 @@ def _with_lost_ampersands(
             for text, score in found.alternatives
         ]
         mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
+    return mended
+
+
+def _with_lost_empty_brackets(
+    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+) -> list[Translation]:
+    """The translations; a line that loses brackets around nothing, such as (...), is translated again without them.
+
+    A model that has seen few brackets guesses a word for them, and the words around them get worse, too. They are put back
+    where the lengths tell, so a person should look at their places.
+    """
+    read = {
+        place: (rest, brackets)
+        for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+        if not (line.prefix or found.terms)
+        for rest, brackets in [without_empty_brackets(line.given)]
+        if brackets
+        and any(map(str.isalpha, rest))
+        and (found.is_untranslated or loses_any(brackets, found.text))
+    }
+    if not read:
+        return translations
+    plain = replace(translator, reports_lines=False, only_green=False)
+    again = plain.translate_window(
+        [replace(lines[place], given=rest) for place, (rest, _) in read.items()]
+    )
+    mended = list(translations)
+    for (place, (_, brackets)), found in zip(read.items(), again, strict=True):
+        if not (found.is_untranslated or found.is_partly_copied):
+            texts = [
+                (with_empty_brackets(text, brackets), score) for text, score in found.alternatives
+            ]
+            complete = replace(found, source=lines[place].given, is_repaired=True)
+            mended[place] = replace(with_alternatives(complete, texts), is_in_pieces=True)
     return mended

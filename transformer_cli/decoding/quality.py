@@ -6,6 +6,7 @@ A run without a calibration says nothing about the quality of its translations.
 import json
 import logging
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -36,6 +37,8 @@ FEATURES = (
 _LEAST_LOG_PROB = -10.0  # nats
 _HINT = "make it again: tfm calibrate"
 _NUM_PERCENTILES = 101
+_SHORTEST = 1  # percentile
+_ROW_OF_MARKS = re.compile(r"[^\w\s]{2,}")
 
 
 class QualityPromise(NamedTuple):
@@ -121,10 +124,20 @@ class Quality:
         return Estimate(probability, is_likely and self.can_be_green(translation))
 
     def can_be_green(self, translation: Translation) -> bool:
-        """Whether nothing but its estimate can speak against a translation: see `can_be_green`, and `least_log_prob`."""
+        """Whether nothing but its estimate can speak against a translation: see `can_be_green`, `is_too_short` and `least_log_prob`."""
         features = features_of(translation, self.length_ratio)
         has_sure_tokens = features is not None and features["least_log_prob"] >= self.least_log_prob
-        return has_sure_tokens and can_be_green(translation)
+        return has_sure_tokens and can_be_green(translation) and not self.is_too_short(translation)
+
+    def is_too_short(self, translation: Translation) -> bool:
+        """Whether a sentence of a line has fewer tokens than 99 % of the lines of the calibration, which says nothing about it then.
+
+        A model that has read hardly any line of one word writes *Ciao euro.* for *Hello.*, and is sure of each token.
+        """
+        if not (lengths := self.statistics.get("length")) or translation.details is None:
+            return False
+        found = (len(part.source_ids) for part in translation.details.parts if len(part.target_ids))
+        return min(found, default=0) < lengths[_SHORTEST]
 
     def why_not_green(self, translation: Translation) -> str:
         """What keeps a translation with an estimate from being green, in words; empty if it is green, or has no estimate."""
@@ -137,6 +150,8 @@ class Quality:
             return "text of it stays in its own language"
         if translation.is_in_pieces:
             return "it was made in pieces around protected spans"
+        if self.is_too_short(translation):
+            return "it has a sentence that is shorter than 99 % of the lines of the calibration, of which alone something is promised"
         features = features_of(translation, self.length_ratio)
         if features is not None and features["least_log_prob"] < self.least_log_prob:
             return (
@@ -270,8 +285,12 @@ def _quality(facts: Mapping[str, Any]) -> Quality:
 
 
 def pieces_per_word(text: str, ids: Sequence[int]) -> float:
-    """How many tokens a model reads for each word of a text: more than usual if it does not know the words."""
-    return len(ids) / max(1, len(text.split()))
+    """How many tokens a model reads for each word of a text: more than usual if it does not know the words.
+
+    In a row of marks such as !!!!, each behind the first counts as a word.
+    """
+    num_marks = sum(len(row) - 1 for row in _ROW_OF_MARKS.findall(text))
+    return len(ids) / max(1, len(text.split()) + num_marks)
 
 
 # Drift: whether a text is like that of a calibration, of which alone something is promised.

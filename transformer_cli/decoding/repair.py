@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from transformer_cli.config import DecodingConfig, SamplingConfig
+from transformer_cli.config import DecodingConfig, Direction, SamplingConfig
 from transformer_cli.decoding.doubts import (
     COPIES,
     NEGATION,
@@ -25,6 +26,7 @@ from transformer_cli.decoding.doubts import (
     WORDLESS,
     doubts_about,
     is_unreadable,
+    without_loops,
 )
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import with_terms
@@ -452,6 +454,7 @@ COSTS = {
 The costs of the first eight outweigh any difference between two hypotheses of a beam. A negation may be expressed by words
 that no list has, so a hypothesis with fewer doubts must be nearly as probable there.
 """
+_COST_OF_CUT = 6.0  # as of a loop: such a text is no repair of one
 _WIDE_BEAM = 8
 _BLOCKED_NGRAM = 3
 _LOOPS = frozenset((UNFINISHED, REPEATS, TOO_LONG))
@@ -465,8 +468,9 @@ class Repair:
 
     1. A part in a script that the model cannot read stays as it is.
     2. Each other doubtful part is translated again with a wider beam. If its translation repeats itself, is too long or does not
-       end, no three tokens may stand twice. If strong doubts are left, samples follow. The hypothesis with the best score less
-       the `COSTS` of its doubts is kept.
+       end, no three tokens may stand twice, and the first translation without its repeated words is a candidate, too. If strong
+       doubts are left, samples follow. The hypothesis with the best score less the `COSTS` of its doubts is kept; one with less
+       than half the words of its source has a cost, too.
     3. A part with strong doubts is divided in two, if its halves have fewer doubts. So is a part of which the model is unsure,
        but only between clauses.
     4. A part of unknown words whose translation is a guess stays as it is, and with `decoding.keep_text` one without any word.
@@ -552,13 +556,33 @@ class Repair:
             # Of equals, the first one: what the ordinary search has found.
             candidates = [*hypotheses[part][:1], *found]
             if candidates:
+                candidates[1:1] = self._cut_loops(sources[part], candidates[0])
                 values = [self._value(sources[part], each) for each in candidates]
                 hypotheses[part] = [candidates[values.index(max(values))]]
 
     def _value(self, source: str, hypothesis: Hypothesis) -> float:
         # The score says already how sure the model is.
-        doubts = (each for each in self._doubts(source, [hypothesis]) if each != UNSURE)
-        return hypothesis.score - _cost(doubts)
+        doubts = [each for each in self._doubts(source, [hypothesis]) if each != UNSURE]
+        written = self.pipeline.target_tokenizer.decode(hypothesis.ids)
+        is_cut_off = _is_cut_off(source, written, self.pipeline.languages)
+        return hypothesis.score - _cost(doubts) - (_COST_OF_CUT if is_cut_off else 0.0)
+
+    def _cut_loops(self, source: str, found: Hypothesis) -> list[Hypothesis]:
+        """The hypothesis with its repeated words once, as probable for each of its tokens; nothing if it repeats no words, or has few others."""
+        tokenizer = self.pipeline.target_tokenizer
+        text = tokenizer.decode(found.ids)
+        cut = without_loops(source, text)
+        if len(cut.split()) < _FEWEST_WORDS_OF_CLAUSE or cut == " ".join(text.split()):
+            return []
+        if REPEATS not in self._doubts(source, [found]):
+            return []
+        ids = (*tokenizer.encode(cut), tokenizer.eos_id)
+        return [
+            Hypothesis(
+                ids,
+                found.score * _per_token(found.ids, self.options) / _per_token(ids, self.options),
+            )
+        ]
 
     def _in_halves(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
         """The chunk in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""
@@ -634,6 +658,21 @@ def _cost(doubts: Iterable[str]) -> float:
     return sum(COSTS[doubt] for doubt in doubts)
 
 
+def _per_token(ids: TokenIds, options: DecodingConfig) -> float:
+    """What the score of a hypothesis is multiplied with for the mean log-probability of its tokens."""
+    length = max(1, len(ids))
+    base = (5.0 + length) / 6.0 if options.length_normalization == "gnmt" else float(length)
+    return float(base**options.length_penalty / length)
+
+
+def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
+    """Whether a translation has fewer than half as many words as its source: a search that may not repeat tokens ends early."""
+    if not all(map(has_spaces, languages)):
+        return False
+    num_read, num_written = (len(text.split()) for text in (source, translation))
+    return num_read >= _FEWEST_WORD_TOKENS and 2 * num_written < num_read
+
+
 def _is_strong(doubts: Iterable[str]) -> bool:
     return any(COSTS[doubt] >= COSTS[OTHER_SCRIPT] for doubt in doubts)
 
@@ -648,6 +687,39 @@ def loses_spans(line: str, translation: Translation) -> bool:
     if not spans:
         return False
     return not Promise.of(line, spans).is_kept_by(plain_quotes(translation.text)[0])
+
+
+# Between white space, with marks at most inside; {} is a placeholder.
+_EMPTY_BRACKETS = re.compile(
+    r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u00ab\s*\u00bb|\"\"|\u201c\u201d)(?!\S)"
+)
+MAY_BE_EMPTY = re.compile(r"[(\[\"\u00ab\u201c][^\w(\[]{0,5}[)\]\"\u00bb\u201d]")
+
+
+def without_empty_brackets(text: str) -> tuple[str, list[tuple[str, float]]]:
+    """A text without the brackets and quotes around nothing, and each of these with the share of the words that stand before it."""
+    if MAY_BE_EMPTY.search(text) is None or not (found := [*_EMPTY_BRACKETS.finditer(text)]):
+        return text, []
+    rest = " ".join(_EMPTY_BRACKETS.sub(" ", text).split())
+    num_words = max(1, len(rest.split()))
+    return rest, [
+        (match[0], len(_EMPTY_BRACKETS.sub(" ", text[: match.start()]).split()) / num_words)
+        for match in found
+    ]
+
+
+def loses_any(brackets: Sequence[tuple[str, float]], translation: str) -> bool:
+    """Whether a translation has fewer of the brackets that `without_empty_brackets` has found."""
+    counts = Counter(bracket for bracket, _ in brackets)
+    return any(translation.count(bracket) < number for bracket, number in counts.items())
+
+
+def with_empty_brackets(translation: str, brackets: Sequence[tuple[str, float]]) -> str:
+    """A translation with the brackets around nothing between those words where the source had them, as near as lengths tell."""
+    words = translation.split(" ")
+    for bracket, share in reversed(brackets):
+        words.insert(round(share * len(words)), bracket)
+    return " ".join(words)
 
 
 BRACKET = re.compile(r"[(\[]")

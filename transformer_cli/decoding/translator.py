@@ -41,6 +41,7 @@ from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
     BRACKET,
     CLAUSE_MARK,
+    MAY_BE_EMPTY,
     Repair,
     confidences_of,
     divided,
@@ -353,7 +354,10 @@ class Translator:
     def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
         """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
         if self.repairs and any(
-            NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
+            NUMBERS in each.doubts
+            or SPAN_SIGN.search(each.source)
+            or MAY_BE_EMPTY.search(each.source)
+            for each in translations
         ):
             translations = with_lost_parts(self, lines, translations)
         if self.repairs or self.estimates:

@@ -13,7 +13,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -53,6 +53,9 @@ KNOWS_POSSESSED = "'s *"
 """In a list of words: it has the words of `possessed_words`, too. Lists of earlier versions do not have them."""
 _STARTS_SENTENCE = re.compile(r"[.?!:;\u2026\"\u201c\u201e\u00ab\u00bf\u00a1(\n]")
 _FEWEST_LETTERS = 2
+_LETTERS_OF_NAME = 4  # the others may be an ending
+_END_OF_LATIN = "\u0250"
+_SPACED_LETTERS = re.compile(r"(?<!\S)[^\W\d_](?: [^\W\d_]){2,}(?!\S)")
 _BYTES = 4  # of a hash
 _MOST_REMEMBERED = 20_000
 
@@ -248,9 +251,10 @@ def unseen_words(
     Of English, "dog's house" is such a word, too, if training has never seen that a house belongs to a common noun: models lose the
     house there.
 
-    Names and numbers are no words, nor is what stands in a URL, a placeholder or the like. A word with a capital letter inside a
-    sentence is a name, but not in a language that writes all nouns so, and not in a heading, where no word begins with a small
-    letter. At the beginning of a sentence it counts as a word, unless the translation has it, too.
+    Numbers are no words, nor is what stands in a URL, a placeholder or the like. A word with a capital letter may be a name, so it
+    counts only if the translation lacks it; inside a sentence also its first four letters, because a name may get an ending. In a
+    heading, where no word begins with a small letter, and in a language that writes all nouns so, it is a word. Three single letters
+    in a row, as in "w i t h", are a word with spaces.
 
     Args:
         source: the text.
@@ -284,15 +288,32 @@ def unseen_words(
         if (is_spaced and len(word) < _FEWEST_LETTERS) or word in seen:
             continue
         if word != word.lower():
-            is_name = not word[1:].islower() and not is_heading
-            if is_name or not (is_first or may_begin_large):
-                continue
             if written is None:
                 written = set(map(folded, pattern.findall(translation)))
             if folded(word) in written:
                 continue
+            is_name = not (is_first or may_begin_large) or not (word[1:].islower() or is_heading)
+            if is_name and not (is_spaced and _lacks_name(folded(word), written)):
+                continue
         found[folded(word)] = word
+    if is_spaced:
+        spaced = _SPACED_LETTERS.findall(text)
+        found |= {
+            letters: letters
+            for letters in spaced
+            if not all(map(seen.__contains__, letters.split()))
+        }
     return tuple(found.values())
+
+
+def _lacks_name(name: str, written: Collection[str]) -> bool:
+    """Whether no word of a translation begins as a name does; nothing is known where most words have letters of another script."""
+    is_latin = name[0] < _END_OF_LATIN
+    comparable = [word for word in written if (word[0] < _END_OF_LATIN) == is_latin]
+    beginning = name[:_LETTERS_OF_NAME]
+    return 2 * len(comparable) > len(written) and not any(
+        word.startswith(beginning) for word in comparable
+    )
 
 
 def read_seen_words(path: Path) -> SeenWords | None:

@@ -73,6 +73,8 @@ _PATTERNS = {
         rf"(?:[0-9#*]\ufe0f?\u20e3|[{EMOJI}]\ufe0f|[{_PICTURE}])"
         rf"(?:[{_PICTURE}\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d[{EMOJI}])*"
     ),
+    # Spaces of HTML.
+    "space": r"&(?:nbsp|ensp|emsp|thinsp|\#160|\#[xX][aA]0);",
     "code": (
         # The quotes of ``these words'' and `those' are no code.
         # A name before it is a role of reStructuredText: :c:func:`x`.
@@ -143,7 +145,7 @@ class SpanKind(Enum):
     """How a span may be treated while its sentence is translated."""
 
     TAG = "tag"
-    """Markup or an emoji: it stands between words and is none."""
+    """Markup, an emoji or a space of HTML such as &nbsp;: it stands between words and is none."""
     MARK = "mark"
     """The stars of bold words and the like: a model that knows them may keep them in their places."""
     WORD = "word"
@@ -272,6 +274,7 @@ def _spans(text: str) -> Iterator[Span]:
             "escape": SpanKind.TAG,
             "tag": SpanKind.TAG,
             "picture": SpanKind.TAG,
+            "space": SpanKind.TAG,
             "sign": SpanKind.TAG,
             "mark": SpanKind.MARK,
             "number": SpanKind.NUMBER,
