@@ -113,7 +113,7 @@ from transformer_cli.training.optimizers import (
     tensors_to_save,
 )
 from transformer_cli.training.process_group import ALONE, Processes, gathered, shard, whole_copy
-from transformer_cli.training.step import build_objective, worker_of
+from transformer_cli.training.step import build_objective, build_runner
 
 logger = logging.getLogger(__name__)
 
@@ -308,7 +308,7 @@ def _one_training() -> Iterator[None]:
 
 
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
-    config, processes = session.config, session.experiment.worker.processes
+    config, processes = session.config, session.experiment.runner.processes
     with SignalRequests() as request:
         own: list[Callback] = [SignalsObeyed(request)]
         limit = limit_of_watchdog(config.runtime, session.experiment.machine, processes.size)
@@ -427,7 +427,7 @@ def record_run(folder: RunFolder, session: TrainingSession) -> None:
     """Write the config and the environment of a run, which the main process does when its model changes."""
     described = environment(kernel_level()) | {
         "device": session.experiment.machine.describe(),
-        "processes": session.experiment.worker.processes.size,
+        "processes": session.experiment.runner.processes.size,
         "data": dict(session.data.fingerprint),
     }
     described |= {INIT_FROM: dict(session.origin)} if session.origin else {}
@@ -581,7 +581,7 @@ class TrainingSession:
             updates=updates,
             training=config.training,
             machine=machine,
-            worker=worker_of(config, model, optimizer, objective, machine, processes),
+            runner=build_runner(config, model, optimizer, objective, machine, processes),
             seed=config.seed,
             average=average,
         )
@@ -617,7 +617,7 @@ class TrainingSession:
         return compilation_errors_explained() if is_compiled else nullcontext()
 
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
-        settings, processes = self.config.validation, self.experiment.worker.processes
+        settings, processes = self.config.validation, self.experiment.runner.processes
         average = self.experiment.average  # if there is one, it is validated and translates
         # Each step switches it back.
         model = (average.model if average else self.experiment.model).eval()
@@ -667,7 +667,7 @@ class TrainingSession:
         return portable_files(self.config, *self.data.tokenizers)
 
     def _save(self, progress: Progress, meter: Meter) -> None:
-        processes = self.experiment.worker.processes
+        processes = self.experiment.runner.processes
         is_validated = self.validation.get("step") == progress.step
         one = self.experiment
         model, optimizer = tensors_to_save(one.model, one.optimizer, one.average)

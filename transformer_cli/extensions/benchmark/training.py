@@ -145,7 +145,7 @@ class Trainee:
 
     def prepare_shapes(self) -> None:
         """Train until no batch needs a compilation (`runtime.compile`) or a recording (`runtime.cuda_graphs`), which take long."""
-        compilation, recorded = self.session.compilation, self.session.experiment.worker.recorded
+        compilation, recorded = self.session.compilation, self.session.experiment.runner.recorded
         is_compiled = compilation.layers or compilation.loss
         if not is_compiled and recorded is None:
             return
@@ -174,7 +174,7 @@ class Trainee:
         torch.set_num_threads(self.num_threads)
         stopwatch = Stopwatch(self.machine.device, phases=phases)
         experiment, timed = self.session.experiment, list[Timed]()
-        recorded = experiment.worker.recorded
+        recorded = experiment.runner.recorded
 
         next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
 
@@ -189,7 +189,7 @@ class Trainee:
         else:
             replay = stopwatch.around(recorded.sum_gradients, OTHER, REPLAY)
             passes: Any = Observed(recorded, sum_gradients=replay)
-            changes["worker"] = replace(experiment.worker, recorded=passes)
+            changes["runner"] = replace(experiment.runner, recorded=passes)
         ends_at = time.perf_counter() + seconds
 
         class Limit(Callback):
