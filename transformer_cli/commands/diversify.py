@@ -173,7 +173,7 @@ def that_trains(settings: "Config", num_real: int) -> tuple["Config", int, int]:
     from transformer_cli.data.sources.corpus import read_pairs
 
     rules = settings.data.cleaning
-    counting = settings.cleaning.model_copy(update={"drop_duplicates": True})
+    counting = settings.applied_cleaning.model_copy(update={"drop_duplicates": True})
     report = CleaningReport()
     held_out = held_out_digests(settings, all_held_out_pairs(settings))
     pairs = read_pairs(settings.data, "train", seed=settings.seed)

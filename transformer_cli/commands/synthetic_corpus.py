@@ -96,7 +96,7 @@ def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
     pairs = list(
         clean(
             read_pairs(config.data, "train", seed=config.seed),
-            config.cleaning,
+            config.applied_cleaning,
             CleaningReport(),
             held_out=held_out_digests(config, held_out),
         )

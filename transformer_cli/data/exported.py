@@ -125,7 +125,7 @@ def _judged(config: Config, split: SplitName, seen: DigestSet) -> Iterator[_Judg
     if split == "train":
         digests = held_out_digests(config, all_held_out_pairs(config))
         yield from _cleaned(
-            placed, partial(clean, rules=config.cleaning, held_out=digests, seen=seen)
+            placed, partial(clean, rules=config.applied_cleaning, held_out=digests, seen=seen)
         )
         return
     for drawn, group in groupby(placed, key=lambda one: is_drawn(config, one.pair)):

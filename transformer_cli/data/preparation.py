@@ -186,7 +186,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
         first = list(islice(pairs, NUM_EXAMPLES))
         report.examples["train"] = first
         num_pairs = write_text(text, chain(first, pairs))
-    check_dropped_share(cleaning, config.data.cleaning, reading)
+    check_dropped_share(cleaning, config.applied_cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
     may_grow = tokenizers is None or not has_begun
     tokenizers = tokenizers or _train_tokenizers(config, text)
@@ -232,7 +232,7 @@ def _training_pairs(
     else:
         pairs = read_pairs(config.data, "train", seed=config.seed, report=reading, kept=kept)
     digests = held_out_digests(config, held_out)
-    return clean(pairs, config.cleaning, cleaning, held_out=digests, seen=seen)
+    return clean(pairs, config.applied_cleaning, cleaning, held_out=digests, seen=seen)
 
 
 def _num_first_pairs(data: FilesData | HubData) -> int:
@@ -263,7 +263,7 @@ def seen_words_of_corpus(config: Config) -> SeenWords | None:
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
-    composes = config.data.cleaning.normalize_unicode
+    composes = config.applied_cleaning.normalize_unicode
     tags = tuple(dict.fromkeys(SequenceFormat.of(config.data).tags))
 
     def train(*sides: str, tags: tuple[str, ...] = tags) -> Tokenizer:
@@ -278,7 +278,7 @@ def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
 
 def check_lengths(config: Config, report: DataReport) -> None:
     """Raise DataError if too many of the training pairs were too long."""
-    num_kept, limit = report.source.train.num_sentences, config.data.cleaning.max_dropped_share
+    num_kept, limit = report.source.train.num_sentences, config.applied_cleaning.max_dropped_share
     num_pairs = num_kept + report.num_too_long
     if not num_kept or report.num_too_long > limit * num_pairs:
         raise DataError(
@@ -374,7 +374,7 @@ def _fill(partial: Path, other: Path, config: Config) -> None:
     if claimed is None or fingerprints.read_seal(partial) != claimed:
         raise _NotTakenOverError
     report = DataReport.from_json(json.loads((partial / REPORT).read_text(encoding="utf-8")))
-    if report.dropped_share() > config.data.cleaning.max_dropped_share:
+    if report.dropped_share() > config.applied_cleaning.max_dropped_share:
         raise _NotTakenOverError  # the preparation says what was dropped
     check_lengths(config, report)
     train = EncodedCorpus.open(partial / TRAIN, num_corpora=num_corpora(config))

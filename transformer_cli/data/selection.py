@@ -431,7 +431,7 @@ def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
         len(config.data.directions) > 1
     ):  # another corpus may have a held-out pair the other way round
         pairs += [SentencePair(pair.target, pair.source) for pair in pairs]
-    return {pair_digest(compared(pair, config.cleaning)) for pair in pairs}
+    return {pair_digest(compared(pair, config.applied_cleaning)) for pair in pairs}
 
 
 def is_drawn(config: Config, pair: SentencePair) -> bool:
@@ -442,7 +442,7 @@ def is_drawn(config: Config, pair: SentencePair) -> bool:
 
 def rules_for_held_out(config: Config, *, drawn: bool) -> CleaningConfig:
     """The rules for validation and test pairs: those of training pairs if they are drawn from the same corpus; else only those that change text."""
-    rules = config.cleaning
+    rules = config.applied_cleaning
     if drawn:
         return rules
     return CleaningConfig(

@@ -347,7 +347,7 @@ class PartStream:
         return batch.pin_memory() if self.pin_memory else batch
 
     def _encode(self, pairs: Sequence[SentencePair], held_out: Collection[bytes]) -> EncodedPairs:
-        rules = self.config.cleaning
+        rules = self.config.applied_cleaning
         kept = list(clean(pairs, rules, CleaningReport(), held_out=held_out))
         sequence_format, max_length = SequenceFormat.of(self.data), self.config.model.max_length
         rows = rows_of(kept)

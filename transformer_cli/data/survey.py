@@ -147,7 +147,7 @@ def num_pairs_by_split(config: Config) -> dict[str, int]:
             continue
         pairs = read_pairs(config.data, split, seed=config.seed)
         leaked = held_out if split == "train" else frozenset[bytes]()
-        rules = config.cleaning
+        rules = config.applied_cleaning
         digests = [
             pair_digest(compared(pair, rules))
             for pair in clean(pairs, rules, CleaningReport(), held_out=leaked)
