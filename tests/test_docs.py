@@ -36,6 +36,7 @@ QUOTED = re.compile(
     r"# \S+\.py: "
 )  # a part of a module, which tests/test_docs_generated.py compares
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
+MEMBER = re.compile(r"([A-Z]\w+)\.(\w+)(?:\(.*\))?")  # such as Transformer.encode
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
 FILE_ENDINGS = (
@@ -120,6 +121,39 @@ def test_every_module_and_name_that_is_mentioned_exists(document: Path) -> None:
             assert file is not None, span
             if name:
                 assert name in names_in(file), span
+
+
+@cache
+def classes() -> dict[str, tuple[frozenset[str], tuple[str, ...]]]:
+    """Name of each class of the package -> its members, and the names of its bases."""
+    found = {}
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                stored = (
+                    each.attr
+                    for each in ast.walk(node)
+                    if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+                )
+                bases = tuple(ast.unparse(base).rpartition(".")[2] for base in node.bases)
+                found[node.name] = (frozenset({*defined_in(node), *stored}), bases)
+    return found
+
+
+def has_member(kind: str, name: str) -> bool:
+    """Whether a class has a member; what a class of another package has is not known, and counts."""
+    if kind not in classes():
+        return True
+    members, bases = classes()[kind]
+    strangers = {"object", "Protocol", "NamedTuple", "Section"}
+    return name in members or any(has_member(base, name) for base in bases if base not in strangers)
+
+
+@each_document
+def test_every_member_of_a_class_that_is_mentioned_without_a_file_exists(document: Path) -> None:
+    for span in SPAN.findall(prose(document)):
+        if member := MEMBER.fullmatch(span):
+            assert has_member(*member.groups()), span
 
 
 @each_document

@@ -130,17 +130,17 @@ class FusedAttention(MultiHeadAttention):
 class TransformerOnGpu(Transformer):
     """Makes the masks for `attend_fused`, and activations in the precision of matrix products."""
 
-    def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Any:
-        """See `Transformer.source_mask`."""
-        visible = super().source_mask(source_mask, x)
+    def mask_of_sources(self, source_mask: Tensor | None, x: Tensor) -> Any:
+        """See `Transformer.mask_of_sources`."""
+        visible = super().mask_of_sources(source_mask, x)
         if visible is None:
             return None
         reads_any = is_known_to_have_tokens(source_mask)
         return fused_mask(visible, product_dtype(x), reads_any=reads_any)
 
-    def target_mask(self, x: Tensor) -> Any:
+    def mask_of_targets(self, x: Tensor) -> Any:
         """A flag instead of a bias, which no kernel then has to read."""
-        visible = super().target_mask(x)
+        visible = super().mask_of_targets(x)
         return None if visible is None else Mask(visible, is_causal=True)
 
     def start_decoding(
@@ -183,7 +183,7 @@ class _DecoderStateOnGpu(DecoderState):
         super().select(rows, keeps_sources=keeps_sources)
         if have_tokens and not keeps_sources and self._is_source is not None:
             self._is_source = with_tokens_in_all(self._is_source)
-            self._source_mask = self._model.source_mask(self._is_source, self._like)
+            self._source_mask = self._model.mask_of_sources(self._is_source, self._like)
 
 
 # Which twin replaces which module and which loss.

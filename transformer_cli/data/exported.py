@@ -13,10 +13,15 @@ import numpy as np
 
 from transformer_cli.config import Config, FilesData, HubData, SplitName
 from transformer_cli.data.encoded import EncodedPairs, encode_pairs, encode_short_pairs
-from transformer_cli.data.pairs import PAIRS_AT_ONCE, ReadingReport, SentencePair, rows_of
+from transformer_cli.data.pairs import (
+    PAIRS_AT_ONCE,
+    CleaningReport,
+    ReadingReport,
+    SentencePair,
+    rows_of,
+)
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection import (
-    CleaningReport,
     DigestSet,
     all_held_out_pairs,
     clean,

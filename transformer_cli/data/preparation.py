@@ -23,6 +23,7 @@ from transformer_cli.data.encoded import (
 from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
+    CleaningReport,
     ReadingReport,
     SentencePair,
     StoredText,
@@ -33,15 +34,14 @@ from transformer_cli.data.pairs import (
     write_validation_pairs,
 )
 from transformer_cli.data.selection import (
-    CleaningReport,
     DigestSet,
-    HeldOutSplits,
     all_held_out_pairs,
     check_dropped_share,
     clean,
     held_out_digests,
 )
 from transformer_cli.data.sources.corpus import (
+    HeldOutSplits,
     KeptPairs,
     first_of_each_corpus,
     is_streaming,
@@ -124,7 +124,7 @@ def prepare_data(
         changed = fingerprints.changes(found, sought)
         is_extended = not has_begun and are_extended(config)
         if not changed and _are_those_of(folder, tokenizers, is_extended=is_extended):
-            return _open(config, folder, sought)
+            return open_unchecked(config, folder, sought)
         if has_begun:
             is_acceptable = accept_change and not fingerprints.needs_other_tokenizers(found, sought)
             if changed and not is_acceptable:
@@ -140,7 +140,7 @@ def prepare_data(
         with watched.unchanged(sought), streams_kept_in(partial) if is_hub else nullcontext():
             _build(config, partial, tokenizers, has_begun=has_begun)
         fingerprints.seal(partial, sought)
-    return _open(config, folder, sought)
+    return open_unchecked(config, folder, sought)
 
 
 def open_prepared(config: Config, folder: Path) -> PreparedData | None:
@@ -149,12 +149,7 @@ def open_prepared(config: Config, folder: Path) -> PreparedData | None:
     found = fingerprints.read_seal(folder)
     if found is None or fingerprints.changes(found, sought):
         return None
-    return _open(config, folder, sought)
-
-
-def open_shared(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
-    """The data that another process has just prepared in a folder, with their fingerprint."""
-    return _open(config, folder, made_from)
+    return open_unchecked(config, folder, sought)
 
 
 def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
@@ -288,7 +283,12 @@ def check_lengths(config: Config, report: DataReport) -> None:
         )
 
 
-def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+    """The data in a folder, which this process or another one has just prepared or checked.
+
+    Args:
+        made_from: their fingerprint.
+    """
     source_tokenizer, target_tokenizer = _tokenizers_in(folder)
     return PreparedData(
         config=config,

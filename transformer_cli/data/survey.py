@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from transformer_cli.config import Config, FilesData, SplitName
 from transformer_cli.data.columns import Column
-from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
-from transformer_cli.data.selection import CleaningReport, clean, compared
+from transformer_cli.data.pairs import CleaningReport, ReadingReport, SentencePair, pair_digest
+from transformer_cli.data.selection import clean, compared
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.unknown_files import FoundCorpus, GivenFacts, find_corpus
 from transformer_cli.process.errors import DataError

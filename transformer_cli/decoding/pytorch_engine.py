@@ -537,7 +537,7 @@ def attended_layers(
     if model.training:
         raise ValueError("the model is in training mode; call model.eval() first")
     x = model.embed_target(decoder_input_ids)
-    masks = model.target_mask(x), model.source_mask(source_mask, x)
+    masks = model.mask_of_targets(x), model.mask_of_sources(source_mask, x)
     rotation = model.rotation(x)
     for layer in model.decoder.layers:
         assert isinstance(layer, DecoderLayer)

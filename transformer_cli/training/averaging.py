@@ -13,6 +13,7 @@ from torch import Tensor
 from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
     Checkpoint,
+    goodness,
     list_checkpoints,
     open_checkpoint,
     ranked,
@@ -23,7 +24,6 @@ from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import DamagedError, point_link, remove
-from transformer_cli.training.loop import goodness
 
 if TYPE_CHECKING:
     from transformer_cli.training.run import TrainingSession

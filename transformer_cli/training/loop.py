@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from transformer_cli.checkpoint.run_folder import StateValues
-from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
+from transformer_cli.config import TrainingConfig
 from transformer_cli.data.updates import AnyPosition, Position, StreamPosition, Updates
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, derive_seed
@@ -394,11 +394,6 @@ def checked_validation(values: StateValues, progress: Progress) -> dict[str, Any
         if not isinstance(value, float) or not math.isnan(value):
             values.number("value")
     return dict(values.values)
-
-
-def goodness(value: float, metric: str) -> float:
-    """The score, or its negative where lower is better: higher goodness is always better."""
-    return -value if metric in LOWER_IS_BETTER else value
 
 
 def reaches_limit(progress: Progress, training: TrainingConfig) -> bool:

@@ -27,7 +27,7 @@ from transformer_cli.checkpoint import (
     tokenizers_of,
 )
 from transformer_cli.checkpoint.checkpoints import Checkpoints
-from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder
+from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
 from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
 from transformer_cli.config import Config, TrainingConfig, to_yaml
 from transformer_cli.data.encoded import lengths_seen_in
@@ -99,7 +99,6 @@ from transformer_cli.training.loop import (
     Progress,
     Validated,
     checked_validation,
-    goodness,
     is_finished,
     limits_reached,
     micro_batches_of_an_update,
