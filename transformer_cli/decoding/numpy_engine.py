@@ -151,8 +151,8 @@ class _Beam:
         length = len(self._rows[0].ids) + 1
         penalty = self._penalty(length)
         finished, opened = list(self.finished), []
-        for number, place in enumerate(_largest(totals.ravel(), size).tolist()):
-            parent, token = divmod(place, totals.shape[1])
+        for number, index in enumerate(_largest(totals.ravel(), size).tolist()):
+            parent, token = divmod(index, totals.shape[1])
             total = totals[parent, token]
             score = float(total / penalty)
             # It is in the beam if fewer than W are better: finished ones, and the candidates before it.
@@ -184,11 +184,11 @@ class _Beam:
 
 
 def _largest(numbers: Array, count: int) -> NDArray[np.int64]:
-    """The places of the `count` largest numbers, largest first; of equal ones, the first one comes first."""
+    """The indices of the `count` largest numbers, largest first; of equal ones, the first one comes first."""
     count = min(count, len(numbers))
     smallest = np.partition(numbers, len(numbers) - count)[len(numbers) - count]
-    [places] = np.nonzero(numbers >= smallest)
-    return places[np.argsort(-numbers[places], kind="stable")[:count]]
+    [indices] = np.nonzero(numbers >= smallest)
+    return indices[np.argsort(-numbers[indices], kind="stable")[:count]]
 
 
 class _Bans:

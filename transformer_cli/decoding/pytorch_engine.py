@@ -313,7 +313,7 @@ class PyTorchEngine:
         return is_free and not unknown_settings(options, _KNOWN_TO_SHORTLIST)
 
     def _restricted(self, requests: Sequence[Request]) -> tuple[NDArray[np.int64], "PyTorchEngine"]:
-        """The ids of the shortlist, sorted, and an engine that sees their places instead of them."""
+        """The ids of the shortlist, sorted, and an engine that sees their indices in it instead of them."""
         assert self.shortlist is not None
         assert self.translating is not None
         ids, is_allowed = self.shortlist.of_batch([request.ids for request in requests])
