@@ -37,6 +37,7 @@ QUOTED = re.compile(
     r"# \S+\.py: "
 )  # a part of a module, which tests/test_docs_generated.py compares
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
+MEMBER = re.compile(r"([A-Z]\w+)\.(\w+)(?:\(.*\))?")  # such as Transformer.encode
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
 FILE_ENDINGS = (
@@ -126,6 +127,41 @@ def test_every_module_and_name_that_is_mentioned_exists() -> None:
             file = file_of(path, document)
             if file is None or (name and name not in names_in(file)):
                 missing.append(f"{place(document)}: {span}")
+    assert missing == []
+
+
+@cache
+def classes() -> dict[str, tuple[frozenset[str], tuple[str, ...]]]:
+    """Name of each class of the package -> its members, and the names of its bases."""
+    found = {}
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                stored = (
+                    each.attr
+                    for each in ast.walk(node)
+                    if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+                )
+                bases = tuple(ast.unparse(base).rpartition(".")[2] for base in node.bases)
+                found[node.name] = (frozenset({*defined_in(node), *stored}), bases)
+    return found
+
+
+def has_member(kind: str, name: str) -> bool:
+    """Whether a class has a member; what a class of another package has is not known, and counts."""
+    if kind not in classes():
+        return True
+    members, bases = classes()[kind]
+    strangers = {"object", "Protocol", "NamedTuple", "Section"}
+    return name in members or any(has_member(base, name) for base in bases if base not in strangers)
+
+
+def test_every_member_of_a_class_that_is_mentioned_without_a_file_exists() -> None:
+    missing = [
+        f"{place(document)}: {span}"
+        for document, span in spans()
+        if (member := MEMBER.fullmatch(span)) and not has_member(*member.groups())
+    ]
     assert missing == []
 
 

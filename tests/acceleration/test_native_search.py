@@ -83,7 +83,7 @@ def assert_as_step_by_step(
     engine: PyTorchEngine, options: DecodingConfig, requests: Sequence[Request] = REQUESTS
 ) -> list[list[Hypothesis]]:
     """The hypotheses, of which each has the tokens and the bits of the score of the other search."""
-    assert engine._is_native(requests, options)
+    assert engine._fits_kernel(requests, options)
     found = engine.translate(requests, options)
     assert found == replace(engine, native_search=None).translate(requests, options)
     return found
@@ -200,9 +200,21 @@ def test_float32_samples_and_what_reads_attention_are_searched_step_by_step() ->
         {"beam_size": 1, "sampling": {"seed": 1}},
         {"beam_size": 4, "num_best": 4, "diversity": {"groups": 2}},
     ):
-        assert not engine._is_native(REQUESTS, DecodingConfig.model_validate(options))
-    assert not engine._is_native([Request((4, 3), prefix=(5,))], GREEDY)
-    assert not engine._is_native([Request(())], GREEDY)
+        assert not engine._fits_kernel(REQUESTS, DecodingConfig.model_validate(options))
+    assert not engine._fits_kernel([Request((4, 3), prefix=(5,))], GREEDY)
+    assert not engine._fits_kernel([Request(())], GREEDY)
+
+
+class _LaterConfig(DecodingConfig):
+    a_new_setting: float = 0.0
+
+
+def test_a_setting_that_the_kernel_and_the_shortlist_do_not_know_takes_the_general_search() -> None:
+    engine, requests = engine_of({}), [Request((4, 3))] * 40
+    for value in (0.0, 0.5):
+        options = _LaterConfig(beam_size=1, a_new_setting=value)
+        assert engine._fits_kernel(requests, options) == (value == 0.0)
+        assert engine._fits_shortlist(requests, options) == (value == 0.0)
 
 
 @pytest.mark.long

@@ -311,7 +311,7 @@ def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
     before = records_of(run, with_log=True)
     assert "max_steps: 4" in before["config.yaml"].decode()
     # Another machine must not appear in the record of this training either.
-    monkeypatch.setattr("transformer_cli.training.run.environment", lambda: {"host": "other"})
+    monkeypatch.setattr("transformer_cli.training.opening.environment", lambda: {"host": "other"})
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
         again = train(with_settings(config, **settings))
     assert (again.was_finished, again.step) == (True, 4)

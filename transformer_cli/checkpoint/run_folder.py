@@ -409,7 +409,7 @@ def ranked(
         found.folder: (*key[:2], 0, found.step)
         for found in both
         if found.manifest.run_id == newest.run_id
-        and (key := badness(found.scored(newest.metric), newest.metric)) is not None
+        and (key := ranking_key(found.scored(newest.metric), newest.metric)) is not None
     }
     places = {found.step: keys[found.folder] for found in checkpoints if found.folder in keys}
     for found in averages:
@@ -467,19 +467,23 @@ class Retention:
         """The steps whose checkpoints are neither among the newest nor among the best."""
         checkpoints = list(checkpoints)
         newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
-        keys = (badness(one, self.metric) for one in checkpoints)
+        keys = (ranking_key(one, self.metric) for one in checkpoints)
         best = [step for *_, step in sorted(key for key in keys if key is not None)]
         regular = [step for step in newest if step % self.save_every == 0]
         kept = {*newest[: self.keep_last], *best[: self.keep_best], *regular[: self.num_regular]}
         return set(newest) - kept
 
 
-def badness(scored: Scored, metric: str) -> tuple[float, float, int] | None:
+def ranking_key(scored: Scored, metric: str) -> tuple[float, float, int] | None:
     """The key by which checkpoints are sorted, best first: score, loss, step; None without a score."""
     if scored.score is None:
         return None
-    sign = 1 if metric in LOWER_IS_BETTER else -1
-    return sign * scored.score, scored.loss, scored.step
+    return -goodness(scored.score, metric), scored.loss, scored.step
+
+
+def goodness(value: float, metric: str) -> float:
+    """The score, or its negative where lower is better: higher goodness is always better."""
+    return -value if metric in LOWER_IS_BETTER else value
 
 
 # The numbers of `state.json`, checked one by one: a checkpoint may come from elsewhere.

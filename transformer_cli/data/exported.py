@@ -13,10 +13,15 @@ import numpy as np
 
 from transformer_cli.config import Config, FilesData, HubData, SplitName
 from transformer_cli.data.encoded import EncodedPairs, encode_pairs, encode_short_pairs
-from transformer_cli.data.pairs import PAIRS_AT_ONCE, ReadingReport, SentencePair, rows_of
+from transformer_cli.data.pairs import (
+    PAIRS_AT_ONCE,
+    CleaningReport,
+    ReadingReport,
+    SentencePair,
+    rows_of,
+)
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection import (
-    CleaningReport,
     DigestSet,
     all_held_out_pairs,
     clean,
@@ -125,7 +130,7 @@ def _judged(config: Config, split: SplitName, seen: DigestSet) -> Iterator[_Judg
     if split == "train":
         digests = held_out_digests(config, all_held_out_pairs(config))
         yield from _cleaned(
-            placed, partial(clean, rules=config.cleaning, held_out=digests, seen=seen)
+            placed, partial(clean, rules=config.applied_cleaning, held_out=digests, seen=seen)
         )
         return
     for drawn, group in groupby(placed, key=lambda one: is_drawn(config, one.pair)):

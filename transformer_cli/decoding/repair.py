@@ -28,7 +28,7 @@ from transformer_cli.decoding.doubts import (
     is_unreadable,
     without_loops,
 )
-from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
+from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds, length_penalty
 from transformer_cli.decoding.glossary import with_terms
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.quality import pieces_per_word
@@ -808,5 +808,5 @@ def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float 
     length = len(hypothesis.ids)
     if options.coverage_penalty or options.sampling is not None or not length:
         return None
-    base = (5.0 + length) / 6.0 if options.length_normalization == "gnmt" else float(length)
-    return math.exp(min(0.0, hypothesis.score * base**options.length_penalty / length))
+    penalty = length_penalty(length, options.length_normalization, options.length_penalty)
+    return math.exp(min(0.0, hypothesis.score * penalty / length))

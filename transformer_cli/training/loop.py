@@ -21,7 +21,7 @@ One update, in the order in which it happens:
     the device, and the CPU does not wait (callbacks.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
-    (run.py). Each of these calls the callbacks (callbacks.py).
+    (session.py). Each of these calls the callbacks (callbacks.py).
 
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from transformer_cli.checkpoint.run_folder import StateValues
-from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
+from transformer_cli.config import TrainingConfig
 from transformer_cli.data.updates import AnyPosition, Position, StreamPosition, Updates
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, derive_seed
@@ -394,11 +394,6 @@ def checked_validation(values: StateValues, progress: Progress) -> dict[str, Any
         if not isinstance(value, float) or not math.isnan(value):
             values.number("value")
     return dict(values.values)
-
-
-def goodness(value: float, metric: str) -> float:
-    """The score, or its negative where lower is better: higher goodness is always better."""
-    return -value if metric in LOWER_IS_BETTER else value
 
 
 def reaches_limit(progress: Progress, training: TrainingConfig) -> bool:

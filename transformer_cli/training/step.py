@@ -89,7 +89,7 @@ def train_step(
         scale.unscale(optimizer.torch_optimizers)
     if model.config.start_embedding == "zero":
         clear_start(model)
-    gradient_norm = whole(optimizer.clip(clip_norm))
+    gradient_norm = whole(optimizer.measure_and_clip(clip_norm))
     is_finite = torch.isfinite(gradient_norm)
     # Without a target token the gradient is 0, but Adam's moments would still move the weights.
     if num_target_tokens:
@@ -173,7 +173,7 @@ class LabelSmoothedLikelihood:
     def __call__(self, model: Transformer, batch: Batch) -> LossSums:
         """See `Objective`."""
         decoder_output = model.decoder_output(
-            batch.source_ids, _noted(batch.padding_mask, batch), batch.decoder_input_ids
+            batch.source_ids, _with_note(batch.padding_mask, batch), batch.decoder_input_ids
         )
         return self.loss(model.output, decoder_output, batch.target_ids, self.labels)
 
@@ -252,13 +252,13 @@ def _decoded_twice(model: Transformer, batch: Batch) -> Tensor:
     mask = batch.padding_mask
     return model.decoder_output(
         _twice(batch.source_ids),
-        _noted(None if mask is None else _twice(mask), batch),
+        _with_note(None if mask is None else _twice(mask), batch),
         _twice(batch.decoder_input_ids),
     )
 
 
-def _noted(mask: Tensor | None, batch: Batch) -> Tensor | None:
-    """A mask of the sources of a batch, with what the CPU knows of them."""
+def _with_note(mask: Tensor | None, batch: Batch) -> Tensor | None:
+    """A mask of the sources of a batch, with the note for the twins of acceleration/ that each source has a token, if the CPU knows it."""
     return mask if mask is None or not batch.sources_have_tokens else with_tokens_in_all(mask)
 
 

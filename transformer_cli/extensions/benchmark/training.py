@@ -39,8 +39,9 @@ from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.initial_weights import load_initial_model
 from transformer_cli.training.loop import Progress, run_loop
+from transformer_cli.training.opening import open_session, updates_of
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.run import TrainingSession, num_steps_of, updates_of
+from transformer_cli.training.session import num_steps_of
 from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)
@@ -129,7 +130,7 @@ class Trainee:
         rare = {"save_every": NEVER, "validate_every": NEVER}
         training = limits.model_copy(update=endless | rare)
         self.config = config.model_copy(update={"training": training})
-        self.session = TrainingSession.open(
+        self.session = open_session(
             RunFolder(folder), self.config, data, self.machine, ALONE, compilation=compilation
         )
         self.progress = self.session.progress
