@@ -219,6 +219,8 @@ class _Node:
     own: frozenset[int] = frozenset()
     """The indices of the target words that are linked to its source words."""
     target: Extent = (0, 0)
+    lack: WithoutWords | None = None
+    """What became of it if it has words in the source, and none in the translation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,18 +357,53 @@ class _Placement:
         return None
 
     def _place_children(self, parent: _Node) -> None:
-        """Give each child a range of the parent's range; ranges of siblings do not overlap."""
-        free = [parent.target]
-        for child in sorted(parent.children, key=self._order):
-            child.target = self._range_of(child, free)
-            # Without this, equal empty parts double with each range that has no words.
-            free = list(dict.fromkeys(part for each in free for part in _without(each, child.target)))  # fmt: skip
-        for child in parent.children:
+        """Give each child a range of the parent's range; ranges of siblings do not overlap.
+
+        Those whose place is sure have the first choice, then those with the most words; or those with the fewest, if that fits
+        better: a range of several sentences would take their words away.
+        """
+        children = parent.children
+        by_size = sorted(children, key=lambda node: (not self._is_sure(node), -len(node.own)))
+        self._choose_in_order(by_size, parent.target)
+        if sum(bool(child.own) for child in children) > 1:
+            fit, found = self._fit(children), [(child.target, child.lack) for child in children]
+            by_size.sort(key=lambda node: (not self._is_sure(node), len(node.own)))
+            self._choose_in_order(by_size, parent.target)
+            if self._fit(children) <= fit:
+                for child, (target, lack) in zip(children, found, strict=True):
+                    child.target, child.lack = target, lack
+        for child in children:
+            self._num_empty += child.lack is WithoutWords.EMPTY
+            self._num_at_nearest += child.lack is WithoutWords.AT_NEAREST
             self._place_children(child)
 
-    def _order(self, node: _Node) -> tuple[bool, int]:
-        """Which siblings have the first choice: those whose place is sure, then those with the most words."""
-        return self._in_copied_text(node.source) is None, -len(node.own)
+    def _choose_in_order(self, nodes: Sequence[_Node], outer: Extent) -> None:
+        free = [outer]
+        for node in nodes:
+            node.lack = None
+            node.target = self._range_of(node, free)
+            # Without this, equal empty parts double with each range that has no words.
+            free = list(dict.fromkeys(part for each in free for part in _without(each, node.target)))  # fmt: skip
+
+    def _fit(self, nodes: Sequence[_Node]) -> tuple[int, int]:
+        """How good the ranges of some nodes are: the number of those with words of their own, and of these words without others."""
+        inside = [self._words_inside(node.target) for node in nodes]
+        num_own = [
+            sum(number in node.own for number in words)
+            for node, words in zip(nodes, inside, strict=True)
+        ]
+        return sum(map(bool, num_own)), 2 * sum(num_own) - sum(map(len, inside))
+
+    def _words_inside(self, extent: Extent) -> range:
+        """The numbers of the words of the translation that lie in a range of it."""
+        first = bisect_left(self._cores, (extent[0], extent[0]))
+        end = first
+        while end < len(self._cores) and self._cores[end][1] <= extent[1]:
+            end += 1
+        return range(first, end)
+
+    def _is_sure(self, node: _Node) -> bool:
+        return self._in_copied_text(node.source) is not None
 
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
@@ -389,10 +426,10 @@ class _Placement:
             ):
                 return found
         if inner and (nearest := self._nearest_word(node, free)) is not None:
-            self._num_at_nearest += 1
+            node.lack = WithoutWords.AT_NEAREST
             return nearest
         is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
-        self._num_empty += bool(inner) and not is_left_out
+        node.lack = WithoutWords.EMPTY if inner and not is_left_out else None
         return self._empty_range(node, free)
 
     def _extent_of_pieces(self, source: Extent) -> Extent:
