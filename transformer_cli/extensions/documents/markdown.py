@@ -76,7 +76,7 @@ class InlineEvent(NamedTuple):
 # The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
 # Also the number of an example of Pandoc, a picture of Obsidian, and attributes behind what they belong to.
 _MARKS = re.compile(
-    rf"{NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[:.#][^{{}}\n]*+\}}"
+    rf"{NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
     r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
@@ -478,7 +478,9 @@ class _Reader:
         tokens = self._inline.parser.parse("\n".join(divided.plain), self._env)
         for index, token in enumerate(tokens):
             if token.type == "inline" and token.content and token.map:
-                self._read(token, is_cell=tokens[index - 1].type in ("td_open", "th_open"))
+                block = tokens[index - 1]
+                is_cell = block.type in ("td_open", "th_open")
+                self._read(token, is_cell=is_cell, is_title=block.markup.startswith("#"))
             elif token.type == "html_block" and token.map:
                 self._read_html_block(token, is_whole=token.level == depth == 0)
         for row, title in divided.titles:
@@ -541,7 +543,8 @@ class _Reader:
         maps = [token.map for token in tokens if token.type in _CODE and token.map]
         return {row for first, last in maps for row in range(first, last)}
 
-    def _read(self, token: "Token", *, is_cell: bool) -> None:
+    def _read(self, token: "Token", *, is_cell: bool, is_title: bool) -> None:
+        """Read the text of a block; that of a title stands behind #, so that its beginning begins no other block."""
         assert token.map is not None
         row = token.map[0]
         places = self._places_in_row(row, token.content) if is_cell else self._places(row, token.content)  # fmt: skip
@@ -550,7 +553,7 @@ class _Reader:
                 "line %d: this text stays as it is, because its place was not found", row + 1
             )
             return
-        self._read_inline(token.content, places, is_cell=is_cell)
+        self._read_inline(token.content, places, is_cell=is_cell, is_inner=is_title)
 
     def _read_inline(
         self,
@@ -566,7 +569,7 @@ class _Reader:
         Args:
             is_cell: whether it is a cell of a table.
             is_title: whether it is a title in quotation marks.
-            is_inner: whether it stands inside a sentence, as that of an image.
+            is_inner: whether it stands behind other signs of its line, as that of an image or of a title.
         """
         writer = _Writer(self._inline, self._env, is_cell, is_title)
         for number, parts in enumerate(self._runs(content, places)):
@@ -725,6 +728,9 @@ class _Writer:
         text = rendered(found.pieces, str)
         if text.endswith("\\") or not self._is_read_as(text, found.pieces):
             text = rendered(found.pieces, _escaped)
+            if not self._is_read_as(text, found.pieces):
+                with_more = rendered(found.pieces, _with_more_escapes)
+                text = with_more if self._is_read_as(with_more, found.pieces) else text
         if self.is_title:
             return re.sub(r'"', "'", text)
         return re.sub(r"(?<!\\)\|", r"\\|", text) if self.is_cell else text
@@ -790,6 +796,11 @@ def _one_line(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
+
+
+def _with_more_escapes(text: str) -> str:
+    """The same, also where dollar signs would be those of a formula, or a ! before a link would make an image of it."""
+    return re.sub(r"\$|!\Z", r"\\\g<0>", _escaped(text))
 
 
 def _lines(text: str) -> list[Extent]:

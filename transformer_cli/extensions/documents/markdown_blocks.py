@@ -34,7 +34,9 @@ _DELIMITER_ROW = re.compile(
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
 _KEPT = re.compile(
-    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
+    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\{[ \t]*(?:[.#]|[\w-]+=)[^{}]*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
+    # The label of MyST before a title or figure, to which its links lead: (my-label)=
+    r"|\([^\s()][^()]*+\)=[ \t]*"
     # Of MDX, which Docusaurus reads in .md, too.
     r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
     re.IGNORECASE,
@@ -47,7 +49,7 @@ _DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
 _LONG_DASHES = re.compile(r" {0,3}-{5,} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.

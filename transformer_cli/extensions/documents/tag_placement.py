@@ -38,6 +38,8 @@ class MarkedRange(NamedTuple):
     closing: Markup
     parents: tuple[int, ...]
     """The numbers of the ranges around it, the outermost first."""
+    is_apart: bool = False
+    """Of one without text: whether white space stands on both sides of it; in the text, only that before it is left."""
 
 
 class MarkedPoint(NamedTuple):
@@ -95,7 +97,8 @@ class InlineText:
             else:
                 start, opening, index = opened.pop()
                 parents = tuple(outer.number for _, outer, _ in opened)
-                ranges[index] = MarkedRange(start, len(text), opening, piece, parents)
+                is_apart = start == len(text) and text.endswith(" ") and piece in followed
+                ranges[index] = MarkedRange(start, len(text), opening, piece, parents, is_apart)
         complete = tuple(each for each in ranges if each is not None)
         return cls(text, complete, tuple(points), words, before, after)
 
@@ -407,7 +410,7 @@ class _Placement:
 
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
-        free = _inside(free, self._extent_of_pieces(node.source))
+        anywhere, free = free, _inside(free, self._extent_of_pieces(node.source))
         sure = self._in_copied_text(node.source)
         if sure and any(start <= sure[0] and sure[1] <= end for start, end in free):
             return sure
@@ -425,7 +428,9 @@ class _Placement:
                 map(str.isalnum, self._target[slice(*found)])
             ):
                 return found
-        if inner and (nearest := self._nearest_word(node, free)) is not None:
+        # The range around it may have no words of its piece.
+        nearest = self._nearest_word(node, free) or self._nearest_word(node, anywhere)
+        if inner and nearest is not None:
             node.lack = WithoutWords.AT_NEAREST
             return nearest
         is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
@@ -639,6 +644,8 @@ class _Placement:
                 self._num_left_out += 1
             else:
                 pieces = [child.marked.opening, *pieces, child.marked.closing]
+                if child.marked.is_apart and first == last:
+                    pieces = self._with_space(pieces, first)
             inner.append((first, last, number, pieces))
         taken = [child.target for child in node.children]
         for number, point in enumerate(node.points):
@@ -648,7 +655,9 @@ class _Placement:
             place = next((last for first, last in taken if first < place < last), place)
             if self._in_copied_text((point.place, point.place)) is None:
                 place = self._outside_spans((place, place), (start, end))[1]
-            inner.append((place, place, number, self._with_space(point, place)))
+            pieces = [point.markup]
+            apart = self._with_space(pieces, place) if point.is_apart else pieces
+            inner.append((place, place, number, apart))
         result: list[Piece] = []
         for first, last, _, pieces in sorted(inner, key=lambda each: each[:3]):
             result += self._source.with_words(self._target[start:first])
@@ -656,12 +665,10 @@ class _Placement:
             start = last
         return merged([*result, *self._source.with_words(self._target[start:end])])
 
-    def _with_space(self, point: MarkedPoint, place: int) -> list[Piece]:
-        """A point with white space on the side where the translation has none, if it had some on both sides."""
-        if not point.is_apart:
-            return [point.markup]
+    def _with_space(self, pieces: list[Piece], place: int) -> list[Piece]:
+        """Markup that had white space on both sides, with some on the side where the translation has none."""
         is_behind_space = place == 0 or self._target[place - 1].isspace()
-        return [point.markup, " "] if is_behind_space else [" ", point.markup]
+        return [*pieces, " "] if is_behind_space else [" ", *pieces]
 
 
 _NEVER_FIRST = " ,.;:!?\u2026)]}"
