@@ -288,8 +288,6 @@ def test_titles_in_toml_are_translated_and_settings_of_several_lines_are_named(
 ) -> None:
     toml = '+++\ntitle = "a dog"\ndate = 2020-01-01\n+++\n'
     assert upper(toml) == toml.replace("a dog", "A DOG")
-    folded = "---\ndescription: >\n  a dog\n---\n"
-    assert upper(folded) == folded
     several = "---\nx: 1\ntitle: |-\n  a dog\n---\n"
     caplog.clear()
     assert upper(several) == several
@@ -669,3 +667,24 @@ def test_a_range_of_several_words_that_touches_a_word_is_no_part_of_it(
 ) -> None:
     assert translated(read_markdown(text.encode())) == expected
     assert translated(read_markdown(text.encode()), Identity()) == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [
+        ("description: >-\n  The red dog\n  sleeps.\nx: 1\n", "THE RED DOG SLEEPS."),
+        ("description:\n  The red dog\n  sleeps.\nx: 1\n", "THE RED DOG SLEEPS."),
+        ("description: The red dog\n  sleeps.\n", "THE RED DOG SLEEPS."),
+        ("description:\r\n  The red dog\r\n  sleeps.\r\n", "THE RED DOG SLEEPS."),
+        # Not one text, or with marks that a plain value must not have.
+        ("description:\n  - a dog\n  - a cat\n", ["a dog", "a cat"]),
+        ("description:\n  en: a dog\n", {"en": "a dog"}),
+        ("description: >-\n  a dog\n\n  sleeps\n", "a dog\nsleeps"),
+        ('description: "a dog\n  sleeps"\n', "a dog sleeps"),
+        ("description:\n  yes\n", True),
+    ],
+)
+def test_a_setting_of_several_lines_is_one_text(settings: str, value: object) -> None:
+    found = upper(f"---\n{settings}---\n")
+    assert yaml.safe_load(found.split("---\n")[1])["description"] == value
+    assert translated(read_markdown(f"---\n{settings}---\n".encode()), Identity()) == f"---\n{settings}---\n"  # fmt: skip

@@ -407,6 +407,11 @@ _SETTINGS = re.compile(
 )
 
 
+_NAMES_OF_TEXTS = (
+    "title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle"
+)
+
+
 def _text_of_settings(comment: str) -> re.Pattern[str]:
     """Among the settings, what people read.
 
@@ -415,7 +420,7 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
     """
     plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?:[ \t]++(?!{comment})\S++)*+"
     return re.compile(
-        r"^(?:(?:title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle)(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
+        rf"^(?:(?:{_NAMES_OF_TEXTS})(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
         rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?:[^'\\\r\n]|'')*+)'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
         r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
         re.MULTILINE | re.IGNORECASE,
@@ -425,6 +430,14 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
 _TEXT_OF_SETTINGS = _text_of_settings(r"#[^\r\n]*+")
 # Outside of YAML and TOML, # begins no comment.
 _TEXT_WITHOUT_COMMENTS = _text_of_settings("(?!)")
+# A setting of YAML whose value stands in the lines below it.
+_VALUE_BELOW = re.compile(
+    rf"^(?:{_NAMES_OF_TEXTS}):[ \t]*(?P<block>)(?=\r?$)", re.MULTILINE | re.IGNORECASE
+)
+# A value of YAML of several lines, each of which is a space in it: all indented, none blank; and the mark before such lines.
+_INDENTED_LINES = re.compile(r"(?:\r?\n[ \t]+\S.*)+(?=\r?\n\S|\r?\n?\Z)")
+_INDENTATION = re.compile(r"\r?\n[ \t]+")
+_FOLDED = re.compile(r">[-+]?(?:[ \t]+#.*)?")
 # A text of TOML of several lines; none of them is a setting.
 _LINES_OF_TOML = re.compile(r"\'\'\'.*?(?:\'\'\'|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _MOST_NAMED = 5
@@ -515,10 +528,14 @@ class _Reader:
         end = self._lines[last][1]
         lines_of_toml = _LINES_OF_TOML.finditer(self._text, 0, end) if self._text[:1] == "+" else ()
         inside = [each.span() for each in lines_of_toml]
+        if self._text[:1] == "-":
+            self._read_values_below(end)
         pattern = _TEXT_OF_SETTINGS if has_marks else _TEXT_WITHOUT_COMMENTS
         for match in pattern.finditer(self._text, 0, end):
             at = bisect_right(inside, (match.start(), end)) - 1
             if at >= 0 and match.start() < inside[at][1]:
+                continue
+            if match["block"] and self._text[:1] == "-" and self._read_lines_of_setting(match, end):
                 continue
             if match["block"] or (match["single"] and "=" in match["sign"]):
                 row = bisect_right(self._lines, (match.start(), len(self._text))) - 1
@@ -530,6 +547,32 @@ class _Reader:
                 segment = Segment.plain(text, "", keeps_spaces=False)
                 quote = {"double": '"', "single": "'", "plain": "" if has_marks else None}[kind]
                 self._add(*match.span(kind), segment, partial(_as_setting, quote))
+
+    def _read_values_below(self, end: int) -> None:
+        for match in _VALUE_BELOW.finditer(self._text, 0, end):
+            self._read_lines_of_setting(match, end)
+
+    def _read_lines_of_setting(self, match: re.Match[str], end: int) -> bool:
+        """Read a value of YAML that goes on in indented lines; False if it cannot be read as one text."""
+        lines = _INDENTED_LINES.match(self._text, match.end(), end)
+        folded = _FOLDED.fullmatch(match["block"].rstrip())
+        if lines is None:
+            return False
+        stop = match.end() + len(lines[0].rstrip())
+        if folded is not None:
+            start = match.end() + len(lines[0]) - len(lines[0].lstrip())
+            text, render = self._text[start:stop], partial(_as_setting, None)
+        else:
+            first = _INDENTATION.match(self._text, match.start("block"))
+            start = first.end() if first else match.start("block")
+            text, render = self._text[start:stop], partial(_as_setting, "")
+            if _NOT_PLAIN.search(" ".join(text.split())):
+                return False
+        if has_letter(text):
+            self._add(
+                start, stop, Segment.plain(" ".join(text.split()), "", keeps_spaces=False), render
+            )
+        return True
 
     def _name_kept(self) -> None:
         """Name what stays and has text."""
