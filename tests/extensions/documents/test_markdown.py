@@ -688,3 +688,14 @@ def test_a_setting_of_several_lines_is_one_text(settings: str, value: object) ->
     found = upper(f"---\n{settings}---\n")
     assert yaml.safe_load(found.split("---\n")[1])["description"] == value
     assert translated(read_markdown(f"---\n{settings}---\n".encode()), Identity()) == f"---\n{settings}---\n"  # fmt: skip
+
+
+def test_code_with_three_signs_at_the_beginning_of_an_item_is_not_escaped() -> None:
+    assert translated(read_markdown(b"- ```a_b``` is red\n")) == "- ```a_b``` IS RED\n"
+
+
+@pytest.mark.parametrize("label", ["(my-label)", "{#eq-dog}", "  (a)  "])
+def test_a_formula_may_have_a_label_behind_its_end(label: str) -> None:
+    text = f"Dogs:\n\n$$\na &= b \\\\\n  &= cat_x\n$$ {label}\n\nCats.\n"
+    wanted = text.replace("Dogs", "DOGS").replace("Cats", "CATS")
+    assert translated(read_markdown(text.encode())) == wanted

@@ -445,7 +445,7 @@ _CODE = frozenset(["fence", "code_block", "html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
 # What would begin another block than a paragraph.
-_BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``)|~(?=~~)")
+_BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``[^`]*\Z)|~(?=~~)")
 
 
 def read_markdown(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
