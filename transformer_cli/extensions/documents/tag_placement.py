@@ -38,6 +38,8 @@ class MarkedRange(NamedTuple):
     closing: Markup
     parents: tuple[int, ...]
     """The numbers of the ranges around it, the outermost first."""
+    is_apart: bool = False
+    """Of one without text: whether white space stands on both sides of it; in the text, only that before it is left."""
 
 
 class MarkedPoint(NamedTuple):
@@ -95,7 +97,8 @@ class InlineText:
             else:
                 start, opening, index = opened.pop()
                 parents = tuple(outer.number for _, outer, _ in opened)
-                ranges[index] = MarkedRange(start, len(text), opening, piece, parents)
+                is_apart = start == len(text) and text.endswith(" ") and piece in followed
+                ranges[index] = MarkedRange(start, len(text), opening, piece, parents, is_apart)
         complete = tuple(each for each in ranges if each is not None)
         return cls(text, complete, tuple(points), words, before, after)
 
@@ -219,6 +222,8 @@ class _Node:
     own: frozenset[int] = frozenset()
     """The indices of the target words that are linked to its source words."""
     target: Extent = (0, 0)
+    lack: WithoutWords | None = None
+    """What became of it if it has words in the source, and none in the translation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,22 +360,57 @@ class _Placement:
         return None
 
     def _place_children(self, parent: _Node) -> None:
-        """Give each child a range of the parent's range; ranges of siblings do not overlap."""
-        free = [parent.target]
-        for child in sorted(parent.children, key=self._order):
-            child.target = self._range_of(child, free)
-            # Without this, equal empty parts double with each range that has no words.
-            free = list(dict.fromkeys(part for each in free for part in _without(each, child.target)))  # fmt: skip
-        for child in parent.children:
+        """Give each child a range of the parent's range; ranges of siblings do not overlap.
+
+        Those whose place is sure have the first choice, then those with the most words; or those with the fewest, if that fits
+        better: a range of several sentences would take their words away.
+        """
+        children = parent.children
+        by_size = sorted(children, key=lambda node: (not self._is_sure(node), -len(node.own)))
+        self._choose_in_order(by_size, parent.target)
+        if sum(bool(child.own) for child in children) > 1:
+            fit, found = self._fit(children), [(child.target, child.lack) for child in children]
+            by_size.sort(key=lambda node: (not self._is_sure(node), len(node.own)))
+            self._choose_in_order(by_size, parent.target)
+            if self._fit(children) <= fit:
+                for child, (target, lack) in zip(children, found, strict=True):
+                    child.target, child.lack = target, lack
+        for child in children:
+            self._num_empty += child.lack is WithoutWords.EMPTY
+            self._num_at_nearest += child.lack is WithoutWords.AT_NEAREST
             self._place_children(child)
 
-    def _order(self, node: _Node) -> tuple[bool, int]:
-        """Which siblings have the first choice: those whose place is sure, then those with the most words."""
-        return self._in_copied_text(node.source) is None, -len(node.own)
+    def _choose_in_order(self, nodes: Sequence[_Node], outer: Extent) -> None:
+        free = [outer]
+        for node in nodes:
+            node.lack = None
+            node.target = self._range_of(node, free)
+            # Without this, equal empty parts double with each range that has no words.
+            free = list(dict.fromkeys(part for each in free for part in _without(each, node.target)))  # fmt: skip
+
+    def _fit(self, nodes: Sequence[_Node]) -> tuple[int, int]:
+        """How good the ranges of some nodes are: the number of those with words of their own, and of these words without others."""
+        inside = [self._words_inside(node.target) for node in nodes]
+        num_own = [
+            sum(number in node.own for number in words)
+            for node, words in zip(nodes, inside, strict=True)
+        ]
+        return sum(map(bool, num_own)), 2 * sum(num_own) - sum(map(len, inside))
+
+    def _words_inside(self, extent: Extent) -> range:
+        """The numbers of the words of the translation that lie in a range of it."""
+        first = bisect_left(self._cores, (extent[0], extent[0]))
+        end = first
+        while end < len(self._cores) and self._cores[end][1] <= extent[1]:
+            end += 1
+        return range(first, end)
+
+    def _is_sure(self, node: _Node) -> bool:
+        return self._in_copied_text(node.source) is not None
 
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
-        free = _inside(free, self._extent_of_pieces(node.source))
+        anywhere, free = free, _inside(free, self._extent_of_pieces(node.source))
         sure = self._in_copied_text(node.source)
         if sure and any(start <= sure[0] and sure[1] <= end for start, end in free):
             return sure
@@ -388,11 +428,13 @@ class _Placement:
                 map(str.isalnum, self._target[slice(*found)])
             ):
                 return found
-        if inner and (nearest := self._nearest_word(node, free)) is not None:
-            self._num_at_nearest += 1
+        # The range around it may have no words of its piece.
+        nearest = self._nearest_word(node, free) or self._nearest_word(node, anywhere)
+        if inner and nearest is not None:
+            node.lack = WithoutWords.AT_NEAREST
             return nearest
         is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
-        self._num_empty += bool(inner) and not is_left_out
+        node.lack = WithoutWords.EMPTY if inner and not is_left_out else None
         return self._empty_range(node, free)
 
     def _extent_of_pieces(self, source: Extent) -> Extent:
@@ -602,6 +644,8 @@ class _Placement:
                 self._num_left_out += 1
             else:
                 pieces = [child.marked.opening, *pieces, child.marked.closing]
+                if child.marked.is_apart and first == last:
+                    pieces = self._with_space(pieces, first)
             inner.append((first, last, number, pieces))
         taken = [child.target for child in node.children]
         for number, point in enumerate(node.points):
@@ -611,7 +655,9 @@ class _Placement:
             place = next((last for first, last in taken if first < place < last), place)
             if self._in_copied_text((point.place, point.place)) is None:
                 place = self._outside_spans((place, place), (start, end))[1]
-            inner.append((place, place, number, self._with_space(point, place)))
+            pieces = [point.markup]
+            apart = self._with_space(pieces, place) if point.is_apart else pieces
+            inner.append((place, place, number, apart))
         result: list[Piece] = []
         for first, last, _, pieces in sorted(inner, key=lambda each: each[:3]):
             result += self._source.with_words(self._target[start:first])
@@ -619,12 +665,10 @@ class _Placement:
             start = last
         return merged([*result, *self._source.with_words(self._target[start:end])])
 
-    def _with_space(self, point: MarkedPoint, place: int) -> list[Piece]:
-        """A point with white space on the side where the translation has none, if it had some on both sides."""
-        if not point.is_apart:
-            return [point.markup]
+    def _with_space(self, pieces: list[Piece], place: int) -> list[Piece]:
+        """Markup that had white space on both sides, with some on the side where the translation has none."""
         is_behind_space = place == 0 or self._target[place - 1].isspace()
-        return [point.markup, " "] if is_behind_space else [" ", point.markup]
+        return [*pieces, " "] if is_behind_space else [" ", *pieces]
 
 
 _NEVER_FIRST = " ,.;:!?\u2026)]}"

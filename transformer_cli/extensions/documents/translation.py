@@ -30,6 +30,7 @@ from transformer_cli.extensions.documents.segments import (
     is_text_as_markup,
     merged,
     plain_text,
+    with_spaces_at_ranges,
     with_values_around_words,
 )
 from transformer_cli.extensions.documents.tag_placement import (
@@ -48,7 +49,7 @@ from transformer_cli.extensions.documents.translator import (
     moved_links,
     moved_pieces,
 )
-from transformer_cli.text.languages import primary_language
+from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import (
     BRACKETS,
     Sentence,
@@ -616,6 +617,11 @@ class _SegmentInWork:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
                 return replace(plain, segment=segment, mnemonic=mnemonic)
+        if has_spaces(translator.languages.source):
+            spaced = with_spaces_at_ranges(segment.pieces)
+            if spaced != segment.pieces:
+                found = cls.of(replace(segment, pieces=spaced), translator)
+                return replace(found, segment=segment)
         of_letter = _Initial.of(segment.pieces)
         if of_letter is not None:
             initial, pieces = of_letter
