@@ -219,6 +219,25 @@ class TextPipeline:
         """The calibration of the chosen direction; None if there is none."""
         return self.qualities.get(str(self.languages)) if self.qualities else None
 
+    def in_small_letters(self, text: str) -> str:
+        """A text in capital letters, or of any case, as the model reads it best: small letters, but for the first one and names.
+
+        The vocabulary tells which words are names: Anna has fewer tokens than anna, if training has read it so.
+        """
+        tokenizer, is_english = (
+            self.source_tokenizer,
+            primary_language(self.languages.source) == "en",
+        )
+
+        def spelled(match: re.Match[str]) -> str:
+            small, large = match[0], match[0].capitalize()
+            if small == "i" and is_english:
+                return large
+            num_small, num_large = (len(tokenizer.encode(f"x {each}")) for each in (small, large))
+            return large if num_large < num_small else small
+
+        return _SMALL_WORD.sub(spelled, in_sentence_case(text))
+
     def unseen_words(self, translation: Translation) -> tuple[str, ...]:
         """The words of the source of a translation that training has not seen, and whose translations are therefore guesses.
 
@@ -511,6 +530,7 @@ def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
 
 
 _SENTENCE_ENDS = ".!?\u2026"
+_SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 _NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
 _EYES = ":;=8-"
@@ -642,7 +662,7 @@ class LineForm:
             and self._is_read_in_small_letters(text)
         )
         return Chunk(
-            in_sentence_case(text) if in_capitals else text,
+            self.pipeline.in_small_letters(text) if in_capitals else text,
             prefix,
             line,
             part,

@@ -79,7 +79,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import ELLIPSIS
+from transformer_cli.text.sentences import ELLIPSIS, has_odd_case
 from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
@@ -367,6 +367,7 @@ class Translator:
                 translations = self._with_lost_spans(lines, translations)
             translations = self._with_lost_ampersands(lines, translations)
             translations = self._with_lost_empty_brackets(lines, translations)
+            translations = self._with_odd_case(lines, translations)
         if self.repairs or self.estimates:
             translations = list(map(self._with_doubts_of_line, translations))
         return translations
@@ -519,6 +520,33 @@ class Translator:
                 ]
                 complete = replace(found, source=lines[place].given, is_repaired=True)
                 mended[place] = replace(with_alternatives(complete, texts), is_in_pieces=True)
+        return mended
+
+    def _with_odd_case(
+        self, lines: Sequence[Line], translations: list[Translation]
+    ) -> list[Translation]:
+        """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
+        read = {
+            place: small
+            for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+            if has_odd_case(line.given)
+            and not (line.prefix or found.terms)
+            and (found.doubts or found.is_untranslated or self.pipeline.unseen_words(found))
+            and not find_spans(line.given)
+            and (small := self.pipeline.in_small_letters(line.given)) != line.given
+        }
+        if not read:
+            return translations
+        plain = replace(self, reports_lines=False, only_green=False)
+        again = plain.translate_window(
+            [replace(lines[place], given=small) for place, small in read.items()]
+        )
+        mended = list(translations)
+        for place, found in zip(read, again, strict=True):
+            before = self._with_doubts_of_line(translations[place])
+            num_before = len(before.doubts) + before.is_untranslated
+            if len(found.doubts) + found.is_untranslated < num_before and not found.is_untranslated:
+                mended[place] = replace(found, source=lines[place].given, is_repaired=True)
         return mended
 
     def _with_doubts_of_line(self, translation: Translation) -> Translation:
