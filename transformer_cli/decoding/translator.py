@@ -47,6 +47,7 @@ from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
     BRACKET,
     CLAUSE_MARK,
+    MAY_BE_EMPTY,
     Repair,
     confidences_of,
     divided,
@@ -499,7 +500,7 @@ class Translator:
         read = {
             place: (rest, brackets)
             for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-            if not (line.prefix or found.terms)
+            if MAY_BE_EMPTY.search(line.given) and not (line.prefix or found.terms)
             for rest, brackets in [without_empty_brackets(line.given)]
             if brackets
             and any(map(str.isalpha, rest))
