@@ -328,17 +328,18 @@ def confused_by_capitals(text: str, options: DecodingConfig) -> list[tuple[str, 
 
 @pytest.mark.parametrize("line", ["tHe hOTeL sLeePs.", "The Hotel Sleeps.", "tHE HOTEL SLEEPS."])
 def test_a_doubtful_line_in_an_odd_case_is_read_in_small_letters(line: str) -> None:
-    [found] = translator_that(confused_by_capitals).translate([line])
+    of = translator_that(confused_by_capitals)
+    of = replace(of, pipeline=replace(of.pipeline, spellings=None))
+    [found] = of.translate([line])
     assert (found.text, found.source) == ("THE HOTEL SLEEPS.", line)
     assert (found.doubts, found.is_repaired) == ((), True)
 
 
 def test_a_line_in_an_odd_case_without_doubts_stays() -> None:
-    of = translator_that(lambda text, options: [(text.upper(), -1.0)])
+    of = translator_that(lambda text, options: [("THE HOTEL SLEEPS.", -1.0)], known_spellings=False)
     [found] = of.translate(["The Hotel Sleeps."])
     assert isinstance(of.engine, TalkingEngine)
-    assert {*of.engine.asked} == {"The Hotel Sleeps."}
-    assert not found.is_repaired
+    assert (len(of.engine.asked), found.is_repaired) == (1, False)
 
 
 def test_a_lost_number_comes_back_by_protection() -> None:
