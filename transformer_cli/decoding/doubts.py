@@ -445,7 +445,7 @@ _QUESTION_MARKS = "\uff1f\u061f\u055e\u037e;\u1367\u2047\u2048\u2049"
 _LABELLED = re.compile(r"(?:\A|[.!?]\s+)[^\W\d_][\w'\u2019-]*: (?=\w)")
 # A text between quotes. The apostrophes of "'tis" and "the dogs' house" have no partner.
 _QUOTED = re.compile(
-    r"\"[^\"]*\w[^\"]*\"|\u201c[^\u201d]*\w[^\u201d]*\u201d|(?<!\w)['\u2018]\w[^'\u2018\u2019]*(?:\w['\u2019]\w[^'\u2018\u2019]*)*['\u2019](?!\w)"
+    r"\"[^\"\w]*\w[^\"]*\"|\u201c[^\u201c\u201d\w]*\w[^\u201c\u201d]*\u201d|(?<!\w)['\u2018]\w[^'\u2018\u2019]*(?:\w['\u2019]\w[^'\u2018\u2019]*)*['\u2019](?!\w)"
 )
 _OPENING_QUOTE = re.compile(r"[\"\u201c]|(?<!\w)['\u2018]")
 _QUOTE = re.compile(
