@@ -7,11 +7,13 @@
     python benchmarks/ugly_inputs.py --run en-it --beside --write in.txt               # ... and the inputs, one on a line, for another program
     python benchmarks/ugly_inputs.py --run en-it --beside --read marian=out.txt        # ... and what that program has made of them
     python benchmarks/ugly_inputs.py --run en-it --inputs more.jsonl                   # inputs that somebody else wrote
+    python benchmarks/ugly_inputs.py --run en-it --only benchmarks/ugly_inputs_more.jsonl.gz --green   # these alone, and which are green
 
 Rules with a written seed make the inputs from sentences of the validation split that the run translates as their references:
 so it is known which words must stand in the translation of the ugly form. A judge of its own for each kind, not the checks of
 `decoding.doubts`, says whether a translation fails. These are the first thousand. The second thousand, in ugly_inputs.jsonl.gz, for English to
-Italian, was made by rules of somebody who had not seen those of `decoding.doubts`, nor anybody the other way round. A line of --inputs is an object with `kind`, `source` and what must hold:
+Italian, was made by rules of somebody who had not seen those of `decoding.doubts`, nor anybody the other way round. So were the 1,100
+of ugly_inputs_more.jsonl.gz, later; the last hundred are what people say in one or two words, with its translation. A line of --inputs is an object with `kind`, `source` and what must hold:
 `words` (most of them stand in the translation), `keeps` (texts that stand in it unchanged), `most_words`, `fewest_words`.
 
 A failure is repaired if the translation with repair does not fail; it is flagged if the translation has doubts or says that
@@ -321,6 +323,18 @@ def table(
     return lines
 
 
+def green_rows(inputs: Sequence[Ugly], translator: Translator) -> list[str]:
+    """A row for each kind: how many translations are green, and how many of these fail."""
+    found = list(replace(translator, estimates=True).translate([one.source for one in inputs]))
+    lines = [f"{'kind':<30}{'inputs':>7}{'green':>7}{'of these fail':>15}"]
+    for kind in [*dict.fromkeys(one.kind for one in inputs), None]:
+        rows = [row for row in zip(inputs, found, strict=True) if kind in (row[0].kind, None)]
+        green = [row for row in rows if row[1].estimate is not None and row[1].estimate.is_green]
+        num_failing = sum(one.fails(each.text) for one, each in green)
+        lines.append(f"{kind or 'all':<30}{len(rows):>7}{len(green):>7}{num_failing:>15}")
+    return lines
+
+
 def seconds(translator: Translator, sources: Sequence[str]) -> float:
     started_at = time.process_time()
     list(translator.translate(sources))
@@ -391,6 +405,10 @@ def main() -> None:
         "--set", action="append", default=[], help="a setting, such as decoding.engine=ctranslate2"
     )
     parser.add_argument("--inputs", type=Path, help="further inputs, a JSON object in each line")
+    parser.add_argument("--only", type=Path, help="a file as of --inputs, and no other inputs")
+    parser.add_argument(
+        "--green", action="store_true", help="count the green ones instead, for a calibrated run"
+    )
     parser.add_argument(
         "--own", action="store_true", help="only the inputs of the rules of this file"
     )
@@ -416,9 +434,9 @@ def main() -> None:
         loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport()
     )
     pairs = [(pair.source, pair.target) for pair in islice(read, 2000)]
-    inputs = ugly_inputs(known_pairs(plain, pairs))
-    files = [given.inputs] if given.inputs else []
-    if not given.own and str(translator.pipeline.languages) == "en-it":
+    inputs = [] if given.only else ugly_inputs(known_pairs(plain, pairs))
+    files = [file for file in (given.only, given.inputs) if file]
+    if not (given.own or given.only) and str(translator.pipeline.languages) == "en-it":
         files.append(Path(__file__).with_name("ugly_inputs.jsonl.gz"))
     for file in files:
         content = file.read_bytes()
@@ -426,6 +444,9 @@ def main() -> None:
         for line in content.decode().splitlines():
             facts = json.loads(line)
             inputs.append(Ugly(**facts | {"keeps": tuple(facts.get("keeps", ()))}))
+    if given.green:
+        sys.stdout.write("\n".join(green_rows(inputs, translator)) + "\n")
+        return
     if given.beside:
         named = (each.partition("=") for each in given.read)
         others = {

@@ -427,6 +427,13 @@ def test_lost_question_marks_labels_and_quotes_are_found(
     assert lacks_form(source, translation, target) == lacks
 
 
+@pytest.mark.parametrize("mark", ['"', "\u201c", "'", "\u201c \u201c", "' 'x"])
+def test_a_quote_without_an_end_is_looked_at_once(mark: str) -> None:
+    # With a time that grows with the square of the length, this would take many minutes.
+    assert not lacks_form(mark + " a" * 100_000, "b", "it")
+    assert not lacks_form(f"{mark} a " * 20_000, "b" * 9 + '"', "it")
+
+
 def test_a_lost_row_of_signs_is_found() -> None:
     assert lacks_marks("No problem, Anna. ^^", "Nessun problema, Anna.", "it")
     assert not lacks_marks("No problem, Anna. ^^", "Nessun problema, Anna. ^^", "it")

@@ -5,6 +5,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -20,6 +21,7 @@ from transformer_cli.decoding import (
     Translation,
     Translator,
 )
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.translation import Chunk
 from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -300,6 +302,12 @@ def test_a_line_in_capital_letters_is_read_in_small_letters_and_written_in_capit
     assert translated("- \u201cTHE CAT IS HERE.", watches) == "- .EREH SI TAC EHT\u201c"
     assert translated("THE EU", watches) == "UE EHT"
     assert seen == ["\u201cThe cat is here.", "THE EU"]
+
+
+def test_names_in_a_line_of_capital_letters_keep_their_capital() -> None:
+    pipeline = load_translator(Path(__file__).parents[2] / "docs/run").pipeline
+    read = pipeline.in_small_letters("CAN I SEE STEFANO IN LONDON ON MONDAY, \u00c8LIA?")
+    assert read == "Can I see Stefano in London on Monday, \u00e8lia?"
 
 
 @pytest.mark.parametrize(

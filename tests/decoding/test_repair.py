@@ -321,6 +321,26 @@ def test_a_search_that_ends_early_is_no_repair_of_a_loop() -> None:
     assert found.text != "THE"
 
 
+def confused_by_capitals(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+    return [(text.upper() if text[1:].islower() else LOOP, -1.0)]
+
+
+@pytest.mark.parametrize("line", ["tHe hOTeL sLeePs.", "The Hotel Sleeps.", "tHE HOTEL SLEEPS."])
+def test_a_doubtful_line_in_an_odd_case_is_read_in_small_letters(line: str) -> None:
+    of = translator_that(confused_by_capitals)
+    of = replace(of, pipeline=replace(of.pipeline, spellings=None))
+    [found] = of.translate([line])
+    assert (found.text, found.source) == ("THE HOTEL SLEEPS.", line)
+    assert (found.doubts, found.is_repaired) == ((), True)
+
+
+def test_a_line_in_an_odd_case_without_doubts_stays() -> None:
+    of = translator_that(lambda text, options: [("THE HOTEL SLEEPS.", -1.0)], known_spellings=False)
+    [found] = of.translate(["The Hotel Sleeps."])
+    assert isinstance(of.engine, TalkingEngine)
+    assert (len(of.engine.asked), found.is_repaired) == (1, False)
+
+
 def test_a_lost_number_comes_back_by_protection() -> None:
     of = translator_that(lambda text, options: [("THE HOTEL", -1.0)])
     [found] = of.translate(["the hotel 1234567"])

@@ -195,7 +195,7 @@ class LineForm:
             and self._is_read_in_small_letters(text)
         )
         return Chunk(
-            in_sentence_case(text) if in_capitals else text,
+            self.pipeline.in_small_letters(text) if in_capitals else text,
             prefix,
             line,
             part,

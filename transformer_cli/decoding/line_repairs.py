@@ -1,4 +1,4 @@
-"""Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder, an & or brackets around nothing is translated again."""
+"""Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder, an & or brackets around nothing, and a doubtful one in an odd case, is translated again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,12 +11,14 @@ from transformer_cli.decoding.doubts import (
     without_unseen_words,
 )
 from transformer_cli.decoding.repair import (
+    MAY_BE_EMPTY,
     loses_any,
     loses_spans,
     with_empty_brackets,
     without_empty_brackets,
 )
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
+from transformer_cli.text.sentences import has_odd_case
 from transformer_cli.text.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:  # it calls this module
@@ -28,12 +30,13 @@ _BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
 def with_lost_parts(
     translator: "Translator", lines: Sequence[Line], translations: list[Translation]
 ) -> list[Translation]:
-    """The translations of lines; those that lost a number, a URL, a placeholder, an & or brackets around nothing are made again, if that brings it back."""
+    """The translations of lines; those that lost a number, a URL, a placeholder, an & or brackets around nothing are made again, if that brings it back, and doubtful ones in an odd case."""
     if not translator.protects_spans:
         translations = _with_lost_spans(translator, lines, translations)
     if any("&" in line.given for line in lines):
         translations = _with_lost_ampersands(translator, lines, translations)
-    return _with_lost_empty_brackets(translator, lines, translations)
+    translations = _with_lost_empty_brackets(translator, lines, translations)
+    return _with_odd_case(translator, lines, translations)
 
 
 def _with_lost_spans(
@@ -119,7 +122,7 @@ def _with_lost_empty_brackets(
     read = {
         place: (rest, brackets)
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if not (line.prefix or found.terms)
+        if MAY_BE_EMPTY.search(line.given) and not (line.prefix or found.terms)
         for rest, brackets in [without_empty_brackets(line.given)]
         if brackets
         and any(map(str.isalpha, rest))
@@ -139,4 +142,33 @@ def _with_lost_empty_brackets(
             ]
             complete = replace(found, source=lines[place].given, is_repaired=True)
             mended[place] = replace(with_alternatives(complete, texts), is_in_pieces=True)
+    return mended
+
+
+def _with_odd_case(
+    translator: "Translator", lines: Sequence[Line], translations: list[Translation]
+) -> list[Translation]:
+    """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
+    pipeline = translator.pipeline
+    read = {
+        place: small
+        for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+        if has_odd_case(line.given)
+        and not (line.prefix or found.terms)
+        and (found.doubts or found.is_untranslated or pipeline.unseen_words(found))
+        and not find_spans(line.given)
+        and (small := pipeline.in_small_letters(line.given)) != line.given
+    }
+    if not read:
+        return translations
+    plain = replace(translator, reports_lines=False, only_green=False)
+    again = plain.translate_window(
+        [replace(lines[place], given=small) for place, small in read.items()]
+    )
+    mended = list(translations)
+    for place, found in zip(read, again, strict=True):
+        before = translator.with_doubts_of_line(translations[place])
+        num_before = len(before.doubts) + before.is_untranslated
+        if len(found.doubts) + found.is_untranslated < num_before and not found.is_untranslated:
+            mended[place] = replace(found, source=lines[place].given, is_repaired=True)
     return mended

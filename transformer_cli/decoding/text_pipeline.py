@@ -1,5 +1,6 @@
 """A text to the token ids of its sentences, as in training, and the token ids of translations to text."""
 
+import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -31,7 +32,7 @@ from transformer_cli.decoding.translation import (
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.languages import chosen_direction
+from transformer_cli.text.languages import chosen_direction, primary_language
 from transformer_cli.text.normalization import (
     APOSTROPHES,
     is_blank,
@@ -46,6 +47,7 @@ from transformer_cli.text.sentences import (
     SeenLengths,
     Sentence,
     gap_between,
+    in_sentence_case,
     split_line,
     split_sentences,
     with_ellipses,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:  # it explains what this pipeline reads and writes
     from transformer_cli.decoding.details import UnknownReplacement
 
 _LETTER = "a"
+_SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,23 @@ class TextPipeline:
     def quality(self) -> Quality | None:
         """The calibration of the chosen direction; None if there is none."""
         return self.qualities.get(str(self.languages)) if self.qualities else None
+
+    def in_small_letters(self, text: str) -> str:
+        """A text in capital letters, or of any case, as the model reads it best: small letters, but for the first one and names.
+
+        The vocabulary tells which words are names: Anna has fewer tokens than anna, if training has read it so.
+        """
+        tokenizer = self.source_tokenizer
+        is_english = primary_language(self.languages.source) == "en"
+
+        def spelled(match: re.Match[str]) -> str:
+            small, large = match[0], match[0].capitalize()
+            if small == "i" and is_english:
+                return large
+            num_small, num_large = (len(tokenizer.encode(f"x {each}")) for each in (small, large))
+            return large if num_large < num_small else small
+
+        return _SMALL_WORD.sub(spelled, in_sentence_case(text))
 
     def unseen_words(self, translation: Translation) -> tuple[str, ...]:
         """The words of the source of a translation that training has not seen, and whose translations are therefore guesses.

@@ -69,7 +69,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import ELLIPSIS
+from transformer_cli.text.sentences import ELLIPSIS, has_odd_case
 from transformer_cli.text.spans import SPAN_SIGN, find_spans, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
@@ -357,14 +357,15 @@ class Translator:
             NUMBERS in each.doubts
             or SPAN_SIGN.search(each.source)
             or MAY_BE_EMPTY.search(each.source)
+            or has_odd_case(each.source)
             for each in translations
         ):
             translations = with_lost_parts(self, lines, translations)
         if self.repairs or self.estimates:
-            translations = list(map(self._with_doubts_of_line, translations))
+            translations = list(map(self.with_doubts_of_line, translations))
         return translations
 
-    def _with_doubts_of_line(self, translation: Translation) -> Translation:
+    def with_doubts_of_line(self, translation: Translation) -> Translation:
         """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
         source, text, doubts = translation.source, translation.text, translation.doubts
         if doubts:  # a line that was translated again, with protected spans, may have them already

@@ -179,6 +179,10 @@ class SeenWords:
             self._remembered.add(word)
         return True
 
+    def remembers(self, words: Iterable[str]) -> bool:
+        """Whether all words were found before; false says nothing."""
+        return self._remembered.issuperset(words)
+
     def joined(self, other: "SeenWords") -> "SeenWords":
         """The words of both; they know what belongs to somebody only if both do."""
         hashes = {*self.hashes, *other.hashes}
@@ -268,7 +272,9 @@ def unseen_words(
         for match in possessed_words(source, language)
         if possessed(match) not in seen and KNOWS_POSSESSED in seen
     }
-    if all(map(seen.__contains__, pattern.findall(source))):
+    of_source = pattern.findall(source)
+    is_remembered = isinstance(seen, SeenWords) and seen.remembers(of_source)
+    if is_remembered or all(map(seen.__contains__, of_source)):
         return tuple(of_somebody.values())  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
     spans = find_spans(source)

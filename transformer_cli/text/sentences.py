@@ -665,6 +665,18 @@ def is_in_capitals(text: str) -> bool:
     return text.isupper() and num_words >= _FEWEST_CAPITAL_WORDS
 
 
+def has_odd_case(text: str) -> bool:
+    """Whether at least two thirds of the words of a text, and three, have capital letters, as those of titles in English do, or "tHe DoG iS".
+
+    A text in capital letters alone is another thing: see `is_in_capitals`.
+    """
+    if text[1:].islower() or text.isupper():  # most texts need no further look
+        return False
+    words = _FIRST_WORD.findall(text)
+    num_odd = sum(word != word.lower() for word in words)
+    return num_odd >= _FEWEST_CAPITAL_WORDS and 3 * num_odd >= 2 * len(words)
+
+
 def in_sentence_case(text: str) -> str:
     """A text in small letters, whose first letter is a capital."""
     small = text.lower()
