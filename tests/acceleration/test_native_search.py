@@ -176,6 +176,22 @@ def test_a_model_of_nan_has_no_translation(beam_size: int) -> None:
     assert found == [[], []]
 
 
+def test_of_equal_tokens_the_first_one_is_chosen_unless_it_is_banned() -> None:
+    engine = engine_of({"decoder_layer": "ssru"})
+    output = engine.model.output
+    with torch.no_grad():
+        output.weight[77:].copy_(output.weight[4:77])  # 73 tokens, each of them twice
+        output.bias.zero_()
+    engine = engine.prepared()
+    found = assert_as_step_by_step(engine, GREEDY)
+    assert all(token < 77 for [one] in found for token in one.ids)
+    # The first of two equal tokens is a byte inside a character, and so it is banned.
+    pieces = [b""] * 4 + [b"\x80"] * 73 + [b"a"] * 73
+    engine = replace(engine, byte_pieces=BytePieces.of(pieces))
+    found = assert_as_step_by_step(engine, GREEDY)
+    assert all(token < 4 or token >= 77 for [one] in found for token in one.ids)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
 def test_what_the_kernel_does_not_know_is_searched_step_by_step(changes: dict[str, Any]) -> None:
