@@ -1,5 +1,6 @@
 """Markdown: what is translated, what stays, and where the markup goes."""
 
+import functools
 import json
 import random
 import re
@@ -501,24 +502,27 @@ def shown_by_markdown(text: str) -> str:
     return " ".join(child.content for child in children if child.type == "text")
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_no_mark_becomes_text_when_words_vanish_or_move(seed: int) -> None:
-    rng = random.Random(seed)
-    text = f"now {marked_text(rng, rng.randint(2, 6))}."
-    signs = re.compile(r"[*_~\[\]]")
-    if signs.search(shown_by_markdown(text)):
-        return  # the text itself is not read as it was meant
+def test_no_mark_becomes_text_when_words_vanish_or_move() -> None:
+    signs, num_read_as_meant = re.compile(r"[*_~\[\]]"), 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        text = f"now {marked_text(rng, rng.randint(2, 6))}."
+        if signs.search(shown_by_markdown(text)):
+            continue  # the text itself is not read as it was meant
+        num_read_as_meant += 1
+        translator = WordByWord(str.upper, functools.partial(some_words, rng))
+        in_markdown = translated(read_markdown(text.encode()), translator)
+        in_json = json.loads(translated(read_json(json.dumps([text]).encode()), translator))[0]
+        for found in (in_markdown, in_json):
+            assert not signs.search(shown_by_markdown(found)), (text, found)
+    assert num_read_as_meant > 50
 
-    def some_words(words: list[str]) -> list[int]:
-        chosen = [number for number in range(len(words)) if rng.random() < 0.6] or [0]
-        rng.shuffle(chosen)
-        return chosen
 
-    translator = WordByWord(str.upper, some_words)
-    in_markdown = translated(read_markdown(text.encode()), translator)
-    in_json = json.loads(translated(read_json(json.dumps([text]).encode()), translator))[0]
-    for found in (in_markdown, in_json):
-        assert not signs.search(shown_by_markdown(found)), (text, found)
+def some_words(rng: random.Random, words: list[str]) -> list[int]:
+    """The numbers of about three fifths of the words, in another order."""
+    chosen = [number for number in range(len(words)) if rng.random() < 0.6] or [0]
+    rng.shuffle(chosen)
+    return chosen
 
 
 @pytest.mark.parametrize(
