@@ -224,9 +224,9 @@ def test_settings_of_decoding_hold(settings: dict[str, Any]) -> None:
 def test_more_sentences_than_a_call_takes_and_a_long_source() -> None:
     requests = [*requests_of(2 * native_search._MOST_ROWS + 3), Request((*[5] * 600, 3))]
     engine = engine_of({"encoder_layers": 1})
-    options = DecodingConfig(beam_size=1, max_length=40)
+    options = DecodingConfig(beam_size=1, max_length=12)
     assert_as_step_by_step(engine, options, requests)
-    options = DecodingConfig(beam_size=native_search._MOST_ROWS // 3, max_length=40)
+    options = DecodingConfig(beam_size=native_search._MOST_ROWS // 3, max_length=12)
     assert_as_step_by_step(engine, options, requests[-7:])
 
 
