@@ -78,6 +78,7 @@ def test_the_table_of_pictures_has_every_picture_and_each_stands_in_a_page() -> 
     assert [*pictures.unlisted()] == []
 
 
+@pytest.mark.heavy  # it draws all of them, in a process of its own
 @pytest.mark.parametrize("is_slow", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pictures_show_what_their_commands_draw_today(is_slow: bool) -> None:
     commands = pictures.drawings(is_slow=is_slow)

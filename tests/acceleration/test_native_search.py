@@ -117,6 +117,7 @@ BEAMS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", BEAMS.values(), ids=BEAMS)
 def test_a_beam_is_that_of_the_search_step_by_step(settings: dict[str, Any]) -> None:
     options = DecodingConfig.model_validate({"max_length": 25, **settings})
@@ -251,9 +252,9 @@ def test_settings_of_decoding_hold(settings: dict[str, Any]) -> None:
 def test_more_sentences_than_a_call_takes_and_a_long_source() -> None:
     requests = [*requests_of(2 * native_search._MOST_ROWS + 3), Request((*[5] * 600, 3))]
     engine = engine_of({"encoder_layers": 1})
-    options = DecodingConfig(beam_size=1, max_length=40)
+    options = DecodingConfig(beam_size=1, max_length=12)
     assert_as_step_by_step(engine, options, requests)
-    options = DecodingConfig(beam_size=native_search._MOST_ROWS // 3, max_length=40)
+    options = DecodingConfig(beam_size=native_search._MOST_ROWS // 3, max_length=12)
     assert_as_step_by_step(engine, options, requests[-7:])
 
 
@@ -267,6 +268,7 @@ def test_no_character_is_broken() -> None:
     assert any(text.decode() and not text.isascii() for text in texts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("copies", [False, True], ids=["translations", "copies, too"])
 def test_a_shortlist_hides_the_tokens_of_other_sentences(copies: bool) -> None:
     starts = np.arange(VOCABULARY + 1) * 4
@@ -346,6 +348,7 @@ def test_one_large_sentence_is_left_to_threads_that_share_its_products(
     assert search.is_worth_it([30])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_unwanted_sentences_end_and_the_others_stay(beam_size: int) -> None:
     engine, gone = engine_of({}), list[Request]()

@@ -321,26 +321,26 @@ def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
     assert all("not recorded, because the run is finished: training." in line for line in told)
 
 
+PASSED_LIMITS: list[tuple[dict[str, object], str]] = [
+    ({"max_steps": 1}, "training.max_steps: 1, and {step} updates are done"),
+    ({"max_steps": None, "max_epochs": 1}, "training.max_epochs: 1, and {epochs} epochs"),
+]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("is_finished", [True, False])
-@pytest.mark.parametrize(
-    ("limit", "said"),
-    [
-        ({"max_steps": 1}, "training.max_steps: 1, and {step} updates are done"),
-        ({"max_steps": None, "max_epochs": 1}, "training.max_epochs: 1, and {epochs} epochs"),
-    ],
-)
 def test_a_limit_that_the_run_has_passed_is_refused_and_changes_no_record(
-    config: Config, limit: dict[str, object], said: str, *, is_finished: bool
+    config: Config, *, is_finished: bool
 ) -> None:
     config = with_settings(config, batch_sentences=10, max_steps=12)
     run = train(config, callbacks=() if is_finished else StopAt(9))
     before = records_of(run.folder, with_log=False)  # the log tells of the refusal
-    with pytest.raises(ConfigError, match="gone further than its new limit") as refusal:
-        train(with_settings(config, **limit))
-    epochs = next(number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said)  # fmt: skip
-    assert said.format(step=run.step, epochs=epochs) in str(refusal.value)
-    assert records_of(run.folder, with_log=False) == before
+    for limit, said in PASSED_LIMITS:
+        with pytest.raises(ConfigError, match="gone further than its new limit") as refusal:
+            train(with_settings(config, **limit))
+        epochs = next(number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said)  # fmt: skip
+        assert said.format(step=run.step, epochs=epochs) in str(refusal.value)
+        assert records_of(run.folder, with_log=False) == before
 
 
 class StopAt(Callback):

@@ -500,6 +500,7 @@ def shown_by_markdown(text: str) -> str:
     return " ".join(child.content for child in children if child.type == "text")
 
 
+@pytest.mark.long
 def test_no_mark_becomes_text_when_words_vanish_or_move() -> None:
     signs, num_read_as_meant = re.compile(r"[*_~\[\]]"), 0
     for seed in range(100):
