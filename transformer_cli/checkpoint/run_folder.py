@@ -624,21 +624,23 @@ def undo_unfinished(run: RunFolder, *, fs: FileSystem) -> Path | None:
     Returns:
         The folder that has its old name again; None if there was none.
     """
-    places = set_aside_before(run.path)
+    earlier = set_aside_before(run.path)
     has_started = run.checkpoints_folder.exists() or run.config_file.exists()
-    place = places[-1] if places and not has_started else None
-    if place is not None:
-        storage.remove((path for path in run.records() if _is_in_both(path, place)), fs=fs)
-        _move(place, run.checkpoints_folder, fs)
+    set_aside_folder = earlier[-1] if earlier and not has_started else None
+    if set_aside_folder is not None:
+        storage.remove(
+            (path for path in run.records() if _is_in_both(path, set_aside_folder)), fs=fs
+        )
+        _move(set_aside_folder, run.checkpoints_folder, fs)
     for path in run.records():
         moved = run.checkpoints_folder / path.name
         if moved.exists() and not os.path.lexists(path):
             _move(moved, path, fs)
-    return place
+    return set_aside_folder
 
 
-def _is_in_both(path: Path, place: Path) -> bool:
-    return os.path.lexists(path) and (place / path.name).exists()
+def _is_in_both(path: Path, set_aside_folder: Path) -> bool:
+    return os.path.lexists(path) and (set_aside_folder / path.name).exists()
 
 
 def unused_path(path: Path) -> Path:

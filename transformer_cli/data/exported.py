@@ -66,13 +66,13 @@ def export_prepared(prepared: PreparedData, folder: Path) -> dict[str, int]:
     Raises: as `require_exportable`.
     """
     require_exportable(prepared.config, folder)
-    with staged_folder(folder) as place:
-        (place / PARQUET).mkdir()
-        counts = _write_splits(prepared, place / PARQUET)
+    with staged_folder(folder) as staged:
+        (staged / PARQUET).mkdir()
+        counts = _write_splits(prepared, staged / PARQUET)
         # The library datasets opens no saved split without rows.
-        _save_for_datasets(place, [split for split, count in counts.items() if count])
+        _save_for_datasets(staged, [split for split, count in counts.items() if count])
         for name, tokenizer in _tokenizers(prepared):
-            _save_tokenizer(place / name, tokenizer)
+            _save_tokenizer(staged / name, tokenizer)
     return counts
 
 

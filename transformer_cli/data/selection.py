@@ -447,7 +447,7 @@ class DigestSet:
         return _digests(self._table)
 
     def __contains__(self, digest: object) -> bool:
-        return isinstance(digest, bytes) and self._place(digest)[1]
+        return isinstance(digest, bytes) and self._offset(digest)[1]
 
     def add(self, digest: bytes) -> bool:
         """Add a digest; whether it is new."""
@@ -468,21 +468,21 @@ class DigestSet:
         self._table, self._file = bytearray(), None
 
     def _insert(self, digest: bytes) -> bool:
-        place, is_present = self._place(digest)
+        offset, is_present = self._offset(digest)
         if not is_present:
-            self._table[place : place + DIGEST_BYTES] = digest
+            self._table[offset : offset + DIGEST_BYTES] = digest
         return not is_present
 
-    def _place(self, digest: bytes) -> tuple[int, bool]:
-        """Where a digest stands or would be put, and whether it stands there."""
+    def _offset(self, digest: bytes) -> tuple[int, bool]:
+        """The offset in the table where a digest stands or would be put, and whether it stands there."""
         table = self._table
         end = len(table)
-        place = int.from_bytes(digest[:8], "little") * DIGEST_BYTES % end
-        while (found := table[place : place + DIGEST_BYTES]) != digest:
+        offset = int.from_bytes(digest[:8], "little") * DIGEST_BYTES % end
+        while (found := table[offset : offset + DIGEST_BYTES]) != digest:
             if found == _EMPTY:
-                return place, False
-            place = (place + DIGEST_BYTES) % end
-        return place, True
+                return offset, False
+            offset = (offset + DIGEST_BYTES) % end
+        return offset, True
 
     def _grow(self) -> None:
         old, old_file = self._table, self._file
@@ -507,7 +507,7 @@ class DigestSet:
 
 
 def _digests(table: bytearray | mmap.mmap) -> Iterator[bytes]:
-    for place in range(0, len(table), DIGEST_BYTES):
-        digest = bytes(table[place : place + DIGEST_BYTES])
+    for offset in range(0, len(table), DIGEST_BYTES):
+        digest = bytes(table[offset : offset + DIGEST_BYTES])
         if digest != _EMPTY:
             yield digest
