@@ -2,9 +2,10 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count, pairwise
+from itertools import chain, count, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -389,13 +390,14 @@ class _Placement:
             free = list(dict.fromkeys(part for each in free for part in _without(each, node.target)))  # fmt: skip
 
     def _fit(self, nodes: Sequence[_Node]) -> tuple[int, int]:
-        """How good the ranges of some nodes are: the number of those with words of their own, and of these words without others."""
-        inside = [self._words_inside(node.target) for node in nodes]
-        num_own = [
-            sum(number in node.own for number in words)
-            for node, words in zip(nodes, inside, strict=True)
+        """How good the ranges of some nodes are: the number of those with words that belong to no other, and of own words without others."""
+        owners = Counter(number for node in nodes for number in node.own)
+        own = [
+            [number in node.own and owners[number] for number in self._words_inside(node.target)]
+            for node in nodes
         ]
-        return sum(map(bool, num_own)), 2 * sum(num_own) - sum(map(len, inside))
+        num_words = sum(map(len, own))
+        return sum(1 in each for each in own), 2 * sum(map(bool, chain(*own))) - num_words
 
     def _words_inside(self, extent: Extent) -> range:
         """The numbers of the words of the translation that lie in a range of it."""

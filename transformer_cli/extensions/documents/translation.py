@@ -620,8 +620,7 @@ class _SegmentInWork:
         if has_spaces(translator.languages.source):
             spaced = with_spaces_at_ranges(segment.pieces)
             if spaced != segment.pieces:
-                found = cls.of(replace(segment, pieces=spaced), translator)
-                return replace(found, segment=segment)
+                return replace(cls.of(replace(segment, pieces=spaced), translator), segment=segment)
         of_letter = _Initial.of(segment.pieces)
         if of_letter is not None:
             initial, pieces = of_letter
