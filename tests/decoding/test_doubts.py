@@ -115,6 +115,7 @@ RIGHT = [
     ("It begins at 6:00 p.m.", "Comincia alle diciotto."),
     ("It begins at 0:30.", "Comincia a mezzanotte e mezza."),
     ("Here is ½ of it.", "Eccone mezzo."),
+    ("Here are Ↄ, ↄ, ↊ and ↋.", "Ecco Ↄ e ↄ."),  # no numbers
     ("Here is ½ of it.", "Eccone 1/2."),
     ("Here is ½ of it.", "Eccone 0,5."),
     ("Here are the 2 halves, ½ and ½.", "Ecco le 2 metà, ½ e ½."),

@@ -20,8 +20,9 @@ _CLOCK = re.compile(r"\d{1,2}[.:]\d{2}")
 _TIME = "t"
 _MOST_SPELLED_DIGITS = 2  # a longer number is not written as words
 # ½ Ⅳ ③, and the numbers of Chinese; a raised one is a note or a power.
+# Without the letters and the turned digits between them, which have no value.
 _NUMBER_SIGN = re.compile(
-    r"[\u00bc-\u00be\u2150-\u218b\u2460-\u249b\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]"
+    r"[\u00bc-\u00be\u2150-\u2182\u2185-\u2189\u2460-\u249b\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]"
 )
 _NO_DIGIT = re.compile(r"\D+")
 # Words for small numbers: a number in digits may be one of them in the other text.
