@@ -21,6 +21,7 @@ from transformer_cli.decoding import (
     Translator,
 )
 from transformer_cli.decoding.translation import Chunk
+from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -300,6 +301,45 @@ def test_a_line_in_capital_letters_is_read_in_small_letters_and_written_in_capit
     assert translated("- \u201cTHE CAT IS HERE.", watches) == "- .EREH SI TAC EHT\u201c"
     assert translated("THE EU", watches) == "UE EHT"
     assert seen == ["\u201cThe cat is here.", "THE EU"]
+
+
+@pytest.mark.parametrize(
+    ("line", "read", "expected"),
+    [
+        ("ONE: The cat is here.", ["One.", "The cat is here."], "ONE: THE CAT IS HERE."),
+        ("One: the cat.", ["One.", "the cat."], "ONE: THE CAT."),
+        ("- TOM: The cat.", ["The cat."], "- TOM: THE CAT."),
+        ("Tom One: The cat.", ["The cat."], "Tom One: THE CAT."),
+        ("Q: The cat?", ["The cat?"], "Q: THE CAT?"),
+        ("TOM:", ["TOM:"], "TOM:"),
+        ("See is: one.", ["See is: one."], "SEE IS: ONE."),
+    ],
+)
+def test_a_label_is_a_text_of_its_own_or_stays_if_training_has_not_seen_it(
+    line: str, read: list[str], expected: str
+) -> None:
+    asked: list[str] = []
+
+    def watches(text: str) -> list[str]:
+        asked.append(text)
+        return [text.upper()]
+
+    translator = formatted(watches)
+    seen = SeenWords.of({"one": 1, "the": 1, "cat": 1})
+    knowing = replace(
+        translator, pipeline=replace(translator.pipeline, keeps_text=True, seen_words=seen)
+    )
+    [translation] = knowing.translate([line])
+    assert (translation.text, asked) == (expected, read)
+
+
+def test_a_small_letter_behind_a_label_stays_small() -> None:
+    translator = formatted(lambda text: [text.capitalize()])
+    knowing = replace(translator, pipeline=replace(translator.pipeline, keeps_text=True))
+    assert [each.text for each in knowing.translate(["One: the cat.", "One: The cat."])] == [
+        "One: the cat.",
+        "One: The cat.",
+    ]
 
 
 @pytest.mark.parametrize(
