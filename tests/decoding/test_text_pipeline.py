@@ -21,6 +21,7 @@ from transformer_cli.decoding import (
     Translation,
     UnknownWords,
 )
+from transformer_cli.decoding.translation import TranslatedPiece
 from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.tokenizer import KnownSpellings, train_tokenizer
 
@@ -82,8 +83,14 @@ def test_parts_are_joined_by_spaces_and_their_scores_added() -> None:
         ],
     )
     best = Alternative("one three", -1.5)
+    pieces = (TranslatedPiece("uno due", "one"), TranslatedPiece("tre quattro", "three"))
     assert found == Translation(
-        prepared.text, *best, (best, Alternative("two", -2.75)), num_words=4, is_cut=True
+        prepared.text,
+        *best,
+        (best, Alternative("two", -2.75)),
+        num_words=4,
+        is_cut=True,
+        pieces=pieces,
     )
 
 

@@ -160,7 +160,7 @@ _queries: Callable[..., Any] = MultiHeadAttention._queries
 _apply_sublayers: Callable[..., Any] = DecoderLayer._apply_sublayers
 
 REPLACEMENTS = {
-    "causal mask": Replacement(Transformer, "target_mask", nothing_hidden),
+    "causal mask": Replacement(Transformer, "mask_of_targets", nothing_hidden),
     "scaling": Replacement(MultiHeadAttention, "_queries", queries_without_scaling),
     "residual connections": Replacement(layers, "_PLACEMENTS", {"pre": without_residual}),
     "cross-attention": Replacement(DecoderLayer, "_apply_sublayers", sublayers_without_source),
