@@ -23,6 +23,7 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.translation import Chunk
+from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -308,6 +309,45 @@ def test_names_in_a_line_of_capital_letters_keep_their_capital() -> None:
     pipeline = load_translator(Path(__file__).parents[2] / "docs/run").pipeline
     read = pipeline.in_small_letters("CAN I SEE STEFANO IN LONDON ON MONDAY, \u00c8LIA?")
     assert read == "Can I see Stefano in London on Monday, \u00e8lia?"
+
+
+@pytest.mark.parametrize(
+    ("line", "read", "expected"),
+    [
+        ("ONE: The cat is here.", ["One.", "The cat is here."], "ONE: THE CAT IS HERE."),
+        ("One: the cat.", ["One.", "the cat."], "ONE: THE CAT."),
+        ("- TOM: The cat.", ["The cat."], "- TOM: THE CAT."),
+        ("Tom One: The cat.", ["The cat."], "Tom One: THE CAT."),
+        ("Q: The cat?", ["The cat?"], "Q: THE CAT?"),
+        ("TOM:", ["TOM:"], "TOM:"),
+        ("See is: one.", ["See is: one."], "SEE IS: ONE."),
+    ],
+)
+def test_a_label_is_a_text_of_its_own_or_stays_if_training_has_not_seen_it(
+    line: str, read: list[str], expected: str
+) -> None:
+    asked: list[str] = []
+
+    def watches(text: str) -> list[str]:
+        asked.append(text)
+        return [text.upper()]
+
+    translator = formatted(watches)
+    seen = SeenWords.of({"one": 1, "the": 1, "cat": 1})
+    knowing = replace(
+        translator, pipeline=replace(translator.pipeline, keeps_text=True, seen_words=seen)
+    )
+    [translation] = knowing.translate([line])
+    assert (translation.text, asked) == (expected, read)
+
+
+def test_a_small_letter_behind_a_label_stays_small() -> None:
+    translator = formatted(lambda text: [text.capitalize()])
+    knowing = replace(translator, pipeline=replace(translator.pipeline, keeps_text=True))
+    assert [each.text for each in knowing.translate(["One: the cat.", "One: The cat."])] == [
+        "One: the cat.",
+        "One: The cat.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.text.sentences import TextRange, display_width, text_ranges, titles, with_texts
+from transformer_cli.text.sentences import (
+    TextRange,
+    display_width,
+    end_of_label,
+    text_ranges,
+    titles,
+    with_texts,
+)
 
 PIECES = [*" \t|.-*>#…_1a.)(", "   ", "Two words.", "• ", "1. ", "a) ", "> ", "好", "\u3000"]
 lines = st.lists(st.sampled_from(PIECES), max_size=20).map("".join) | st.text(max_size=30)
@@ -50,10 +57,37 @@ def texts_of(line: str) -> list[str]:
         ("Anna    Rome    late.", ["Anna", "Rome    late."]),
         ("coffee    1.20    very good.", ["coffee", "very good."]),
         ("Well.... I think so", ["Well.... I think so"]),
+        ("*** Old *** We have a house.", ["Old", "We have a house."]),
+        ("=== The house ===", ["The house"]),
+        (">>> ~~~ The house --- ###", ["The house"]),
+        ("***big*** a*** -> == **", ["***big*** a*** -> == **"]),
     ],
 )
 def test_text_is_found_between_the_rest(line: str, expected: list[str]) -> None:
     assert texts_of(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "label"),
+    [
+        ("TOM: I am here.", "TOM"),
+        ("Note: the dog is big.", "Note"),
+        ("SECOND MAN 2: \u201cYes.\u201d", "SECOND MAN 2"),
+        ("Dr. Anna O\u2019Neil: Yes.", "Dr. Anna O\u2019Neil"),
+        ("He said: I am here.", None),
+        ("note: the dog", None),
+        ("Note:", None),
+        ("Note: 12", None),
+        ("At 10:30 we go.", None),
+        ("Http://a.b", None),
+        ("One Two Three Four Five: six", None),
+    ],
+)
+def test_a_label_has_capital_letters_and_a_text_behind_its_colon(
+    line: str, label: str | None
+) -> None:
+    end = end_of_label(f"- {line}", TextRange(2, len(line) + 2))
+    assert (None if end is None else f"- {line}"[2:end]) == label
 
 
 def test_letters_of_hidden_spans_are_no_text() -> None:

@@ -42,6 +42,7 @@ from transformer_cli.text.sentences import (
     Sentence,
     TextRange,
     as_inner_part,
+    end_of_label,
     gap_between,
     in_sentence_case,
     is_in_capitals,
@@ -71,6 +72,8 @@ _WRAPPERS = {"{": "}", "<": ">"}
 _SINGLE_QUOTES = (("'", "'"), ("\u2018", "\u2019"))
 # An apostrophe that stands between two letters is no quote.
 _QUOTE_AT_WORD = re.compile(r"(?<!\w)['\u2018\u2019]|['\u2018\u2019](?!\w)")
+# Shorter ones are abbreviations, as in "Q:" and "EU:".
+_FEWEST_LETTERS_OF_LABEL = 3
 _PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
 # A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
 _PARTS_OF_A_SENTENCE = 1000
@@ -108,7 +111,10 @@ class LineForm:
             for sentence in sentences:
                 prefix = "" if chunks else line.prefix
                 part = len(chunks) * _PARTS_OF_A_SENTENCE
-                chunks.append(self._chunk(sentence, prefix, line.number, part, place))
+                is_label = text.startswith(":", end)
+                chunks.append(
+                    self._chunk(sentence, prefix, line.number, part, place, is_label=is_label)
+                )
         as_read = line.given, line.prefix, line.number, line.end
         return Line(*as_read, text, written_quotes, spans, ranges, chunks)
 
@@ -116,8 +122,8 @@ class LineForm:
         """The translation of a chunk without protected spans, with the letters and the end of its source."""
         if not self.keeps_layout:
             return translation
-        source = chunk.capitals or chunk.text
-        if not chunk.capitals and PLAIN_END.search(source):
+        source = chunk.written or chunk.text
+        if not chunk.written and PLAIN_END.search(source):
             return translation
         required = () if self.pipeline.glossary is None else self._required_terms(source)
         found = []
@@ -125,7 +131,7 @@ class LineForm:
             marked = with_final_mark_of(text, source)
             if required and applied_terms(marked, required) != applied_terms(text, required):
                 marked = text  # the full stop belongs to a term
-            found.append((marked.upper() if chunk.capitals else marked, score))
+            found.append((marked.upper() if chunk.written.isupper() else marked, score))
         return with_alternatives(translation, found)
 
     def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
@@ -185,22 +191,24 @@ class LineForm:
         stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
         return SpanKeeper(source, target, stand_ins, self.pipeline.languages, self._required_terms)
 
-    def _chunk(self, sentence: Sentence, prefix: str, line: int, part: int, place: int) -> Chunk:
+    def _chunk(
+        self, sentence: Sentence, prefix: str, line: int, part: int, place: int, *, is_label: bool
+    ) -> Chunk:
         text = sentence.text
         spans = tuple(self._spans(text)) if self.protects else ()
-        in_capitals = (
-            self.keeps_layout
-            and not spans
-            and text.isupper()
-            and self._is_read_in_small_letters(text)
-        )
+        is_changed = self.keeps_layout and not spans
+        as_read = text
+        if is_changed and text.isupper() and (is_label or self._is_read_in_small_letters(text)):
+            as_read = self.pipeline.in_small_letters(text)
+        if is_changed and is_label:
+            as_read += "."  # many models have seen a word by itself only so
         return Chunk(
-            self.pipeline.in_small_letters(text) if in_capitals else text,
+            as_read,
             prefix,
             line,
             part,
             gap=sentence.gap,
-            capitals=text if in_capitals else "",
+            written=text if as_read != text else "",
             spans=spans,
             place=place,
         )
@@ -235,9 +243,14 @@ class LineForm:
         for each in [*(written_breaks(text, spans) if spans else ()), None]:
             end = len(text) if each is None else each.start
             for start, stop in text_ranges(text[place:end], hidden[place:end]):
-                parts = [TextRange(place + start, place + stop)]
+                start, stop = place + start, place + stop
+                parts = [TextRange(start, stop)]
                 if self.pipeline.keeps_text and DASH.search(hidden, *parts[0]):
                     parts = titles(hidden, parts[0])
+                if self.pipeline.keeps_text and ":" in hidden[start:stop]:
+                    parts = [
+                        each for part in parts for each in self._label_and_rest(text, hidden, part)
+                    ]
                 found += [
                     part
                     if _NO_MARK_AT_EDGES.match(as_letters[slice(*part)])
@@ -246,6 +259,30 @@ class LineForm:
                 ]
             place = end if each is None else each.end
         return found
+
+    def _label_and_rest(self, text: str, hidden: str, part: TextRange) -> list[TextRange]:
+        """The label and the text behind it, as in "Note: The dog is big."; the label is left out if it stays as it is.
+
+        A label with a word that the training has not seen is the name of a speaker, or hardly anything that the model
+        could translate.
+
+        Args:
+            text: the line.
+            hidden: the same, with all letters of protected spans hidden.
+            part: a range of the line.
+        """
+        end = end_of_label(hidden, part)
+        if end is None:
+            return [part]
+        label = TextRange(part.start, end)
+        rest = TextRange(part.end - len(text[end + 1 : part.end].lstrip()), part.end)
+        written, seen = text[slice(*label)], self.pipeline.seen_words
+        is_translated = bool(self._required_terms(written)) or all(
+            word.isdigit()
+            or (len(word) >= _FEWEST_LETTERS_OF_LABEL and (seen is None or word in seen))
+            for word in written.split()
+        )
+        return [label, rest] if is_translated else [rest]
 
     def _changed_outside_spans(self, text: str, change: Callable[[str], str]) -> str:
         """The text with everything changed that belongs to no protected span."""
@@ -315,6 +352,12 @@ class LineForm:
         for chunk, text in zip(line.chunks, texts, strict=True):
             before = of_ranges[chunk.place]
             of_ranges[chunk.place] = before + self._gap(chunk.gap, before, text) + text
+        target = primary_language(self.pipeline.languages.target)
+        for place, (start, end) in enumerate(line.ranges):
+            # In "Note: the dog is big", the label stands before a small letter.
+            if line.text[:start].rstrip().endswith(":"):
+                source = line.text[start:end]
+                of_ranges[place] = as_inner_part(of_ranges[place], source, target_language=target)
         return with_texts(line.text, line.ranges, of_ranges)
 
     def _gap(self, of_source: str, left: str, right: str) -> str:

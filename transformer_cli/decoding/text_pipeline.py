@@ -272,7 +272,7 @@ class TextPipeline:
             chunk.line,
             chunk.first_part,
             chunk.gap,
-            chunk.capitals,
+            chunk.written,
             chunk.spans,
             chunk.place,
             parts=tuple(parts),

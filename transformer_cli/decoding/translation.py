@@ -216,8 +216,8 @@ class Chunk:
     """The number of its first part in its line; other chunks of the line have other numbers."""
     gap: str = ""
     """The white space between it and the chunk before it."""
-    capitals: str = ""
-    """The text as it stands in the line, if it has capital letters only, and the model gets it in small letters."""
+    written: str = ""
+    """The text as it stands in the line, if the model gets it otherwise: one in capitals in small letters, a label with a full stop."""
     spans: tuple[Span, ...] = ()
     """The protected spans in it, whose texts its translation must contain."""
     place: int = 0

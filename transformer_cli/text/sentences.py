@@ -17,7 +17,11 @@ _BEGINNING = re.compile(
     r"(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u25a0\u25a1\u2013\u2014\u00b7\u2192\u2713\u2717]|\#{1,6}|\(?\d{1,3}[.)]|\(?(?:[A-Za-z]|[ivxIVX]{1,5})\)|\[[ xX]?\])(?:\s+|\Z)){0,2}"
 )
 # What always separates two columns: tabs, a bar, a row of dots or lines.
-_COLUMN_GAP = re.compile(r"\s{0,2}(?:\t|\||\.{6}|…{2}|(?:\. ){3}|_{3})[\s|._…]*")
+_COLUMN_GAP = re.compile(
+    r"\s{0,2}(?:\t|\||\.{6}|…{2}|(?:\. ){3}|_{3})[\s|._…]*"
+    # Three and more equal signs between white space: *** The house ***
+    r"|(?<!\S)([*=#~<>^+\u2022\u2014-])\1{2,}+(?!\S)"
+)
 # What separates columns, unless a sentence goes on after it.
 _WIDE_GAP = re.compile(r"\s{2,}|\s?\.{4,}\s?")
 # Full stops and question marks behind which white space stands, without those of Latin, Chinese and Japanese: of Hindi and its
@@ -80,6 +84,28 @@ def titles(line: str, text_range: TextRange) -> list[TextRange]:
             found.append(TextRange(start, dash.start()))
             start = dash.end()
     return [*found, TextRange(start, end)]
+
+
+_WORD_OF_LABEL = r"[^\W\d_][\w'\u2019.-]{0,40}"
+_LABEL = re.compile(
+    rf"(?P<words>{_WORD_OF_LABEL}(?:[ ](?:{_WORD_OF_LABEL}|\d{{1,4}})){{0,3}})(?<!\.):[ \u00a0]+(?=\S)"
+)
+
+
+def end_of_label(line: str, text_range: TextRange) -> int | None:
+    """Where the colon of a label stands that begins a range, such as the speaker in "TOM: I am here." or "Note: the dog is big."; None without one.
+
+    A label is one word with a capital letter first, or up to four words that all begin so; numbers may follow it. A text
+    stands behind its colon.
+    """
+    start, end = text_range
+    found = _LABEL.match(line, start, end)
+    if found is None or not _has_letter(line, TextRange(found.end(), end)):
+        return None
+    words = found["words"].split()
+    return (
+        found.end("words") if all(word[0].isupper() or word.isdigit() for word in words) else None
+    )
 
 
 def _cells(line: str, start: int) -> Iterator[TextRange]:

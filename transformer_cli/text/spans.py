@@ -50,13 +50,33 @@ _BEHIND_ESCAPE = (
         for letter, others in {"n": "bcdfhlmpqrstwxz", "t": "bcdfgjklmnpqtvx", "r": "bcdfgjklmnpqrtvwxz"}.items()
     )
 )  # fmt: skip
+# Behind a hyphen or full stop of a handle.
+_HANDLE_PART = r"[^\W_]\w{0,98}"
+# Capital letters inside a name. What ordinary words have, too, is none: a single letter before the first one (iPhone, eBay, nGaeltacht
+# of Irish, eThekwini of Zulu) or a vowel (isiZulu, KwaZulu, YouTube, WiFi), bh (bhFuil), names of people (McDonald), the German ending
+# (LehrerInnen), and words whose space is missing (houseThe, catThe).
+_ENDS_IN_CONSONANT = r"[a-z]{0,30}[b-df-hj-np-tv-xz]"
+_NOT_GLUED = r"(?!(?:The|This|That|They|There|Then|And|But|He|She|It|We|You|What|Where|When|Why|How|Who|In|Innen)(?![a-z]))"
+_NAME_WITH_CAPITALS = (
+    r"(?<![\w@#.\\/-])(?:[a-z_]\w{0,30}\.){0,4}(?!bh[A-Z])"
+    rf"(?:[a-z]{{2,40}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{0,30}}){{2,9}}"  # nameOfThing
+    rf"|[a-z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})(?:\(\))?(?!\w)"  # getName
+    r"|(?<![\w@#.\\/-])(?!(?:Mc|Mac|Fitz|Van|Von|Al|El|Ben|Des|Del|Der|Den|Ter)[A-Z])"
+    rf"(?:[A-Z][a-z]{{1,30}}(?:{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}}){{2,9}}"  # NameOfThing
+    rf"|[A-Z]{_ENDS_IN_CONSONANT}{_NOT_GLUED}[A-Z][a-z0-9]{{1,30}})(?!\w)"  # GitHub
+)
+# An option of a command. A dash before words in the place of a long one is none: "it is --I think-- big", "--Anna", "-I am here."
+_OPTION = (
+    rf"(?<![^\s(\[\"'\u00ab\u201c\u2018])--[a-z][a-z0-9]{{0,40}}(?:[-_.][a-z0-9]{{1,40}}){{0,9}}(?:=[^\s,;()\[\]\"'<>`{{}}]{{0,98}}[^\s.,;:!?()\[\]\"'<>`{{}}])?(?![\w-])(?![^{_NO_CONTROL}]{{0,200}}?[^\s-]--(?:[\s.,;:!?]|\Z))"
+    r"|(?<=[\w,(] )-[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz](?![\w'\u2019-])"
+)
 _PATTERNS = {
     # A line end or tab as a program writes it, unless it may begin a name; a backslash before a mark.
     "escape": (
         rf"(?:\\{{1,2}}[nrt])+(?={_BEHIND_ESCAPE})"
         r"|(?<![^\W_])(?:\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}))+(?![^\W_])"
         r"|(?<=[^\W\d_]|[.!?:;,)])%n(?=[^\W\d_])"
-        r"|\\(?!\\?\w)[^\w\s]?"
+        r"|\\(?!\\?\w|\([A-Za-z_][\w.]{0,98}\))[^\w\s]?"
     ),
     # A star by itself, as in "Fields with * are required"; at the beginning of a line it is the mark of a list.
     "sign": r"(?<=\S[ \t])\*(?=\s|\Z)",
@@ -82,15 +102,25 @@ _PATTERNS = {
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
     ),
     "placeholder": (
-        rf"\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}"  # {{name}}
-        rf"|[$\#%]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, ${x}, %{x}, {% if x %}
+        rf"\{{\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}\}}|\$?\{{\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}\}}"  # {{{name}}}, {{name}}, ${{name}}
+        rf"|[$\#%@]?\{{[^{{}}{_NO_CONTROL}]{{0,99}}\}}"  # {name}, {0:.2f}, {0,number}, ${x}, %{x}, #{x}, {% if x %}
         rf"|\[\[[^\[\]{_NO_CONTROL}]{{1,99}}\]\]"  # [[name]]
         r"|\[X\d{1,9}X\]"  # of Weblate
-        rf"|<%[^<>%{_NO_CONTROL}]{{1,200}}%>"  # <%= name %>
+        rf"|<%[^<>%{_NO_CONTROL}]{{1,200}}%>|\[%[^\[\]%{_NO_CONTROL}]{{1,200}}%\]"  # <%= name %>, [% name %]
+        r"|<<[A-Za-z_][\w.-]{0,98}>>"  # <<name>>
+        rf"|\*\|[^|*{_NO_CONTROL}]{{1,99}}\|\*"  # *|NAME|*
+        r"|\$\$[A-Za-z_][\w@]{0,98}\$\$|\$[A-Za-z_][\w@]{0,98}\$"  # $NAME$ of browser extensions, also directly before a letter
+        r"|\$\([A-Za-z_][\w.:-]{0,98}\)|\\\([A-Za-z_][\w.]{0,98}\)"  # $(name), \(name)
+        r"|(?<![\w@])@{1,2}[A-Za-z_][\w.-]{0,98}@{1,2}(?![\w@])"  # @name@
+        r"|(?<![\w#&])\#{1,3}[A-Za-z_]\w{0,98}\#{1,3}(?![\w#])"  # #name#, ###NAME###
+        r"|(?<![\w~])~(?:[A-Z][A-Z0-9_]{1,98}|[a-z]\w{0,48}_\w{1,48})~(?![\w~])"  # ~NAME~, ~a_name~; but ~word~ is struck out
+        r"|(?<![\d%])%<[A-Za-z_]\w{0,98}>[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?[A-Za-z](?![A-Za-z])"  # %<name>s
+        r"|(?<![\d%])[$%]\[(?:[A-Za-z_][\w.]{0,98}|\d{1,3})\](?:[A-Za-z](?![A-Za-z]))?"  # %[1]d, $[name]
         rf"|%\([^()%{_NO_CONTROL}]{{1,99}}\)[#0+-]{{0,3}}\d{{0,9}}(?:\.\d{{1,9}})?[A-Za-z]"  # %(x)d, %(a.b)s
         r"|(?<![\w%])%%?[A-Za-z_][\w.-]{0,98}%%?(?!\w)"  # %name%, %%name%%
         rf"|(?<!%)%\d{{1,3}}\${_SPECIFICATION}"  # %1$s, also directly before a letter
         rf"|(?<![\d%])%{_SPECIFICATION}(?![A-Za-z])"
+        r"|(?<![\d%])%(?:p|I(?:32|64)[dioux])(?![A-Za-z])"  # %p, %I64d
         r"|(?<![\d%])%(?:L?\d{1,2}(?![\d%])|L?n(?![A-Za-z]))"  # %1, %n of Qt
         r"|(?<![\d%])%%(?!%)"
         r"|(?<!\w)@?__[A-Za-z0-9](?:[\w.-]{0,97}[A-Za-z0-9])?__(?!\w)"  # __name__, @__name__
@@ -98,7 +128,7 @@ _PATTERNS = {
         r"|(?<=[\s(\[\"'\u00ab\u201c\u2018>])![a-z]\w{2,98}(?![\w:!])"  # !name, but not "!and" at the beginning of a text
         rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
         r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
-        r"|\$[A-Za-z_]\w{0,99}"  # $x
+        r"|\$[A-Za-z_]\w{0,99}(?:(?:->|\.(?=[a-z]))[A-Za-z_]\w{0,98}){0,9}"  # $x, $x->y, $x.y
     ),
     "address": (
         rf"(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}"
@@ -111,12 +141,20 @@ _PATTERNS = {
         r"|(?<![\w.~/])(?:~|\.{1,2})/[\w.@+/-]*"  # ~/x, ./x, ../x
         r"|(?<![\w.~/])/[\w.@+-]+/[\w.@+/-]*"  # /usr/bin
         rf"|(?<![\w.~/-])[\w-]{{1,99}}(?:\.[\w-]{{1,99}}){{0,4}}\.(?:{_FILE_ENDINGS}|{_FILE_ENDINGS.upper().replace('|C|', '|')})(?![\w-])"  # report.pdf
-        r"|(?<![\w@#&])[@#][^\W\d_]\w{0,99}"  # @name, #topic
+        r"|(?<![\w@#&/])@[A-Za-z0-9][\w.-]{0,98}/[A-Za-z0-9][\w.-]{0,98}(?:@[\w.^~-]{1,40})?"  # @org/package
+        r"|(?<![\w@#&])@[\w.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # @name@example.org
+        rf"|(?<![\w@#&])@[^\W\d_]\w{{0,99}}(?:(?:-|\.(?=[^\W\dA-Z_])){_HANDLE_PART}){{0,9}}"  # @name, @a-name, @a.name
+        rf"|(?<![\w@#&])\#[^\W\d_]\w{{0,99}}(?:-{_HANDLE_PART}){{0,9}}"  # #topic, #my-topic
+        r"|(?<![\w./@#-])[A-Za-z0-9][\w-]{0,98}/[\w.-]{1,99}(?:\#\d{1,9}|@[0-9a-f]{7,40})(?!\w)"  # user/repository#123
     ),
     # Names of files with a star, names of programs, keys pressed together, versions, and words that begin with letters and have digits.
     "name": r"(?<![\w*./\\])\*\.(?:\*|\w{1,20})(?:\.\w{1,20})?(?:;[ ]?\*\.(?:\*|\w{1,20})){0,50}(?![\w*])"  # *.txt, *.*, *.png;*.jpg
     r"|(?<![\w@#.\\/-])[A-Za-z][A-Za-z0-9]{0,50}(?:_{1,2}[A-Za-z0-9]{1,50}){1,20}(?:\(\))?(?!\w)"  # snake_case
-    r"|(?<!\w)[A-Za-z_]\w{0,98}\(\)"  # call()
+    r"|(?<![\w.])(?:[A-Za-z_]\w{0,48}\.){0,4}[A-Za-z_]\w{0,98}\(\)"  # call(), an_object.call()
+    r"|(?<![\w:])[A-Za-z_]\w{0,48}(?:::~?[A-Za-z_]\w{0,48}){1,9}(?:\(\))?(?!\w)"  # std::vector
+    r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
+    rf"|{_NAME_WITH_CAPITALS}"
+    rf"|{_OPTION}"
     r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
@@ -130,7 +168,9 @@ _PATTERNS = {
         rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
     ),
 }
-SPAN_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]")
+SPAN_SIGN = re.compile(
+    rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]"
+)
 """A text without any of these holds no protected span, and most sentences hold none."""
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 
@@ -215,7 +255,7 @@ _PLACEHOLDER_MARKS = ("{", "$", "%", "#{", "[[", "[X", "<%")
 
 
 # A text without this has no such placeholder; most texts are looked at no further.
-_MAY_TOUCH_WORD = re.compile(rf"%|[}}\]>]{_LETTER}{{3}}|{_LETTER}{{3}}(?:[{{$]|\#\{{|\[\[|\[X|<%)")
+_MAY_TOUCH_WORD = re.compile(rf"%|[}}\]>$]{_LETTER}{{3}}|{_LETTER}{{3}}(?:[{{$]|\#\{{|\[\[|\[X|<%)")
 
 
 def may_touch_word(text: str) -> bool:

@@ -436,3 +436,26 @@ def test_words_that_are_taken_out_and_added_are_not_read_as_one() -> None:
 def test_tags_with_numbers_move_with_their_words() -> None:
     document = read_document(b'{"k": "One <1>red dog</1> and <0/> here"}', format_named("json"))
     assert done(document, REVERSED).data == b'{"k": "<0/> HERE AND <1>DOG RED</1> ONE"}'
+
+
+class NeverAsked(Identity):
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        raise AssertionError(texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("qt", '<TS version="2.1" language="fr"><context><message><source>Red</source><translation/></message></context></TS>'),
+        ("xliff", '<xliff version="1.2"><file source-language="en" target-language="fr"><body><trans-unit id="1"><source>Red</source></trans-unit></body></file></xliff>'),
+        ("xliff", '<xliff version="2.0" srcLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0"><file id="f"><unit id="1"><segment><source>Red</source></segment></unit></file></xliff>'),
+        ("xcstrings", '{"sourceLanguage": "de", "strings": {"Red": {}}, "version": "1.0"}'),
+    ],
+)  # fmt: skip
+def test_a_document_in_other_languages_is_refused_before_it_is_translated(
+    name: str, text: str
+) -> None:
+    document = read_document(text.encode(), format_named(name))
+    assert document.segments
+    with pytest.raises(DataError, match="but the model translates from en into"):
+        translate_document(document, NeverAsked())

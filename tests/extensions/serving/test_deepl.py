@@ -95,7 +95,6 @@ def test_no_way_of_splitting_loses_a_sentence(splitting: str, form: str) -> None
         (True, "1"),
         ("True", "1"),
         ("NONEWLINES", "nonewlines"),
-        (None, "1"),
     ],
 )
 @pytest.mark.parametrize("tag_handling", ["", "html", "xml"])
@@ -105,6 +104,26 @@ def test_ways_of_splitting_may_be_numbers_switches_and_capitals(
     text = [f"{LINES[0]}\n{LINES[1]}"]
     expected = texts_of(client, text=text, split_sentences=same, tag_handling=tag_handling)
     assert texts_of(client, text=text, split_sentences=given, tag_handling=tag_handling) == expected
+
+
+@pytest.mark.parametrize(
+    ("tag_handling", "usual"), [("", "1"), ("xml", "1"), ("html", "nonewlines")]
+)
+def test_line_breaks_stay_unless_the_client_says_nonewlines_or_sends_html(
+    client: TestClient, tag_handling: str, usual: str
+) -> None:
+    text = f"{LINES[0]}\n\n  {LINES[1]}"
+
+    def found(**values: str) -> str:
+        [one] = texts_of(client, text=[text], tag_handling=tag_handling, **values)
+        return one
+
+    for splitting in ("0", "1"):
+        first, empty, second = found(split_sentences=splitting).split("\n")
+        assert first == FIRST and not empty and second == f"  {SECOND}"
+    if tag_handling:
+        assert "\n" not in found(split_sentences="nonewlines")
+    assert found() == found(split_sentences=usual)
 
 
 def test_lines_can_be_the_sentences(client: TestClient) -> None:

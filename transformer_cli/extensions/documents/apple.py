@@ -232,17 +232,16 @@ class StringCatalog:
         """See `Document.segments`."""
         return [segment for entry in self.entries for segment in entry.segments]
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
-        """See `Document.write`. A text whose translations are all equal to it gets none.
-
-        Raises:
-            DataError: the texts are not in the source language of the model.
-        """
+    def require_languages(self, languages: Direction) -> None:
+        """See `NamesLanguages.require_languages`."""
         if primary_language(self.source_language) != primary_language(languages.source):
             raise DataError(
                 f'the file has "sourceLanguage": "{self.source_language}", but the model translates from {languages.source} into {languages.target}',
                 hint="use a model of these languages (--run)",
             )
+
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
+        """See `Document.write`. A text whose translations are all equal to it gets none."""
         changes, place, layout = [], 0, _Layout.of(self.content.text)
         for entry in self.entries:
             end = place + len(entry.segments)

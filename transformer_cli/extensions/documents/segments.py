@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import accumulate
-from typing import NamedTuple, Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
@@ -119,6 +119,18 @@ class Document(Protocol):
         Args:
             translations: one for each segment, in order.
             languages: a document that names its language names the target language afterwards.
+        """
+
+
+@runtime_checkable
+class NamesLanguages(Protocol):
+    """A `Document` that may name its languages, and is refused if the model translates others."""
+
+    def require_languages(self, languages: Direction) -> None:
+        """Nothing, if the document can be written in these languages; else the error of `Document.write`.
+
+        Raises:
+            DataError: the document names other languages.
         """
 
 
@@ -469,6 +481,11 @@ class SplicedDocument:
     def segments(self) -> Sequence[Segment]:
         """See `Document.segments`."""
         return [slot.segment for slot in self.slots]
+
+    def require_languages(self, languages: Direction) -> None:
+        """See `NamesLanguages.require_languages`."""
+        for edit in self.edits:
+            edit.replacement(languages)
 
     def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`."""

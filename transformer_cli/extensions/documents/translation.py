@@ -22,6 +22,7 @@ from transformer_cli.extensions.documents.page_templates import MAY_BE_PART, wit
 from transformer_cli.extensions.documents.segments import (
     Document,
     Markup,
+    NamesLanguages,
     Piece,
     Role,
     Segment,
@@ -427,9 +428,11 @@ def translate_document(
         not_green: what is done with a segment one of whose texts is not green.
 
     Raises:
-        DataError: the encoding of the document lacks letters of the translation; if they are usual ones of its
-            language, this is known before anything is translated.
+        DataError: the document names other languages than those of the translator; or its encoding lacks letters of the
+            translation. The first, and the second for usual letters of its language, is known before anything is translated.
     """
+    if isinstance(document, NamesLanguages):
+        document.require_languages(translator.languages)
     content = getattr(document, "content", None)
     if isinstance(content, DecodedText) and document.segments:
         content.require_letters_of(translator.languages.target)

@@ -196,11 +196,12 @@ _NO_LIMIT = 10**12
 _MODEL_TYPES = ("", "latency_optimized", "quality_optimized")
 # They would change the translations.
 _UNKNOWN = ("glossary_ids", "style_id", "custom_instructions", "translation_memory_id")
+# In all of them but `nonewlines`, line breaks stay where they are; so 0 reads each line at once.
 _SPLITTING = {
-    "0": TextOptions(splits_sentences=False, line_breaks="joined"),
+    "0": TextOptions(splits_sentences=False),
     "1": TextOptions(),
     "nonewlines": TextOptions(line_breaks="joined"),
-    # Some clients offer it beside the three of DeepL: each line is one sentence.
+    # Some clients offer it beside the three of DeepL.
     "newlines": TextOptions(splits_sentences=False),
 }
 
@@ -257,7 +258,10 @@ class DeepLApi:
             raise bad_request("Parameter 'target_lang' not specified.")
         self._service.check_texts(texts)
         _refuse_unknown(values)
-        options = _SPLITTING.get(values.word("split_sentences", "1"))
+        handling = values.text("tag_handling")
+        # A line break of HTML is white space as any other.
+        usual = "nonewlines" if handling == "html" else "1"
+        options = _SPLITTING.get(values.word("split_sentences", usual))
         if options is None:
             raise bad_request(
                 f"Value for 'split_sentences' not supported; {', '.join(_SPLITTING)} are."
@@ -267,7 +271,6 @@ class DeepLApi:
         terms = await self._terms(request, values, source, target)
         sources = await self._service.source_languages(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
-        handling = values.text("tag_handling")
         options = replace(
             options,
             terms=terms,

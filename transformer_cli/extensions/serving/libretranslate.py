@@ -65,7 +65,11 @@ class LibreTranslateApi:
         self._service.check_texts(texts)
         num_alternatives = values.count("alternatives", self._service.limits.max_alternatives)
         is_html = _is_html(values)
-        options = TextOptions(num_alternatives=0 if is_html else num_alternatives, is_html=is_html)
+        options = TextOptions(
+            num_alternatives=0 if is_html else num_alternatives,
+            line_breaks="joined" if is_html else "kept",
+            is_html=is_html,
+        )
         target = self._service.language(target)
         sources = await self._service.source_languages(texts, source, target)
         translated = await self._service.translate_between(

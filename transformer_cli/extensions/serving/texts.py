@@ -20,7 +20,7 @@ from transformer_cli.extensions.documents.formats import (
     format_named,
     format_of,
 )
-from transformer_cli.extensions.documents.segments import Document, plain_text
+from transformer_cli.extensions.documents.segments import Document, SplicedDocument, plain_text
 from transformer_cli.extensions.documents.tagged_xml import TagRules, read_tagged_xml
 from transformer_cli.extensions.documents.translation import UNTRANSLATED, TranslatedDocument
 from transformer_cli.extensions.serving.batcher import Job
@@ -51,7 +51,11 @@ def available_formats() -> list[Format]:
 
 
 def translated_html(
-    translator: Translator, text: str, check: Callable[[], None]
+    translator: Translator,
+    text: str,
+    check: Callable[[], None],
+    *,
+    line_breaks: "LineBreaks" = "joined",
 ) -> TranslatedDocument:
     """HTML, or a part of it, with its texts translated and its tags moved with their words.
 
@@ -61,19 +65,34 @@ def translated_html(
     of_model = ModelTranslator.of(translator)
     options = ReadingOptions(language=of_model.languages.source, watch=ReadingWatch(check))
     document = read_document(text.encode(), format_named("html"), options)
-    return translate_document(document, of_model, check)
+    return translate_document(_with_line_breaks(document, line_breaks), of_model, check)
 
 
 def translated_xml(
-    translator: Translator, text: str, rules: TagRules, check: Callable[[], None]
+    translator: Translator,
+    text: str,
+    rules: TagRules,
+    check: Callable[[], None],
+    *,
+    line_breaks: "LineBreaks" = "joined",
 ) -> TranslatedDocument:
     """XML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
         DataError: it cannot be read.
     """
-    document = read_tagged_xml(text, rules)
+    document = _with_line_breaks(read_tagged_xml(text, rules), line_breaks)
     return translate_document(document, ModelTranslator.of(translator), check)
+
+
+def _with_line_breaks(document: Document, line_breaks: "LineBreaks") -> Document:
+    """The document of a text with tags; if its line breaks are kept, each line of a segment is translated by itself."""
+    if line_breaks == "joined" or not isinstance(document, SplicedDocument):
+        return document
+    slots = (
+        slot._replace(segment=replace(slot.segment, keeps_spaces=True)) for slot in document.slots
+    )
+    return replace(document, slots=tuple(slots))
 
 
 def opened_document(
@@ -242,10 +261,18 @@ def translate_texts(
         check: called often; it raises an exception to end the work.
     """
     if options.is_html:
-        return [_of_document(translated_html(translator, text, check)) for text in texts]
+        return [
+            _of_document(translated_html(translator, text, check, line_breaks=options.line_breaks))
+            for text in texts
+        ]
     if options.tag_rules is not None:
         rules = options.tag_rules
-        return [_of_document(translated_xml(translator, text, rules, check)) for text in texts]
+        return [
+            _of_document(
+                translated_xml(translator, text, rules, check, line_breaks=options.line_breaks)
+            )
+            for text in texts
+        ]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
     translations = translator.translate([line for lines in lines_of for line in lines])
     return [
