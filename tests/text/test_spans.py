@@ -220,6 +220,7 @@ def test_words_that_stand_only_inside_marks_could_be_for_people(text: str, is_on
         ("{n}th {n}s v{n} {x} dog, {x}-dog", []),
         ("{x}\u732b\u304c\u3044\u308b \u5171{n}\u4e2a\u6587\u4ef6 {x}\ub2d8\uc774\ub2e4", []),
         ("<%= x %>dog #{x}dog", ["<%= x %>", "#{x}"]),
+        ("$A$dog dog$END$ $A$ dog", ["$A$", "$END$"]),
         ("caf&eacute;dog `x`dog @user's", []),
         ("dog", []),
     ],
