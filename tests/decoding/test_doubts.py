@@ -457,3 +457,10 @@ def test_a_loop_is_cut_to_the_repetitions_of_its_source(
     source: str, translation: str, cut: str
 ) -> None:
     assert without_loops(source, translation) == cut
+
+
+def test_a_loop_of_the_source_is_read_once() -> None:
+    # With a time that grows with the square of the length, this would take many minutes.
+    loop = "no yes " * 20_000
+    assert without_loops(loop, loop) == loop.strip()
+    assert without_loops(loop, loop * 2) == loop.strip()

@@ -1,6 +1,7 @@
 """No text disappears: what is too long is divided, and what a model loses stays as it is and is named."""
 
 import logging
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -382,6 +383,18 @@ def test_a_mark_that_is_lost_makes_a_doubt() -> None:
     assert [each.doubts for each in found] == [(MARKS,), (MARKS,)]
     assert not any(map(can_be_green, found))
     assert translated("The hotel sleeps.", of).doubts == ()
+
+
+@pytest.mark.parametrize("line", ["Does the hotel sleep?", "Anna: the hotel sleeps."])
+def test_a_lost_question_mark_or_label_makes_a_doubt(line: str) -> None:
+    def words_alone(text: str) -> list[str]:
+        return [" ".join(re.sub(r"[?:]", " ", text.upper()).split())]
+
+    found = translated(line, stub_translator(words_alone, repair=True, keep_layout=False))
+    assert MARKS in found.doubts
+    assert not can_be_green(found)
+    kept = translated(line, stub_translator(lambda text: [text.upper()], repair=True))
+    assert MARKS not in kept.doubts
 
 
 @pytest.mark.long

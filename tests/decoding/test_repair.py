@@ -11,7 +11,11 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
 from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
-from transformer_cli.decoding.repair import lost_brackets, search_confidence
+from transformer_cli.decoding.repair import (
+    lost_brackets,
+    search_confidence,
+    without_empty_brackets,
+)
 from transformer_cli.text.sentences import SeenLengths
 
 from .stub_translators import StubEngine, stub_translator
@@ -289,6 +293,7 @@ def confused_by_marks(text: str, options: DecodingConfig) -> list[tuple[str, flo
         ("The hotel () sleeps.", "THE HOTEL () SLEEPS."),
         ("The hotel ( ... ) sleeps [] the house.", "THE HOTEL ( ... ) SLEEPS [] THE HOUSE."),
         ("() The hotel sleeps.", "() THE HOTEL SLEEPS."),
+        ("The hotel sleeps (...) []", "THE HOTEL SLEEPS (...) []"),
         ('The "" hotel sleeps.', 'THE "" HOTEL SLEEPS.'),
     ],
 )
@@ -298,6 +303,13 @@ def test_brackets_around_nothing_do_not_change_the_words_beside_them(line: str, 
     assert (found.is_repaired, found.is_in_pieces) == (True, True), "their places are guessed"
     [plain] = translator_that(confused_by_marks, repair=False).translate([line])
     assert "SLEEPS" not in plain.text
+
+
+def test_many_brackets_around_nothing_are_found_in_one_pass() -> None:
+    # With a time that grows with the square of the length, this would take minutes.
+    rest, brackets = without_empty_brackets("a (...) " * 30_000)
+    assert (len(rest.split()), len(brackets)) == (30_000, 30_000)
+    assert brackets[14_999] == ("(...)", 0.5)
 
 
 def test_words_around_a_loop_stay_and_one_copy_of_it() -> None:

@@ -296,7 +296,8 @@ def without_loops(source: str, translation: str) -> str:
                 if len(rest) < size and "".join(group).startswith("".join(rest)):
                     end = len(words)
                 words[kept - 1 : end], keys[kept - 1 : end] = [last], [keys[kept - 1]]
-            place += 1
+            # A group that begins inside these copies follows itself no more often than they do.
+            place = max(place, min(end, kept) - size) + 1
     return " ".join(words)
 
 

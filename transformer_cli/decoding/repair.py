@@ -661,8 +661,7 @@ def _cost(doubts: Iterable[str]) -> float:
 def _per_token(ids: TokenIds, options: DecodingConfig) -> float:
     """What the score of a hypothesis is multiplied with for the mean log-probability of its tokens."""
     length = max(1, len(ids))
-    base = (5.0 + length) / 6.0 if options.length_normalization == "gnmt" else float(length)
-    return float(base**options.length_penalty / length)
+    return length_penalty(length, options.length_normalization, options.length_penalty) / length
 
 
 def _is_cut_off(source: str, translation: str, languages: Direction) -> bool:
@@ -701,12 +700,14 @@ def without_empty_brackets(text: str) -> tuple[str, list[tuple[str, float]]]:
     """A text without the brackets and quotes around nothing, and each of these with the share of the words that stand before it."""
     if not (found := [*_EMPTY_BRACKETS.finditer(text)]):
         return text, []
-    rest = " ".join(_EMPTY_BRACKETS.sub(" ", text).split())
-    num_words = max(1, len(rest.split()))
-    return rest, [
-        (match[0], len(_EMPTY_BRACKETS.sub(" ", text[: match.start()]).split()) / num_words)
-        for match in found
-    ]
+    num_words_before, num_words, start = [], 0, 0
+    for match in found:
+        num_words += len(text[start : match.start()].split())
+        num_words_before.append(num_words)
+        start = match.end()
+    words = _EMPTY_BRACKETS.sub(" ", text).split()
+    shares = (before / max(1, len(words)) for before in num_words_before)
+    return " ".join(words), list(zip((match[0] for match in found), shares, strict=True))
 
 
 def loses_any(brackets: Sequence[tuple[str, float]], translation: str) -> bool:
@@ -718,8 +719,9 @@ def loses_any(brackets: Sequence[tuple[str, float]], translation: str) -> bool:
 def with_empty_brackets(translation: str, brackets: Sequence[tuple[str, float]]) -> str:
     """A translation with the brackets around nothing between those words where the source had them, as near as lengths tell."""
     words = translation.split(" ")
+    num_words = len(words)
     for bracket, share in reversed(brackets):
-        words.insert(round(share * len(words)), bracket)
+        words.insert(round(share * num_words), bracket)
     return " ".join(words)
 
 
@@ -806,8 +808,6 @@ def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float 
 
     None where the score has more in it than probabilities: a coverage penalty, samples at a temperature.
     """
-    length = len(hypothesis.ids)
-    if options.coverage_penalty or options.sampling is not None or not length:
+    if options.coverage_penalty or options.sampling is not None or not hypothesis.ids:
         return None
-    penalty = length_penalty(length, options.length_normalization, options.length_penalty)
-    return math.exp(min(0.0, hypothesis.score * penalty / length))
+    return math.exp(min(0.0, hypothesis.score * _per_token(hypothesis.ids, options)))

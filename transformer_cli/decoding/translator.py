@@ -22,6 +22,7 @@ from transformer_cli.decoding.doubts import (
     MARKS,
     NUMBERS,
     UNSEEN,
+    lacks_form,
     lacks_marks,
     lacks_words_at_placeholders,
     without_unseen_words,
@@ -372,6 +373,8 @@ class Translator:
             doubts = without_unseen_words(doubts)
         if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
             doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
+        if self.repairs and MARKS not in doubts and lacks_form(source, text, self.languages.target):
+            doubts += (MARKS,)
         if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
             is_lost = lacks_words_at_placeholders(source, text, self.languages)
             doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
