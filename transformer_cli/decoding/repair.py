@@ -556,7 +556,8 @@ class Repair:
             # Of equals, the first one: what the ordinary search has found.
             candidates = [*hypotheses[part][:1], *found]
             if candidates:
-                candidates[1:1] = self._cut_loops(sources[part], candidates[0])
+                if not part.terms:  # a term may have to stand twice
+                    candidates[1:1] = self._cut_loops(sources[part], candidates[0])
                 values = [self._value(sources[part], each) for each in candidates]
                 hypotheses[part] = [candidates[values.index(max(values))]]
 
