@@ -44,7 +44,7 @@ from transformer_cli.process.device import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.training import optimizers
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import Worker, build_objective, train_step
+from transformer_cli.training.step import UpdateRunner, build_objective, train_step
 
 GPU = torch.device("meta")
 
@@ -402,12 +402,18 @@ def trace_of_update(load: Load, *, is_loss_compiled: bool = True) -> list[Kernel
         training = TrainingConfig(max_steps=1, batch_tokens=4096)
         optimizer = Optimizer(model, training)
         objective = build_objective(training, load.vocab_size, GPU, is_compiled=is_loss_compiled)
-        worker = Worker(Machine(GPU, torch.bfloat16))
+        runner = UpdateRunner(Machine(GPU, torch.bfloat16))
         for _ in range(2):
             trace.kernels.clear()
             with trace:
                 train_step(
-                    model, optimizer, objective, [_batch(load)], worker=worker, clip_norm=1.0
+                    model,
+                    optimizer,
+                    objective,
+                    [_batch(load)],
+                    runner=runner,
+                    seed=1,
+                    clip_norm=1.0,
                 )
     return trace.kernels
 

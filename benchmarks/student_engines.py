@@ -7,7 +7,8 @@
 is left out. Every engine is a process of its own with one thread. It loads the model and translates once, then the rounds
 begin: in each round, each engine translates the first validation sentences (--sentences) and reports its own CPU seconds.
 Figures are target tokens of its own translations per CPU second, counted by the tokenizer of the run. Firefox's package takes one sentence at a
-time, so tfm is measured so, too, beside its batches. --set decoding.repair=false leaves out what tfm does beyond a search, for a model whose translations are doubtful.
+time and searches greedily, so tfm is measured so, too: --batches and --beams name what is measured beside it. --shortlist gives tfm and Firefox's package
+the shortlist of the run. --set decoding.repair=false leaves out what tfm does beyond a search, for a model whose translations are doubtful.
 """
 
 import argparse
@@ -17,11 +18,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from transformer_cli.checkpoint import find_run, load_trained
-from transformer_cli.extensions.exchange.bergamot import MODEL_FILE, bergamot_files
+from transformer_cli.checkpoint.trained_files import TrainedModel
+from transformer_cli.config import ShortlistConfig
+from transformer_cli.extensions.exchange.bergamot import MODEL_FILE, SHORTLIST, bergamot_files
 from transformer_cli.extensions.exchange.export_format import add_to_folder
 from transformer_cli.extensions.exchange.marian import marian_files, vocabulary_names
 from transformer_cli.extensions.exchange.verification import stored_sources
@@ -31,9 +36,9 @@ _TFM = """
 from transformer_cli.decoding.loading import load_run
 translator = load_run(given["run"], given["settings"]).translator
 def translate(lines):
-    if given["alone"]:
-        return [one.text for line in lines for one in translator.translate([line])]
-    return [one.text for one in translator.translate(lines)]
+    size = given["batch"] or len(lines)
+    parts = [lines[first : first + size] for first in range(0, len(lines), size)]
+    return [one.text for part in parts for one in translator.translate(part)]
 """
 _MARIAN = """
 from pymarian import Translator
@@ -45,7 +50,8 @@ def translate(lines):
 _FIREFOX = """
 from fxtranslate import Translator
 contents = [open(name, "rb").read() for name in (given["model"], *given["vocabularies"])]
-translator = Translator(model=contents[0], src_vocab=contents[1], trg_vocab=contents[2])
+shortlist = {"shortlist": open(given["shortlist"], "rb").read()} if given["shortlist"] else {}
+translator = Translator(model=contents[0], src_vocab=contents[1], trg_vocab=contents[2], **shortlist)
 def translate(lines):
     return [translator.translate(line) for line in lines]
 """
@@ -98,6 +104,67 @@ class Engine:
         self._process.communicate()
 
 
+def _numbers(text: str) -> list[int]:
+    return [int(one) for one in text.split(",")]
+
+
+def _name(program: str, precision: str, beam: int, batch: int) -> str:
+    search = "greedy" if beam == 1 else f"beam {beam}"
+    size = {0: "all sentences", 1: "one sentence"}.get(batch, f"{batch} sentences")
+    return f"{program}, {precision}, {search}, {size} at a time"
+
+
+def _own(arguments: argparse.Namespace, lines: list[str], given: Path) -> dict[str, Engine]:
+    run = arguments.run
+    if Path(run).exists():
+        run = str(Path(find_run(run)).absolute())
+    engines = {}
+    precisions = ("int8", "float32") if arguments.float32 else ("int8",)
+    for precision, beam, batch in product(precisions, arguments.beams, arguments.batches):
+        settings = [f"runtime.precision={precision}", f"decoding.beam_size={beam}", *arguments.set]
+        settings.append("runtime.threads=1")
+        if arguments.shortlist:
+            settings.append("decoding.shortlist={}")
+        engines[_name("tfm", precision, beam, batch)] = Engine(
+            sys.executable, _TFM, given, run=run, settings=settings, batch=batch, lines=lines
+        )
+    return engines
+
+
+def _others(
+    arguments: argparse.Namespace, trained: TrainedModel, lines: list[str], folder: Path
+) -> dict[str, Engine]:
+    marian, bergamot, given = (folder / one for one in ("marian", "bergamot", "given"))
+    engines, names = {}, vocabulary_names(trained)
+    if arguments.marian:
+        marian.mkdir()
+        add_to_folder(marian, marian_files(trained))
+        vocabularies = [str(marian / one) for one in names]
+        model = [str(marian / "model.npz")]
+        for beam in arguments.beams:
+            engines[_name("Marian", "float32", beam, 0)] = Engine(
+                arguments.marian, _MARIAN, given,
+                model=model, vocabularies=vocabularies, beam=beam, lines=lines,
+            )  # fmt: skip
+    if arguments.firefox:
+        bergamot.mkdir()
+        files = bergamot_files(trained, is_rounded=True)
+        add_to_folder(bergamot, files)
+        vocabularies = [str(bergamot / one) for one in names]
+        shortlists = [str(bergamot / one) for one in files if one.startswith(f"{SHORTLIST}.")]
+        engines[_name("Firefox", "int8", 1, 1)] = Engine(
+            arguments.firefox, _FIREFOX, given,
+            model=str(bergamot / MODEL_FILE), vocabularies=vocabularies,
+            shortlist=shortlists[0] if shortlists else None, lines=lines,
+        )  # fmt: skip
+    return engines
+
+
+def _with_shortlist(trained: TrainedModel, shortlist: ShortlistConfig | None) -> TrainedModel:
+    decoding = trained.config.decoding.model_copy(update={"shortlist": shortlist})
+    return replace(trained, config=trained.config.model_copy(update={"decoding": decoding}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -108,72 +175,29 @@ def main() -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of tfm"
     )
+    parser.add_argument(
+        "--beams", type=_numbers, default=[1], metavar="N,N", help="beams of tfm and Marian"
+    )
+    parser.add_argument(
+        "--batches",
+        type=_numbers,
+        default=[1, 0],
+        metavar="N,N",
+        help="how many sentences tfm gets at a time; 0: all",
+    )
+    parser.add_argument("--shortlist", action="store_true", help="as tfm shortlist made it")
+    parser.add_argument("--float32", action="store_true", help="tfm in float32, too")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=200)
     arguments = parser.parse_args()
     trained = load_trained(find_run(arguments.run))
+    trained = _with_shortlist(trained, ShortlistConfig() if arguments.shortlist else None)
     lines = [text for text, _ in stored_sources(trained)[: arguments.sentences]]
     with tempfile.TemporaryDirectory(prefix="tfm-engines-") as name:
-        folders = {kind: Path(name, kind) for kind in ("marian", "bergamot", "given")}
-        for folder in folders.values():
-            folder.mkdir()
-        add_to_folder(folders["marian"], marian_files(trained))
-        add_to_folder(folders["bergamot"], bergamot_files(trained, is_rounded=True))
-        names = vocabulary_names(trained)
-
-        def tfm(precision: str, beam: int, *, alone: bool = False) -> Engine:
-            settings = [
-                f"runtime.precision={precision}",
-                "runtime.threads=1",
-                f"decoding.beam_size={beam}",
-                *arguments.set,
-            ]
-            run = (
-                str(Path(find_run(arguments.run)).absolute())
-                if Path(arguments.run).exists()
-                else arguments.run
-            )
-            return Engine(
-                sys.executable,
-                _TFM,
-                folders["given"],
-                run=run,
-                settings=settings,
-                alone=alone,
-                lines=lines,
-            )
-
-        engines = {
-            "tfm, int8, greedy": tfm("int8", 1),
-            "tfm, int8, greedy, one sentence at a time": tfm("int8", 1, alone=True),
-            "tfm, float32, greedy": tfm("float32", 1),
-            "tfm, float32, beam 4": tfm("float32", 4),
-        }
-        if arguments.marian:
-            for beam in (1, 4):
-                what = "greedy" if beam == 1 else f"beam {beam}"
-                vocabularies = [str(folders["marian"] / one) for one in names]
-                model = str(folders["marian"] / "model.npz")
-                engines[f"Marian, float32, {what}"] = Engine(
-                    arguments.marian,
-                    _MARIAN,
-                    folders["given"],
-                    model=[model],
-                    vocabularies=vocabularies,
-                    beam=beam,
-                    lines=lines,
-                )
-        if arguments.firefox:
-            vocabularies = [str(folders["bergamot"] / one) for one in names]
-            model = str(folders["bergamot"] / MODEL_FILE)
-            engines["Firefox, int8, greedy, one sentence at a time"] = Engine(
-                arguments.firefox,
-                _FIREFOX,
-                folders["given"],
-                model=model,
-                vocabularies=vocabularies,
-                lines=lines,
-            )
+        folder = Path(name)
+        (folder / "given").mkdir()
+        engines = _own(arguments, lines, folder / "given")
+        engines |= _others(arguments, trained, lines, folder)
         rates: dict[str, list[float]] = {one: [] for one in engines}
         for _ in range(arguments.rounds):
             for one, engine in engines.items():

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
@@ -58,6 +58,7 @@ TIER_OF_FIXTURE = {
 }
 HEAVY = {"system", "kills", "browser", "imitated_gpu", "heavy"}
 NOT_OF_EVERY_DAY = {"slow", "gpu", "network"}
+LEFT_OUT_OF_THE_WHOLE = {"heavy", *NOT_OF_EVERY_DAY}
 NOT_FAST = {*TIER_OF_FIXTURE.values(), *HEAVY, *NOT_OF_EVERY_DAY, "compiler", "long"}
 STARTS: tuple[tuple[Any, str], ...] = (
     (subprocess.Popen, "__init__"),
@@ -69,10 +70,12 @@ STARTS: tuple[tuple[Any, str], ...] = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Without `-m`, all tests of the given paths run but `slow`, `gpu` and `network`; of the whole, `heavy` ones do not."""
-    left_out = sorted(NOT_OF_EVERY_DAY) + ["heavy"] * _is_whole(config)
-    config.option.markexpr = config.option.markexpr or " and ".join(
-        f"not {name}" for name in left_out
-    )
+    left_out = LEFT_OUT_OF_THE_WHOLE if _is_whole(config) else NOT_OF_EVERY_DAY
+    config.option.markexpr = config.option.markexpr or _without(left_out)
+
+
+def _without(tiers: Collection[str]) -> str:
+    return " and ".join(f"not {name}" for name in sorted(tiers))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -113,13 +116,17 @@ _TIERS_OF_FILE = re.compile(r"^pytestmark = .*?pytest\.mark\.(\w+)", re.MULTILIN
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """For `-m fast`, a file or folder whose tests are all of another tier is not imported."""
-    if config.option.markexpr != "fast":
+    """A file or folder whose tests are all of a tier that is left out is not imported: for `-m fast`, and for the tests of every day."""
+    if config.option.markexpr == "fast":
+        left_out = NOT_FAST
+    elif config.option.markexpr == _without(LEFT_OUT_OF_THE_WHOLE):
+        left_out = HEAVY | NOT_OF_EVERY_DAY
+    else:
         return None
     if collection_path.suffix != ".py":
         return collection_path == TESTS / "system" or None
     tier = _TIERS_OF_FILE.search(collection_path.read_text(encoding="utf-8"))
-    return (tier is not None and tier[1] in NOT_FAST) or None
+    return (tier is not None and tier[1] in left_out) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -27,7 +27,7 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.imports import imported
 
 from .experiments import write_tiny
-from .launcher import Launcher, Tfm
+from .launcher import TfmHere
 
 KINDS = [
     kind
@@ -194,8 +194,9 @@ WITH_SETTINGS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", WITH_SETTINGS)
-def test_the_example_in_the_help_of_a_command_works_there(tfm_in: Tfm, command: str) -> None:
+def test_the_example_in_the_help_of_a_command_works_there(tfm_in: TfmHere, command: str) -> None:
     shown = " ".join(tfm_in(command, "--help").text.split())
     (example,) = re.findall(r"Override a setting, such as (\S+); may be repeated", shown)
     arguments = WITH_SETTINGS[command]
@@ -205,6 +206,7 @@ def test_the_example_in_the_help_of_a_command_works_there(tfm_in: Tfm, command: 
     assert finished.exit_code == 0, finished.talk
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "offered"),
     [
@@ -215,7 +217,7 @@ def test_the_example_in_the_help_of_a_command_works_there(tfm_in: Tfm, command: 
     ],
 )
 def test_a_command_takes_the_settings_that_a_shell_offers_for_it(
-    tfm_in: Tfm, command: str, offered: Callable[[str], list[completion.Offer]]
+    tfm_in: TfmHere, command: str, offered: Callable[[str], list[completion.Offer]]
 ) -> None:
     settings: Any = yaml.safe_load(to_yaml(load_config(tfm_in.folder / "tiny.yaml")))
     arguments = list(WITH_SETTINGS[command])
@@ -230,24 +232,26 @@ def test_a_command_takes_the_settings_that_a_shell_offers_for_it(
     assert finished.exit_code == 0, finished.talk
 
 
-def test_the_help_of_next_speaks_of_tokens(tfm_in: Tfm) -> None:
+@pytest.mark.long
+def test_the_help_of_next_speaks_of_tokens(tfm_in: TfmHere) -> None:
     shown = tfm_in("next", "--help").text
     assert "How many tokens to show." in shown
     assert "symbol" not in shown
 
 
-def test_a_shell_can_be_set_up_to_complete(tfm_in: Tfm) -> None:
+@pytest.mark.long
+def test_a_shell_can_be_set_up_to_complete(tfm_in: TfmHere) -> None:
     shown = tfm_in("--help").text
     assert "--install-completion" in shown
     assert "--show-completion" in shown
 
 
 @pytest.fixture(scope="module")
-def tfm_in(launcher: Launcher, memory_folder: Path) -> Tfm:
-    """`tfm` as a process, in a folder with a trained run."""
+def tfm_in(memory_folder: Path) -> TfmHere:
+    """`tfm` in a folder with a trained run."""
     folder = memory_folder / "of-help"
     folder.mkdir()
-    tfm = Tfm(launcher, folder)
+    tfm = TfmHere(folder)
     assert tfm("train", "--config", write_tiny(folder)).exit_code == 0
     return tfm
 

@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +37,7 @@ QUOTED = re.compile(
     r"# \S+\.py: "
 )  # a part of a module, which tests/test_docs_generated.py compares
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
+MEMBER = re.compile(r"([A-Z]\w+)\.(\w+)(?:\(.*\))?")  # such as Transformer.encode
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
 FILE_ENDINGS = (
@@ -51,9 +53,9 @@ FILE_ENDINGS = (
     ".sig",
 )
 
-each_document = pytest.mark.parametrize(
-    "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
-)
+
+def place(document: Path) -> str:
+    return document.relative_to(ROOT).as_posix()
 
 
 def prose(document: Path) -> str:
@@ -112,31 +114,74 @@ def generator(name: str) -> ModuleType:
     return module
 
 
-@each_document
-def test_every_module_and_name_that_is_mentioned_exists(document: Path) -> None:
-    for span in SPAN.findall(prose(document)):
+def spans() -> Iterator[tuple[Path, str]]:
+    """Each document with each of its texts between backquotes."""
+    for document in DOCUMENTS:
+        yield from ((document, span) for span in SPAN.findall(prose(document)))
+
+
+def test_every_module_and_name_that_is_mentioned_exists() -> None:
+    missing = []
+    for document, span in spans():
         for path, name in MODULE.findall(span):
             file = file_of(path, document)
-            assert file is not None, span
-            if name:
-                assert name in names_in(file), span
+            if file is None or (name and name not in names_in(file)):
+                missing.append(f"{place(document)}: {span}")
+    assert missing == []
 
 
-@each_document
-def test_every_setting_that_is_mentioned_exists(document: Path) -> None:
-    for span in SPAN.findall(prose(document)):
+@cache
+def classes() -> dict[str, tuple[frozenset[str], tuple[str, ...]]]:
+    """Name of each class of the package -> its members, and the names of its bases."""
+    found = {}
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                stored = (
+                    each.attr
+                    for each in ast.walk(node)
+                    if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+                )
+                bases = tuple(ast.unparse(base).rpartition(".")[2] for base in node.bases)
+                found[node.name] = (frozenset({*defined_in(node), *stored}), bases)
+    return found
+
+
+def has_member(kind: str, name: str) -> bool:
+    """Whether a class has a member; what a class of another package has is not known, and counts."""
+    if kind not in classes():
+        return True
+    members, bases = classes()[kind]
+    strangers = {"object", "Protocol", "NamedTuple", "Section"}
+    return name in members or any(has_member(base, name) for base in bases if base not in strangers)
+
+
+def test_every_member_of_a_class_that_is_mentioned_without_a_file_exists() -> None:
+    missing = [
+        f"{place(document)}: {span}"
+        for document, span in spans()
+        if (member := MEMBER.fullmatch(span)) and not has_member(*member.groups())
+    ]
+    assert missing == []
+
+
+def test_every_setting_that_is_mentioned_exists() -> None:
+    unknown = []
+    for document, span in spans():
         mentioned = SETTING.match(span)
         if mentioned and not mentioned[1].endswith(FILE_ENDINGS):
             setting = re.sub(r"(?<=corpora)\.\d+", ".N", mentioned[1])
-            assert setting in known_settings(), span
+            if setting not in known_settings():
+                unknown.append(f"{place(document)}: {span}")
+    assert unknown == []
 
 
-@each_document
-def test_every_complete_config_is_valid(document: Path) -> None:
-    for indent, language, text in FENCED.findall(document.read_text(encoding="utf-8")):
-        if language == "yaml" and text.lstrip().startswith("name:"):
-            plain = re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)
-            check_settings(parse_yaml(plain, document.name), document.name)
+def test_every_complete_config_is_valid() -> None:
+    for document in DOCUMENTS:
+        for indent, language, text in FENCED.findall(document.read_text(encoding="utf-8")):
+            if language == "yaml" and text.lstrip().startswith("name:"):
+                plain = re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)
+                check_settings(parse_yaml(plain, place(document)), place(document))
 
 
 @pytest.mark.parametrize("page", ["configuration", "what_breaks"])
@@ -146,15 +191,25 @@ def test_a_generated_page_is_what_its_generator_prints(page: str) -> None:
     assert current == "\n".join(generator(f"make_{page}").lines()), f"run {command}"
 
 
-@each_document
-def test_every_name_that_an_example_imports_exists(document: Path) -> None:
-    for _, language, text in FENCED.findall(document.read_text(encoding="utf-8")):
-        if language != "python" or QUOTED.match(text):
-            continue
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("transformer_cli"):
-                module = importlib.import_module(str(node.module))
-                assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
+def imports_of_examples() -> Iterator[tuple[Path, ast.ImportFrom]]:
+    """Each document with each import of the package in its examples."""
+    for document in DOCUMENTS:
+        for _, language, text in FENCED.findall(document.read_text(encoding="utf-8")):
+            if language != "python" or QUOTED.match(text):
+                continue
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.ImportFrom):
+                    yield document, node
+
+
+def test_every_name_that_an_example_imports_exists() -> None:
+    missing = []
+    for document, node in imports_of_examples():
+        if str(node.module).startswith("transformer_cli"):
+            module = importlib.import_module(str(node.module))
+            if not all(hasattr(module, alias.name) for alias in node.names):
+                missing.append(f"{place(document)}: {ast.unparse(node)}")
+    assert missing == []
 
 
 def test_the_page_of_settings_has_every_setting() -> None:
@@ -174,15 +229,16 @@ def test_the_table_of_reference_models_says_what_their_configs_say() -> None:
         assert told == [getattr(model, name) for model in models], name
 
 
-@pytest.mark.parametrize("record", DECISIONS, ids=lambda path: path.stem)
-def test_a_decision_is_short_and_says_why_what_and_what_follows(record: Path) -> None:
-    text = record.read_text(encoding="utf-8")
-    number = record.name[:4]
-    assert number.isdecimal()
-    assert text.startswith(f"# {number} ")
-    assert text.count("\n") <= 20
-    parts = [text.index(f"**{part}.**") for part in ("Context", "Choice", "Consequence")]
-    assert parts == sorted(parts)
+def test_a_decision_is_short_and_says_why_what_and_what_follows() -> None:
+    wrong = []
+    for record in DECISIONS:
+        text, number = record.read_text(encoding="utf-8"), record.name[:4]
+        parts = [text.find(f"**{part}.**") for part in ("Context", "Choice", "Consequence")]
+        has_parts = -1 not in parts and parts == sorted(parts)
+        has_title = number.isdecimal() and text.startswith(f"# {number} ")
+        if not has_parts or not has_title or text.count("\n") > 20:
+            wrong.append(record.name)
+    assert wrong == []
 
 
 def test_decisions_have_numbers_of_their_own() -> None:
@@ -194,11 +250,14 @@ TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 CASES = dict(zip("ABCDEFGH", (24, 14, 12, 11, 16, 14, 6, 13), strict=True))  # of each group
 
 
-@each_document
-def test_every_test_that_is_mentioned_exists(document: Path) -> None:
-    for path, name in TEST.findall(document.read_text(encoding="utf-8")):
-        assert (ROOT / path).is_file(), path
-        assert name in names_in(ROOT / path), f"{path}::{name}"
+def test_every_test_that_is_mentioned_exists() -> None:
+    missing = [
+        f"{place(document)}: {path}::{name}"
+        for document in DOCUMENTS
+        for path, name in TEST.findall(document.read_text(encoding="utf-8"))
+        if not (ROOT / path).is_file() or name not in names_in(ROOT / path)
+    ]
+    assert missing == []
 
 
 def test_the_page_on_reliability_has_every_case_with_a_test_or_what_it_waits_for() -> None:

@@ -22,10 +22,6 @@ TEXT = PAGE.read_text(encoding="utf-8")
 QUESTIONS = re.findall(r"^### (\d+)\. ([^\n]+)\n(.*?)(?=^#|\Z)", TEXT, re.MULTILINE | re.DOTALL)
 ANSWER = re.compile(r"<details><summary>Answer</summary>\n\n(.+?)\n</details>", re.DOTALL)
 
-each_question = pytest.mark.parametrize(
-    ("number", "body"), [(number, body) for number, _, body in QUESTIONS], ids=lambda text: text[:9]
-)
-
 
 def answer(number: int) -> str:
     """The folded answer of a question, in one line."""
@@ -37,19 +33,15 @@ def test_there_are_thirty_questions() -> None:
     assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 31))
 
 
-@each_question
-def test_a_question_names_the_section_that_answers_it(number: str, body: str) -> None:
-    reading = body.split("<details>")[0]
-    assert reading.strip().startswith("Read: "), number
-    sections = LINK.findall(reading)
-    assert sections, number
-    assert all("#" in section for section in sections), number
-    assert broken(reading, PAGE) == []
-
-
-@each_question
-def test_a_question_has_a_folded_answer(number: str, body: str) -> None:
-    assert len(ANSWER.findall(body)) == 1, number
+def test_each_question_names_the_section_that_answers_it_and_has_a_folded_answer() -> None:
+    for number, _, body in QUESTIONS:
+        reading = body.split("<details>")[0]
+        assert reading.strip().startswith("Read: "), number
+        sections = LINK.findall(reading)
+        assert sections, number
+        assert all("#" in section for section in sections), number
+        assert broken(reading, PAGE) == [], number
+        assert len(ANSWER.findall(body)) == 1, number
 
 
 def test_the_learning_rates_are_those_of_the_schedule() -> None:

@@ -20,7 +20,7 @@ BY_HAND = {
     "docs/path_of_data.md": (1, "a drawing"),
     "docs/real_text.md": (2, "the letter comes from a longer training than docs/run"),
     "docs/serving.md": (8, "commands and files that the reader types, and a stream of a server"),
-    "docs/translating.md": (1, "a dialogue at a terminal, with a model of en-it.yaml"),
+    "docs/translating.md": (1, "a dialogue at a terminal, with docs/run"),
     "docs/the_page.md": (3, "commands that the reader types"),
 }
 """The page, the number of its blocks, and the reason. A new block needs a marker: see CONTRIBUTING.md."""

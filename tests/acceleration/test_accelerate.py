@@ -15,6 +15,7 @@ from transformer_cli.acceleration.accelerate import (
     FusedAttention,
     with_cast_layers,
 )
+from transformer_cli.acceleration.losses import sum_loss_in_parts
 from transformer_cli.model.loss import SmoothedLabels, likelihood_loss, r_drop_loss
 
 from ..model.samples import results, sample, small_model
@@ -86,6 +87,12 @@ def test_the_loss_of_each_device_is_the_plain_one(
     labels = SmoothedLabels.of(9, 1, 0.1, "others")
     given = (output, decoded, ids, labels, *([] if r_drop is None else [r_drop]))
     torch.testing.assert_close(loss(*given), plain(*given), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("device", [CPU, OTHER], ids=str)
+def test_a_loss_without_a_twin_is_no_other_loss(device: torch.device) -> None:
+    with pytest.raises(KeyError):
+        accelerated_loss(sum_loss_in_parts, device)
 
 
 class CastsOfMatrices(TorchDispatchMode):

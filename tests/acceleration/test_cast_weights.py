@@ -212,9 +212,9 @@ def test_a_source_that_is_known_to_have_tokens_spares_the_zeros_and_no_other() -
     model: Any = accelerate(small_model(torch.float32), GPU)
     batch = sample()
     x = model.embed_source(batch.source_ids)
-    assert model.source_mask(batch.source_mask, x).reads_any is not None
+    assert model.mask_of_sources(batch.source_mask, x).reads_any is not None
     noted = with_tokens_in_all(batch.source_mask.clone())
-    assert model.source_mask(noted, x).reads_any is None
+    assert model.mask_of_sources(noted, x).reads_any is None
     assert not is_known_to_have_tokens(noted[:1]), "what is computed from it is not noted"
 
 

@@ -83,7 +83,7 @@ def assert_as_step_by_step(
     engine: PyTorchEngine, options: DecodingConfig, requests: Sequence[Request] = REQUESTS
 ) -> list[list[Hypothesis]]:
     """The hypotheses, of which each has the tokens and the bits of the score of the other search."""
-    assert engine._is_native(requests, options)
+    assert engine._fits_kernel(requests, options)
     found = engine.translate(requests, options)
     assert found == replace(engine, native_search=None).translate(requests, options)
     return found
@@ -117,6 +117,7 @@ BEAMS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", BEAMS.values(), ids=BEAMS)
 def test_a_beam_is_that_of_the_search_step_by_step(settings: dict[str, Any]) -> None:
     options = DecodingConfig.model_validate({"max_length": 25, **settings})
@@ -176,6 +177,22 @@ def test_a_model_of_nan_has_no_translation(beam_size: int) -> None:
     assert found == [[], []]
 
 
+def test_of_equal_tokens_the_first_one_is_chosen_unless_it_is_banned() -> None:
+    engine = engine_of({"decoder_layer": "ssru"})
+    output = engine.model.output
+    with torch.no_grad():
+        output.weight[77:].copy_(output.weight[4:77])  # 73 tokens, each of them twice
+        output.bias.zero_()
+    engine = engine.prepared()
+    found = assert_as_step_by_step(engine, GREEDY)
+    assert all(token < 77 for [one] in found for token in one.ids)
+    # The first of two equal tokens is a byte inside a character, and so it is banned.
+    pieces = [b""] * 4 + [b"\x80"] * 73 + [b"a"] * 73
+    engine = replace(engine, byte_pieces=BytePieces.of(pieces))
+    found = assert_as_step_by_step(engine, GREEDY)
+    assert all(token < 4 or token >= 77 for [one] in found for token in one.ids)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
 def test_what_the_kernel_does_not_know_is_searched_step_by_step(changes: dict[str, Any]) -> None:
@@ -200,9 +217,21 @@ def test_float32_samples_and_what_reads_attention_are_searched_step_by_step() ->
         {"beam_size": 1, "sampling": {"seed": 1}},
         {"beam_size": 4, "num_best": 4, "diversity": {"groups": 2}},
     ):
-        assert not engine._is_native(REQUESTS, DecodingConfig.model_validate(options))
-    assert not engine._is_native([Request((4, 3), prefix=(5,))], GREEDY)
-    assert not engine._is_native([Request(())], GREEDY)
+        assert not engine._fits_kernel(REQUESTS, DecodingConfig.model_validate(options))
+    assert not engine._fits_kernel([Request((4, 3), prefix=(5,))], GREEDY)
+    assert not engine._fits_kernel([Request(())], GREEDY)
+
+
+class _LaterConfig(DecodingConfig):
+    a_new_setting: float = 0.0
+
+
+def test_a_setting_that_the_kernel_and_the_shortlist_do_not_know_takes_the_general_search() -> None:
+    engine, requests = engine_of({}), [Request((4, 3))] * 40
+    for value in (0.0, 0.5):
+        options = _LaterConfig(beam_size=1, a_new_setting=value)
+        assert engine._fits_kernel(requests, options) == (value == 0.0)
+        assert engine._fits_shortlist(requests, options) == (value == 0.0)
 
 
 @pytest.mark.long
@@ -223,9 +252,9 @@ def test_settings_of_decoding_hold(settings: dict[str, Any]) -> None:
 def test_more_sentences_than_a_call_takes_and_a_long_source() -> None:
     requests = [*requests_of(2 * native_search._MOST_ROWS + 3), Request((*[5] * 600, 3))]
     engine = engine_of({"encoder_layers": 1})
-    options = DecodingConfig(beam_size=1, max_length=40)
+    options = DecodingConfig(beam_size=1, max_length=12)
     assert_as_step_by_step(engine, options, requests)
-    options = DecodingConfig(beam_size=native_search._MOST_ROWS // 3, max_length=40)
+    options = DecodingConfig(beam_size=native_search._MOST_ROWS // 3, max_length=12)
     assert_as_step_by_step(engine, options, requests[-7:])
 
 
@@ -239,6 +268,7 @@ def test_no_character_is_broken() -> None:
     assert any(text.decode() and not text.isascii() for text in texts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("copies", [False, True], ids=["translations", "copies, too"])
 def test_a_shortlist_hides_the_tokens_of_other_sentences(copies: bool) -> None:
     starts = np.arange(VOCABULARY + 1) * 4
@@ -252,8 +282,8 @@ def test_a_shortlist_hides_the_tokens_of_other_sentences(copies: bool) -> None:
     for one in (engine, with_bytes):
         restricted = replace(one, shortlist=shortlist)
         for options in (GREEDY, DecodingConfig(beam_size=4, num_best=3, min_length=4)):
-            found = assert_as_step_by_step(restricted, options, REQUESTS[:16])
-            assert found != one.translate(REQUESTS[:16], options)
+            found = assert_as_step_by_step(restricted, options, REQUESTS[:5])
+            assert found != one.translate(REQUESTS[:5], options)
             for request, hypotheses in zip(REQUESTS, found, strict=False):
                 allowed = set(shortlist.of(request.ids).tolist())
                 assert all(set(each.ids) <= allowed for each in hypotheses)
@@ -318,6 +348,7 @@ def test_one_large_sentence_is_left_to_threads_that_share_its_products(
     assert search.is_worth_it([30])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_unwanted_sentences_end_and_the_others_stay(beam_size: int) -> None:
     engine, gone = engine_of({}), list[Request]()

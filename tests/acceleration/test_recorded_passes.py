@@ -13,10 +13,10 @@ from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.process.device import Machine, seed_everything
+from transformer_cli.process.device import Machine
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, GradientSums, Processes
-from transformer_cli.training.step import StepReport, Worker, build_objective, train_step
+from transformer_cli.training.step import StepReport, UpdateRunner, build_objective, train_step
 
 PAD, SOS, EOS = 1, 2, 3
 MACHINE = Machine(torch.device("cpu"), torch.float32)
@@ -82,18 +82,18 @@ class Trainer:
                 record,
                 scaled=self.optimizer.scale and self.optimizer.scale.scaled,
             )
-        self.worker = Worker(machine, processes, recorded=self.recorded)
+        self.runner = UpdateRunner(machine, processes, recorded=self.recorded)
         if not processes.is_alone:
-            self.worker.gradients = GradientSums(self.model.parameters_by_gradient(), processes)
+            self.runner.gradient_sums = GradientSums(self.model.parameters_by_gradient(), processes)
 
     def step(self, seed: int, *batches: Batch) -> StepReport:
-        seed_everything(seed)
         return train_step(
             self.model,
             self.optimizer,
             self.objective,
             batches,
-            worker=self.worker,
+            runner=self.runner,
+            seed=seed,
             clip_norm=0.5,
         )
 

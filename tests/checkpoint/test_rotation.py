@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, list_checkpoints
-from transformer_cli.checkpoint.run_folder import Scored, badness
+from transformer_cli.checkpoint.run_folder import Scored, ranking_key
 from transformer_cli.config import TrainingConfig
 from transformer_cli.process.errors import TfmError
 
@@ -68,8 +68,8 @@ def test_the_newest_and_the_best_stay(
 
 
 def best_first(checkpoints: Sequence[Scored], metric: str) -> list[int]:
-    """The steps that have a score, sorted by `badness`."""
-    keys = (badness(one, metric) for one in checkpoints)
+    """The steps that have a score, sorted by `ranking_key`."""
+    keys = (ranking_key(one, metric) for one in checkpoints)
     return [step for *_, step in sorted(key for key in keys if key is not None)]
 
 

@@ -20,8 +20,9 @@ from transformer_cli.config.recipe import (
     num_validated,
     recipe,
 )
+from transformer_cli.data.pairs import CleaningReport
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection import CleaningReport, clean, pairs_to_validate
+from transformer_cli.data.selection import clean, pairs_to_validate
 from transformer_cli.data.sources.built_in import read_phrasebook
 from transformer_cli.data.survey import in_words
 from transformer_cli.data.updates import training_pairs

@@ -355,9 +355,9 @@ def test_a_setting_that_an_earlier_version_did_not_write_is_as_that_version_work
 def test_an_imported_tokenizer_normalises_its_text_itself(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(MINIMAL)
-    assert load_config(file).cleaning.normalize_invisible is True
+    assert load_config(file).applied_cleaning.normalize_invisible is True
     imported = load_config(file, ["tokenizer.kind=sentencepiece", "training.init_from=b"])
-    assert imported.cleaning.normalize_invisible is False
+    assert imported.applied_cleaning.normalize_invisible is False
 
 
 def values_and_lines(value: object) -> object:

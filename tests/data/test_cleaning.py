@@ -8,13 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config.data import CleaningConfig, FilesData
-from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
-from transformer_cli.data.selection import (
-    CleaningReport,
-    check_dropped_share,
-    clean,
-    compared,
-)
+from transformer_cli.data.pairs import CleaningReport, ReadingReport, SentencePair, pair_digest
+from transformer_cli.data.selection import check_dropped_share, clean, compared
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.process.errors import DataError
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.encoded import (
     EncodedCorpus,
-    EncodedPairs,
     TokenPair,
     encode_pairs,
     encode_short_pairs,
@@ -18,6 +17,7 @@ from transformer_cli.data.encoded import (
 from transformer_cli.data.pairs import SentencePair, rows_of
 from transformer_cli.text.tokenizer import SequenceFormat, train_tokenizer
 
+from .encoded_pairs import encoded_pairs
 from .pair_list import PairList
 
 IDS = st.lists(st.integers(0, 70_000), max_size=6)
@@ -36,7 +36,7 @@ def test_what_is_written_comes_back(
 ) -> None:
     path = tmp_path_factory.mktemp("ids") / "train.arrow"
     write_encoded(
-        path, (EncodedPairs.of(chunk, [0] * len(chunk)) for chunk in chunks), vocab_size=70_001
+        path, (encoded_pairs(chunk, [0] * len(chunk)) for chunk in chunks), vocab_size=70_001
     )
     corpus = EncodedCorpus.open(path)
     expected = [pair for chunk in chunks for pair in chunk]
@@ -55,7 +55,7 @@ def test_ids_take_two_bytes_if_the_vocabulary_is_small_enough(tmp_path: Path) ->
     pairs = [TokenPair([65_535], [1])]
     for vocab_size, dtype in ((65_536, np.uint16), (65_537, np.uint32)):
         path = tmp_path / f"{vocab_size}.arrow"
-        write_encoded(path, [EncodedPairs.of(pairs, [0])], vocab_size=vocab_size)
+        write_encoded(path, [encoded_pairs(pairs, [0])], vocab_size=vocab_size)
         source_ids = EncodedCorpus.open(path)[0].source_ids
         assert isinstance(source_ids, np.ndarray)
         assert (source_ids.dtype, source_ids.tolist()) == (dtype, [65_535])
@@ -65,7 +65,7 @@ def test_pairs_are_counted_for_each_corpus_also_for_an_empty_one(tmp_path: Path)
     pairs = [TokenPair([1], [2])] * 3
     write_encoded(
         tmp_path / "a",
-        [EncodedPairs.of(pairs, [0, 0, 2]), EncodedPairs.of(pairs[:1], [2])],
+        [encoded_pairs(pairs, [0, 0, 2]), encoded_pairs(pairs[:1], [2])],
         vocab_size=9,
     )
     corpus = EncodedCorpus.open(tmp_path / "a", num_corpora=4)
@@ -77,17 +77,17 @@ def test_mixed_corpora_are_refused(tmp_path: Path) -> None:
     """Weights of corpora need each corpus stored in one piece."""
     pairs = [TokenPair([1], [2])] * 2
     with pytest.raises(ValueError, match="mixed"):
-        write_encoded(tmp_path / "a", [EncodedPairs.of(pairs, [1, 0])], vocab_size=9)
+        write_encoded(tmp_path / "a", [encoded_pairs(pairs, [1, 0])], vocab_size=9)
     with pytest.raises(ValueError, match="mixed"):
         write_encoded(
             tmp_path / "b",
-            [EncodedPairs.of(pairs, [1, 1]), EncodedPairs.of(pairs, [0, 1])],
+            [encoded_pairs(pairs, [1, 1]), encoded_pairs(pairs, [0, 1])],
             vocab_size=9,
         )
 
 
 def test_ids_are_views_of_the_mapped_file(tmp_path: Path) -> None:
-    write_encoded(tmp_path / "a", [EncodedPairs.of([TokenPair([1, 2], [3])], [0])], vocab_size=9)
+    write_encoded(tmp_path / "a", [encoded_pairs([TokenPair([1, 2], [3])], [0])], vocab_size=9)
     source_ids = EncodedCorpus.open(tmp_path / "a")[0].source_ids
     assert isinstance(source_ids, np.ndarray)
     assert not source_ids.flags.owndata
@@ -114,7 +114,7 @@ def test_a_batch_is_gathered_as_if_its_pairs_were_padded_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[list[TokenPair]], seed: int
 ) -> None:
     path = tmp_path_factory.mktemp("ids") / "train.arrow"
-    write_encoded(path, (EncodedPairs.of(c, [0] * len(c)) for c in chunks), vocab_size=70_001)
+    write_encoded(path, (encoded_pairs(c, [0] * len(c)) for c in chunks), vocab_size=70_001)
     pairs = [pair for chunk in chunks for pair in chunk]
     if not pairs:
         return

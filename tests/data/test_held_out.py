@@ -6,19 +6,22 @@ import pytest
 from pydantic import TypeAdapter
 
 from transformer_cli.config import Config, FilesData
-from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
+from transformer_cli.data.pairs import CleaningReport, ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import (
     MAX_DRAWN_TO_VALIDATE,
-    CleaningReport,
-    HeldOutSplit,
-    HeldOutSplits,
     all_held_out_pairs,
     held_out_digests,
     held_out_pairs,
     pairs_to_validate,
 )
-from transformer_cli.data.sources.corpus import KeptPairs, read_held_out, read_pairs
+from transformer_cli.data.sources.corpus import (
+    HeldOutSplit,
+    HeldOutSplits,
+    KeptPairs,
+    read_held_out,
+    read_pairs,
+)
 from transformer_cli.process.errors import DataError
 
 

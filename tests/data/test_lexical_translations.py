@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from transformer_cli.data import lexical_translations
-from transformer_cli.data.encoded import EncodedCorpus, EncodedPairs, TokenPair, write_encoded
+from transformer_cli.data.encoded import EncodedCorpus, TokenPair, write_encoded
 from transformer_cli.data.lexical_translations import learn_lexicon
 from transformer_cli.text.token_ids import IdLists
+
+from .encoded_pairs import encoded_pairs
 
 NUM_SOURCES, NUM_TARGETS, EOS = 12, 10, 3
 
@@ -28,7 +30,7 @@ def random_pairs(count: int = 60) -> list[TokenPair]:
 def corpus_of(
     path: Path, pairs: list[TokenPair], links: list[list[int]] | None = None
 ) -> EncodedCorpus:
-    encoded = EncodedPairs.of(pairs, [0] * len(pairs))
+    encoded = encoded_pairs(pairs, [0] * len(pairs))
     if links is not None:
         encoded = encoded._replace(links=IdLists.of(links))
     write_encoded(path, [encoded], vocab_size=NUM_SOURCES, has_links=links is not None)

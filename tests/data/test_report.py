@@ -1,17 +1,19 @@
 import json
 
-from transformer_cli.data.encoded import DataReport, EncodedPairs, TokenPair
+from transformer_cli.data.encoded import DataReport, TokenPair
+
+from .encoded_pairs import encoded_pairs
 
 
 def test_tokens_are_counted_without_the_end_symbol() -> None:
     report = DataReport()
     pairs = [TokenPair([5, 0, 3], [6, 3]), TokenPair([7, 3], [0, 3])]
-    report.count(EncodedPairs.of(pairs, [0, 0]), "train")
+    report.count(encoded_pairs(pairs, [0, 0]), "train")
     assert (report.source.train.num_sentences, report.source.train.num_tokens) == (2, 3)
     assert report.source.train.tokens_per_sentence == 1.5
     assert report.source.train.unknown_rate == 1 / 3
     assert report.target.train.unknown_rate == 1 / 2
-    report.count(EncodedPairs.of([TokenPair([5], [6])], [0]), "validation")
+    report.count(encoded_pairs([TokenPair([5], [6])], [0]), "validation")
     assert report.source.validation.num_tokens == 1
 
 
@@ -31,7 +33,7 @@ def test_a_report_comes_back_from_its_file() -> None:
         longest_example="a a a",
         padding_share=0.25,
     )
-    report.count(EncodedPairs.of([TokenPair([5, 0, 3], [6, 3])], [0]), "train")
+    report.count(encoded_pairs([TokenPair([5, 0, 3], [6, 3])], [0]), "train")
     assert DataReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from transformer_cli.config import Config, PhrasebookData, SequencesData, TrainingConfig
 from transformer_cli.data.encoded import (
     EncodedCorpus,
-    EncodedPairs,
     TokenPair,
     lengths_seen_in,
     write_encoded,
 )
 from transformer_cli.text.sentences import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
+
+from .encoded_pairs import encoded_pairs
 
 CONFIG = Config(
     name="a", data=PhrasebookData(), training=TrainingConfig(max_steps=1, batch_sentences=1)
@@ -26,7 +27,7 @@ lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1
 def corpus(folder: Path, pairs: list[tuple[int, int]]) -> EncodedCorpus:
     token_pairs = [TokenPair([1] * source, [1] * target) for source, target in pairs]
     write_encoded(
-        folder / "train.arrow", [EncodedPairs.of(token_pairs, [0] * len(pairs))], vocab_size=9
+        folder / "train.arrow", [encoded_pairs(token_pairs, [0] * len(pairs))], vocab_size=9
     )
     return EncodedCorpus.open(folder / "train.arrow")
 

@@ -59,6 +59,7 @@ def require_equal(found: list[list[Hypothesis]], expected: list[list[Hypothesis]
     np.testing.assert_allclose(*of, atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", SEARCHES)
 def test_it_finds_the_translations_and_scores_of_pytorch(
     files: TrainedFiles, pytorch: Any, settings: dict[str, Any]

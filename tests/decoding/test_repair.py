@@ -10,9 +10,8 @@ import pytest
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
-from transformer_cli.decoding.engine import search_confidence
-from transformer_cli.decoding.quality import Quality, QualityPromise
-from transformer_cli.decoding.repair import lost_brackets
+from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
+from transformer_cli.decoding.repair import lost_brackets, search_confidence
 from transformer_cli.text.sentences import SeenLengths
 
 from .stub_translators import StubEngine, stub_translator
@@ -363,6 +362,23 @@ def test_an_unsure_translation_of_unknown_words_is_not_written() -> None:
     known = calibrated(of, least_confidence=0.5, most_pieces=9.0)
     [found] = known.translate(["the train"])
     assert (found.text, found.doubts) == ("THE HOTEL", (UNSURE,))
+
+
+@pytest.mark.parametrize("sign", ["\U0001f600", "<p>"])
+def test_words_beside_an_emoji_or_a_tag_do_not_stay_because_of_it(sign: str) -> None:
+    of = translator_that(
+        lambda text, options: [("THE TRAIN", -9.0 if re.search(r"UNK|<", text) else -0.1)]
+    )
+    unsure = calibrated(of, least_confidence=0.5, most_pieces=0.5)
+    [found] = unsure.translate([f"the {sign}train"])
+    assert "TRAIN" in found.text
+    assert sign in found.text
+    assert not found.is_untranslated
+
+
+def test_a_row_of_marks_makes_no_pieces_of_a_word() -> None:
+    assert pieces_per_word("Every Monday!!!!", range(8)) == 8 / 5
+    assert pieces_per_word("Every Monday!", range(5)) == 5 / 2
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])

@@ -86,6 +86,7 @@ def test_the_best_of_several_come_in_the_new_order() -> None:
     assert len(several.alternatives) == 4
 
 
+@pytest.mark.long
 def test_the_setting_is_in_the_signature_of_scores() -> None:
     assert conditions_of(rescoring()) == (
         "keep_text:no|repair:no|rescore:forward:run:0.5+right-to-left:run:2"

@@ -290,6 +290,7 @@ def with_unseen(translations: list[Translation], places: range) -> list[Translat
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("are_right", [True, False])
 def test_unseen_words_are_green_only_if_the_calibration_shows_that_they_come_out_right(
     are_right: bool,
@@ -309,6 +310,7 @@ def test_unseen_words_are_green_only_if_the_calibration_shows_that_they_come_out
     assert is_green(found.quality, translation_of(-0.01))
 
 
+@pytest.mark.long
 def test_too_few_sentences_with_unseen_words_show_nothing() -> None:
     translations, scores = drawn(1500, 1)
     found = calibrated(with_unseen(translations, range(20)), scores, PROMISE, conditions={})
@@ -330,6 +332,7 @@ def test_the_words_of_a_calibration_are_read_again(tmp_path: Path) -> None:
     assert read_quality(tmp_path)["en-it"].words == words
 
 
+@pytest.mark.long
 def test_a_reverse_model_that_knows_more_makes_more_translations_green() -> None:
     """Its numbers follow the score with less noise than the log-probability."""
     translations, scores = drawn(1500, 1, noise=0.4)

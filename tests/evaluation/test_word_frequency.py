@@ -9,13 +9,14 @@ import pytest
 from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.data.encoded import (
     EncodedCorpus,
-    EncodedPairs,
     TokenPair,
     write_encoded,
 )
 from transformer_cli.decoding import TextPipeline
 from transformer_cli.evaluation.breakdown import rarest_word_frequencies, training_sources
 from transformer_cli.text import train_tokenizer
+
+from ..data.encoded_pairs import encoded_pairs
 
 TRAINING = ["The cat sees the dog.", "The dog, the cat", "a dog sleeps."]
 
@@ -29,7 +30,7 @@ def test_the_frequency_is_that_of_the_rarest_word_in_the_training_text(
     pipeline = TextPipeline(tokenizer, tokenizer, PhrasebookData(), max_length=50)
     pairs = [TokenPair([*tokenizer.encode(text), tokenizer.eos_id], [3]) for text in TRAINING]
     path = tmp_path / "train.arrow"
-    write_encoded(path, [EncodedPairs.of(pairs, [0] * 3)], vocab_size=tokenizer.vocab_size)
+    write_encoded(path, [encoded_pairs(pairs, [0] * 3)], vocab_size=tokenizer.vocab_size)
     texts = ["The dog sees.", "a cat sleeps", "a bird", ""]
     expected = [
         1,  # sees

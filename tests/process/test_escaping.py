@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.process.messages import escaped, escaped_in_json, for_output, on_one_line
 
-from ..launcher import Tfm
+from ..launcher import Tfm, TfmHere
 
 HOSTILE = "a\x1b[2J\x1b]0;title\x07 b\x9b31m c\r\u202ed\u2066e\x7f\x00\u2028"
 SHOWN = r"a\x1b[2J\x1b]0;title\x07 b\x9b31m c\x0d\u202ed\u2066e\x7f\x00\u2028"
@@ -63,8 +63,9 @@ runtime: {device: cpu, precision: float32, threads: 1}
 """
 
 
+@pytest.mark.long
 def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characters(
-    tfm: Tfm,
+    tfm_here: TfmHere,
 ) -> None:
     """The samples of validations, the tables of the data, and the words of the vocabulary."""
     pairs = [
@@ -72,8 +73,8 @@ def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characte
         for n in range(60)
     ]
     lines = "".join(json.dumps(pair) + "\n" for pair in pairs)
-    (tfm.folder / "corpus.jsonl").write_text(lines)
-    (tfm.folder / "mine.yaml").write_text(CORPUS)
+    (tfm_here.folder / "corpus.jsonl").write_text(lines)
+    (tfm_here.folder / "mine.yaml").write_text(CORPUS)
     commands = (
         ("train", "--config", "mine.yaml"),
         ("data", "--config", "mine.yaml"),
@@ -89,12 +90,12 @@ def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characte
         ("train", "--config", "mine.yaml", "--set", "na\x1b[31mme=3"),
     )
     for command in commands:
-        finished = tfm(*command)
+        finished = tfm_here(*command)
         is_wrong = any("no\x1b" in word or "na\x1b" in word for word in command)
         assert (finished.exit_code != 0) == is_wrong, finished.talk
         for text in (finished.text, finished.talk):
             assert escaped(text) == text, command
-    seen = (tfm.folder / "runs/mine/train.log").read_text(encoding="utf-8")
+    seen = (tfm_here.folder / "runs/mine/train.log").read_text(encoding="utf-8")
     assert escaped(seen) == seen
     assert r"\x1b[31mred" in seen
 

@@ -159,6 +159,7 @@ def test_an_address_a_setting_and_a_file_begin_no_sentence(text: str) -> None:
     assert cut is None or cut.marks == ": "
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sign", [" ", "\t", "?", "!?", ". ", "- ", "\u2014", ", "])
 def test_a_hundred_thousand_equal_signs_take_a_time_that_grows_with_their_number(sign: str) -> None:
     """With a pattern that reads white space from each of its characters, this takes minutes."""

@@ -225,3 +225,11 @@ def test_placeholders_that_touch_a_word_are_found_and_endings_are_no_words(
 @given(st.lists(st.sampled_from(["{x}", "dog", "%(a)s", "[[x]]", " ", "$y", "<%= z %>", "#{q}", "[X1X]", "%s", "th"]), max_size=6).map("".join))  # fmt: skip
 def test_a_text_that_is_looked_at_no_further_has_no_placeholder_at_a_word(text: str) -> None:
     assert may_touch_word(text) or not spans_at_words(text, find_spans(text))
+
+
+def test_a_space_of_html_stands_between_words() -> None:
+    for space in ("&nbsp;", "&#160;", "&#xa0;", "&thinsp;"):
+        [span] = find_spans(f"I{space}can")
+        assert (span.kind, span.start) == (SpanKind.TAG, 1)
+    [span] = find_spans("I&copy;can")
+    assert span.kind is SpanKind.WORD

@@ -111,7 +111,7 @@ def test_after_2000_good_updates_the_scale_is_doubled_also_across_a_resume() -> 
     rest.optimizer.restore(half.optimizer.state())
     second = World()
     continued = Experiment(
-        rest.model, rest.optimizer, rest.objective, half.updates, training, HALF, rest.worker, 7
+        rest.model, rest.optimizer, rest.objective, half.updates, training, HALF, rest.runner, 7
     )
     train(continued, progress, Meter(CPU), second)
     assert [r.gradient_scale for r in second.reports] == [8.0] + [16.0] * 5

@@ -16,11 +16,11 @@ from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.updates import Batch
 from transformer_cli.model.layers import WordDropout
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.process.device import Machine, seed_everything
+from transformer_cli.process.device import Machine
 from transformer_cli.training import optimizers
 from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.step import Worker, build_objective, train_step
+from transformer_cli.training.step import UpdateRunner, build_objective, train_step
 
 pytestmark = pytest.mark.long
 
@@ -74,13 +74,13 @@ def update(
     optimizer = Optimizer(model, training, precision)
     decay, meter = training.ema_decay, Meter(META)
     average = None if decay is None else MovingAverage(model, decay)
-    seed_everything(3)
     report = train_step(
         model.train(),
         optimizer,
         build_objective(training, 19, META),
         [batch(42), batch(30)],
-        worker=Worker(Machine(META, torch.float32)),
+        runner=UpdateRunner(Machine(META, torch.float32)),
+        seed=3,
         clip_norm=training.clip_norm,
     )
     if average is not None:

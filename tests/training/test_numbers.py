@@ -19,7 +19,7 @@ from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import StepReport, Worker, build_objective, train_step
+from transformer_cli.training.step import StepReport, UpdateRunner, build_objective, train_step
 
 PAD, SOS, EOS = 1, 2, 3
 VOCAB_SIZE = 9
@@ -49,7 +49,8 @@ def step(
         optimizer,
         build_objective(TRAINING, VOCAB_SIZE, machine.device),
         batches,
-        worker=Worker(machine),
+        runner=UpdateRunner(machine),
+        seed=1,
         clip_norm=None,
     ), optimizer
 
@@ -112,7 +113,8 @@ def test_a_loss_that_is_not_a_number_changes_neither_weights_nor_moments() -> No
         optimizer,
         build_objective(TRAINING, VOCAB_SIZE, machine.device),
         [batch],
-        worker=Worker(machine),
+        runner=UpdateRunner(machine),
+        seed=1,
         clip_norm=None,
     )
     assert math.isnan(float(report.objective))

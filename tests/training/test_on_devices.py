@@ -16,7 +16,7 @@ from transformer_cli.process.device import Machine, prepare_machine
 from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.loop import Experiment, Progress
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.step import Worker, build_objective, train_step
+from transformer_cli.training.step import UpdateRunner, build_objective, train_step
 
 from .tiny_world import MODEL, World, assert_equal, experiment, settings, tensors_of, train
 
@@ -36,11 +36,11 @@ def on(machine: Machine, **changes: Any) -> tuple[Experiment, Meter]:
     torch.manual_seed(0)
     model = accelerate(Transformer(MODEL, 9, 9), machine.device).to(machine.device)
     decay = training.ema_decay
-    worker, average = Worker(machine), None if decay is None else MovingAverage(model, decay)
+    runner, average = UpdateRunner(machine), None if decay is None else MovingAverage(model, decay)
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
     return (
-        Experiment(model, optimizer, objective, one.updates, training, machine, worker, 7, average),
+        Experiment(model, optimizer, objective, one.updates, training, machine, runner, 7, average),
         Meter(machine.device),
     )
 
@@ -98,7 +98,13 @@ def test_an_update_waits_for_nothing_and_the_loss_is_that_of_float32(
 
 def update(one: Experiment, meter: Meter, number: int, batches: list[Batch]) -> None:
     report = train_step(
-        one.model.train(), one.optimizer, one.objective, batches, worker=one.worker, clip_norm=1.0
+        one.model.train(),
+        one.optimizer,
+        one.objective,
+        batches,
+        runner=one.runner,
+        seed=number,
+        clip_norm=1.0,
     )
     if one.average is not None:
         one.average.update(number + 1, report.is_finite)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.checkpoint.run_folder import StateValues
+from transformer_cli.checkpoint.run_folder import StateValues, goodness
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.updates import Position
 from transformer_cli.process.errors import DataError
@@ -18,7 +18,6 @@ from transformer_cli.training.loop import (
     Progress,
     Validated,
     checked_validation,
-    goodness,
     is_finished,
     is_validation_due,
     limits_reached,

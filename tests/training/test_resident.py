@@ -50,7 +50,8 @@ def test_training_does_not_grow_with_the_number_of_steps() -> None:
                 world.optimizer,
                 world.objective,
                 next(world.updates),
-                worker=world.worker,
+                runner=world.runner,
+                seed=1,
                 clip_norm=None,
             )
 

@@ -19,8 +19,9 @@ from transformer_cli.training.run import _who_received
 
 QUICK = [
     *("data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"),
-    "validation.max_sentences=20",
+    *("validation.max_sentences=20", "validation.num_samples=0"),
 ]
+"""Without samples, whose pictures of the attention would take half of the time of such a run."""
 SETTINGS = [*QUICK, "validation.sequence_lengths=[5]", "training.schedule=constant"]
 
 
@@ -310,7 +311,7 @@ def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
     before = records_of(run, with_log=True)
     assert "max_steps: 4" in before["config.yaml"].decode()
     # Another machine must not appear in the record of this training either.
-    monkeypatch.setattr("transformer_cli.training.run.environment", lambda: {"host": "other"})
+    monkeypatch.setattr("transformer_cli.training.opening.environment", lambda: {"host": "other"})
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
         again = train(with_settings(config, **settings))
     assert (again.was_finished, again.step) == (True, 4)
@@ -320,26 +321,26 @@ def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
     assert all("not recorded, because the run is finished: training." in line for line in told)
 
 
+PASSED_LIMITS: list[tuple[dict[str, object], str]] = [
+    ({"max_steps": 1}, "training.max_steps: 1, and {step} updates are done"),
+    ({"max_steps": None, "max_epochs": 1}, "training.max_epochs: 1, and {epochs} epochs"),
+]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("is_finished", [True, False])
-@pytest.mark.parametrize(
-    ("limit", "said"),
-    [
-        ({"max_steps": 1}, "training.max_steps: 1, and {step} updates are done"),
-        ({"max_steps": None, "max_epochs": 1}, "training.max_epochs: 1, and {epochs} epochs"),
-    ],
-)
 def test_a_limit_that_the_run_has_passed_is_refused_and_changes_no_record(
-    config: Config, limit: dict[str, object], said: str, *, is_finished: bool
+    config: Config, *, is_finished: bool
 ) -> None:
     config = with_settings(config, batch_sentences=10, max_steps=12)
     run = train(config, callbacks=() if is_finished else StopAt(9))
     before = records_of(run.folder, with_log=False)  # the log tells of the refusal
-    with pytest.raises(ConfigError, match="gone further than its new limit") as refusal:
-        train(with_settings(config, **limit))
-    epochs = next(number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said)  # fmt: skip
-    assert said.format(step=run.step, epochs=epochs) in str(refusal.value)
-    assert records_of(run.folder, with_log=False) == before
+    for limit, said in PASSED_LIMITS:
+        with pytest.raises(ConfigError, match="gone further than its new limit") as refusal:
+            train(with_settings(config, **limit))
+        epochs = next(number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said)  # fmt: skip
+        assert said.format(step=run.step, epochs=epochs) in str(refusal.value)
+        assert records_of(run.folder, with_log=False) == before
 
 
 class StopAt(Callback):

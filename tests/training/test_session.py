@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from transformer_cli.training.joining import StoppedError
-from transformer_cli.training.run import _between_batches
+from transformer_cli.training.session import _between_batches
 
 
 def test_a_validation_is_asked_before_each_batch_whether_it_must_stop() -> None:

@@ -60,9 +60,9 @@ def logits_of(of: Transformer, rows: Batch, kept: tuple[torch.Tensor, torch.Tens
         weight = (of.output if table is None else table).weight
         scaled = weight[ids] * (of.config.d_model**0.5 if of.config.scale_embeddings else 1.0)
         embedded.append(of.source_positions(scaled * of_side.unsqueeze(-1), 0))
-    mask = of.source_mask(rows.source_mask, embedded[0])
+    mask = of.mask_of_sources(rows.source_mask, embedded[0])
     memory = of.encoder(embedded[0], mask, None)
-    target_mask = of.target_mask(embedded[1])
+    target_mask = of.mask_of_targets(embedded[1])
     return of.output(of.decoder(embedded[1], memory, target_mask, mask, None))
 
 

@@ -17,7 +17,7 @@ from transformer_cli.process.errors import TryAgainError
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import (
     StepReport,
-    Worker,
+    UpdateRunner,
     build_objective,
     train_step,
 )
@@ -52,7 +52,7 @@ def step(
     model: Transformer,
     optimizer: Optimizer,
     batches: list[Batch],
-    worker: Worker | None = None,
+    runner: UpdateRunner | None = None,
     **settings: Any,
 ) -> StepReport:
     settings = {"label_smoothing": 0.1, "clip_norm": None} | settings
@@ -62,7 +62,8 @@ def step(
         optimizer,
         build_objective(training, 9, MACHINE.device),
         batches,
-        worker=worker or Worker(MACHINE),
+        runner=runner or UpdateRunner(MACHINE),
+        seed=1,
         clip_norm=training.clip_norm,
     )
 
@@ -202,23 +203,23 @@ def test_gradients_of_the_attempt_that_failed_are_forgotten() -> None:
 
 def test_the_size_that_fits_is_remembered_so_no_later_update_fails_first() -> None:
     model, optimizer = model_and_optimizer()
-    worker = Worker(MACHINE)
+    runner = UpdateRunner(MACHINE)
     sizes = with_memory_for(model, 2, MemoryError())
-    halvings = [step(model, optimizer, [batch(PAIRS)], worker).num_halvings for _ in range(3)]
+    halvings = [step(model, optimizer, [batch(PAIRS)], runner).num_halvings for _ in range(3)]
     assert sizes == [4, 2, 2, 2, 2, 2, 2]
     assert halvings == [1, 1, 1]
-    assert worker.max_cells == 2 * 5
-    assert step(model, optimizer, [batch(PAIRS[:1])], worker).num_halvings == 0  # a small one
+    assert runner.max_cells == 2 * 5
+    assert step(model, optimizer, [batch(PAIRS[:1])], runner).num_halvings == 0  # a small one
     assert sizes[7:] == [1]
 
 
 def test_a_long_sentence_that_fitted_alone_does_not_stop_later_updates() -> None:
     model, optimizer = model_and_optimizer()
-    worker = Worker(MACHINE, max_cells=3)
+    runner = UpdateRunner(MACHINE, max_cells=3)
     sizes = with_memory_for(model, 4, MemoryError())
-    assert step(model, optimizer, [batch(PAIRS)], worker).num_halvings == 2
+    assert step(model, optimizer, [batch(PAIRS)], runner).num_halvings == 2
     assert sizes == [1, 1, 1, 1]
-    assert worker.max_cells == 3
+    assert runner.max_cells == 3
 
 
 @pytest.mark.parametrize(("dropout", "is_the_same"), [(0.0, True), (0.5, False)])
@@ -228,10 +229,18 @@ def test_an_update_in_parts_is_the_whole_one_unless_there_is_dropout(
     norms = []
     for max_cells in (None, 10):
         model, optimizer = model_and_optimizer(dropout)
-        torch.manual_seed(5)
-        worker = Worker(MACHINE, max_cells=max_cells)
-        norms.append(float(step(model, optimizer, [batch(PAIRS)], worker).gradient_norm))
+        runner = UpdateRunner(MACHINE, max_cells=max_cells)
+        norms.append(float(step(model, optimizer, [batch(PAIRS)], runner).gradient_norm))
     assert (norms[1] == pytest.approx(norms[0], rel=1e-12)) == is_the_same
+
+
+def test_the_seed_of_an_update_alone_decides_its_dropout() -> None:
+    norms = []
+    for seed_before in (5, 6):
+        model, optimizer = model_and_optimizer(dropout=0.5)
+        torch.manual_seed(seed_before)
+        norms.append(float(step(model, optimizer, [batch(PAIRS)]).gradient_norm))
+    assert norms[0] == norms[1]
 
 
 def test_memory_that_cannot_hold_one_sentence_ends_it_cleanly() -> None:

@@ -37,7 +37,7 @@ def config_of(name: str, *, max_steps: int, **data: Any) -> Config:
                 "save_every": 100,
                 "best_metric": "loss",
             },
-            "validation": {"scores": []},
+            "validation": {"scores": [], "num_samples": 0},
             "runtime": {"device": "cpu", "precision": "float32"},
         }
     )

@@ -17,7 +17,7 @@ from transformer_cli.training.advice import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks, Meter, TrainingReport
 from transformer_cli.training.loop import Experiment, Progress, Validated, run_loop
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.step import StepReport, Worker, build_objective
+from transformer_cli.training.step import StepReport, UpdateRunner, build_objective
 
 from ..data.pair_list import PairList
 
@@ -52,8 +52,8 @@ def experiment(
     optimizer = Optimizer(model, training, machine.precision)
     objective = build_objective(training, 9, machine.device)
     decay = training.ema_decay
-    worker, average = Worker(machine), None if decay is None else MovingAverage(model, decay)
-    return Experiment(model, optimizer, objective, updates, training, machine, worker, 7, average)
+    runner, average = UpdateRunner(machine), None if decay is None else MovingAverage(model, decay)
+    return Experiment(model, optimizer, objective, updates, training, machine, runner, 7, average)
 
 
 @dataclass

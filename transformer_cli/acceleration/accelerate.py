@@ -130,17 +130,17 @@ class FusedAttention(MultiHeadAttention):
 class TransformerOnGpu(Transformer):
     """Makes the masks for `attend_fused`, and activations in the precision of matrix products."""
 
-    def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Any:
-        """See `Transformer.source_mask`."""
-        visible = super().source_mask(source_mask, x)
+    def mask_of_sources(self, source_mask: Tensor | None, x: Tensor) -> Any:
+        """See `Transformer.mask_of_sources`."""
+        visible = super().mask_of_sources(source_mask, x)
         if visible is None:
             return None
         reads_any = is_known_to_have_tokens(source_mask)
         return fused_mask(visible, product_dtype(x), reads_any=reads_any)
 
-    def target_mask(self, x: Tensor) -> Any:
+    def mask_of_targets(self, x: Tensor) -> Any:
         """A flag instead of a bias, which no kernel then has to read."""
-        visible = super().target_mask(x)
+        visible = super().mask_of_targets(x)
         return None if visible is None else Mask(visible, is_causal=True)
 
     def start_decoding(
@@ -183,7 +183,7 @@ class _DecoderStateOnGpu(DecoderState):
         super().select(rows, keeps_sources=keeps_sources)
         if have_tokens and not keeps_sources and self._is_source is not None:
             self._is_source = with_tokens_in_all(self._is_source)
-            self._source_mask = self._model.source_mask(self._is_source, self._like)
+            self._source_mask = self._model.mask_of_sources(self._is_source, self._like)
 
 
 # Which twin replaces which module and which loss.
@@ -261,6 +261,14 @@ def with_cast_layers(model: Transformer, precision: torch.dtype) -> Transformer:
     return copied
 
 
+LOSSES_ON_CPU: dict[Callable[..., LossSums], Callable[..., LossSums]] = {
+    likelihood_loss: likelihood_loss_on_cpu,
+    r_drop_loss: r_drop_loss_on_cpu,
+    simcut_loss: simcut_loss_on_cpu,
+}
+"""The twin of each loss of model/loss.py for a CPU."""
+
+
 def accelerated_loss(
     loss: Callable[..., LossSums], device: torch.device, *, is_compiled: bool = False
 ) -> Callable[..., LossSums]:
@@ -270,18 +278,20 @@ def accelerated_loss(
         loss: the plain form.
         device: of the model.
         is_compiled: whether torch.compile makes kernels for the loss; a CPU has its own in any case.
+
+    Raises:
+        KeyError: a loss that has no twin here yet.
     """
     if device.type == "cpu":
-        return {r_drop_loss: r_drop_loss_on_cpu, simcut_loss: simcut_loss_on_cpu}.get(
-            loss, likelihood_loss_on_cpu
-        )
+        return LOSSES_ON_CPU[loss]
     sum_loss = compiled_sum_loss if is_compiled else sum_loss_in_parts
-    if loss is likelihood_loss:
-        return partial(loss, sum_loss=sum_loss)
-    if loss is simcut_loss:
-        return partial(loss, sum_loss=sum_loss, divergence=divergence_in_parts)
-    divergence = compiled_symmetric_divergence if is_compiled else symmetric_divergence_in_parts
-    return partial(loss, sum_loss=sum_loss, divergence=divergence)
+    symmetric = compiled_symmetric_divergence if is_compiled else symmetric_divergence_in_parts
+    twins: dict[Callable[..., LossSums], Callable[..., LossSums]] = {
+        likelihood_loss: partial(likelihood_loss, sum_loss=sum_loss),
+        r_drop_loss: partial(r_drop_loss, sum_loss=sum_loss, divergence=symmetric),
+        simcut_loss: partial(simcut_loss, sum_loss=sum_loss, divergence=divergence_in_parts),
+    }
+    return twins[loss]
 
 
 # Layers compiled by torch.compile, for batches of any shape.

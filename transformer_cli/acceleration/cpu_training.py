@@ -25,14 +25,14 @@ def trains_on_cpu(x: Tensor) -> bool:
 class TransformerOnCpu(Transformer):
     """Makes the masks for `attend_on_cpu`, and activations in the precision of matrix products."""
 
-    def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Any:
-        """See `Transformer.source_mask`."""
-        visible = super().source_mask(source_mask, x)
+    def mask_of_sources(self, source_mask: Tensor | None, x: Tensor) -> Any:
+        """See `Transformer.mask_of_sources`."""
+        visible = super().mask_of_sources(source_mask, x)
         return visible if visible is None or not trains_on_cpu(x) else added_mask(visible)
 
-    def target_mask(self, x: Tensor) -> Any:
-        """See `Transformer.target_mask`."""
-        visible = super().target_mask(x)
+    def mask_of_targets(self, x: Tensor) -> Any:
+        """See `Transformer.mask_of_targets`."""
+        visible = super().mask_of_targets(x)
         return visible if visible is None or not trains_on_cpu(x) else added_mask(visible)
 
     def _prepared(self, x: Tensor, norm: nn.Module) -> Tensor:

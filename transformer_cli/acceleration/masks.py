@@ -61,7 +61,8 @@ _SOURCES_HAVE_TOKENS = "sources_have_tokens"
 def with_tokens_in_all(source_mask: Tensor) -> Tensor:
     """The same mask of sources, (B, S) bool, with the note that each of them has a token; the CPU knows it from the batch.
 
-    The note spares a GPU the zeros of sources without tokens. What is computed from the mask does not have it.
+    The note spares a GPU the zeros of sources without tokens. It is an attribute of the tensor, because the plain model
+    hands the mask on and knows nothing of acceleration. What is computed from the mask does not have it.
     """
     setattr(source_mask, _SOURCES_HAVE_TOKENS, True)
     return source_mask

@@ -113,7 +113,7 @@ class _RecordedState(DecoderState):
         super().select(rows, keeps_sources=keeps_sources)
         if have_tokens and not keeps_sources and self._is_source is not None:
             self._is_source = with_tokens_in_all(self._is_source)
-            self._source_mask = self._model.source_mask(self._is_source, self._like)
+            self._source_mask = self._model.mask_of_sources(self._is_source, self._like)
 
     def _move_in(self, num_rows: int) -> None:
         self._buffers.take(
@@ -218,7 +218,7 @@ class _Buffers:
         is_past = self._numbers[: shape.target_length] <= position
         target_mask = fused_mask(is_past[None, None, None], product_dtype(x), reads_any=True)
         is_source = with_tokens_in_all(self._is_source[:num_rows, : shape.source_length])
-        source_mask = model.source_mask(is_source, x)
+        source_mask = model.mask_of_sources(is_source, x)
         sources = self._sources[:, :num_rows, :, : shape.source_length]
         for number, layer in enumerate(model.decoder.layers):
             two = slice(2 * number, 2 * number + 2)

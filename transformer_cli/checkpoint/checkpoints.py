@@ -183,12 +183,14 @@ class Checkpoints:
         """Save in the renamed folder, or in a new one of another name; return the error that says so."""
         renamed = known.find_nearby()
         what = "removed or moved away" if renamed is None else f"renamed to {renamed}"
-        place = renamed or unused_path(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
-        saved = self._at(place).save(snapshot, score)
+        folder = renamed or unused_path(
+            self.run_folder.with_name(f"{self.run_folder.name}-rescued")
+        )
+        saved = self._at(folder).save(snapshot, score)
         return StorageError(
             f"{self.run_folder}: this folder was {what} during the training; step {snapshot.step} "
             f"is saved in {saved}",
-            hint=f"to go on, rename {place} to {self.run_folder}, then run the same command again",
+            hint=f"to go on, rename {folder} to {self.run_folder}, then run the same command again",
         )
 
     def _saved_beside_link(self, snapshot: Snapshot, score: float | None) -> StorageError:
@@ -293,7 +295,7 @@ def place_aside(final: Path, *, fs: FileSystem) -> Path | None:
     if not final.exists():
         return None
     if not _is_valid(final):
-        return _place_for_invalid(final)
+        return _path_for_invalid(final)
     aside = final.with_name(f"{REPLACED}{final.name}")
     if aside.exists():
         remove([aside], fs=fs)
@@ -309,7 +311,7 @@ def finish_replacements(folder: Path, *, fs: FileSystem) -> None:
             continue
         with errors_explained(replaced, fs=fs):
             if final.exists():
-                fs.rename(final, _place_for_invalid(final))
+                fs.rename(final, _path_for_invalid(final))
             fs.rename(replaced, final)
             fs.flush_path(folder)
 
@@ -322,8 +324,8 @@ def _is_valid(folder: Path) -> bool:
     return True
 
 
-def _place_for_invalid(final: Path) -> Path:
-    places = (final.with_name(f"invalid-{final.name}-{number}") for number in itertools.count(1))
-    place = next(place for place in places if not place.exists())
-    logger.warning("%s: not valid, moved to %s", final, place.name)
-    return place
+def _path_for_invalid(final: Path) -> Path:
+    paths = (final.with_name(f"invalid-{final.name}-{number}") for number in itertools.count(1))
+    path = next(path for path in paths if not path.exists())
+    logger.warning("%s: not valid, moved to %s", final, path.name)
+    return path

@@ -409,7 +409,7 @@ def ranked(
         found.folder: (*key[:2], 0, found.step)
         for found in both
         if found.manifest.run_id == newest.run_id
-        and (key := badness(found.scored(newest.metric), newest.metric)) is not None
+        and (key := ranking_key(found.scored(newest.metric), newest.metric)) is not None
     }
     places = {found.step: keys[found.folder] for found in checkpoints if found.folder in keys}
     for found in averages:
@@ -467,19 +467,23 @@ class Retention:
         """The steps whose checkpoints are neither among the newest nor among the best."""
         checkpoints = list(checkpoints)
         newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
-        keys = (badness(one, self.metric) for one in checkpoints)
+        keys = (ranking_key(one, self.metric) for one in checkpoints)
         best = [step for *_, step in sorted(key for key in keys if key is not None)]
         regular = [step for step in newest if step % self.save_every == 0]
         kept = {*newest[: self.keep_last], *best[: self.keep_best], *regular[: self.num_regular]}
         return set(newest) - kept
 
 
-def badness(scored: Scored, metric: str) -> tuple[float, float, int] | None:
+def ranking_key(scored: Scored, metric: str) -> tuple[float, float, int] | None:
     """The key by which checkpoints are sorted, best first: score, loss, step; None without a score."""
     if scored.score is None:
         return None
-    sign = 1 if metric in LOWER_IS_BETTER else -1
-    return sign * scored.score, scored.loss, scored.step
+    return -goodness(scored.score, metric), scored.loss, scored.step
+
+
+def goodness(value: float, metric: str) -> float:
+    """The score, or its negative where lower is better: higher goodness is always better."""
+    return -value if metric in LOWER_IS_BETTER else value
 
 
 # The numbers of `state.json`, checked one by one: a checkpoint may come from elsewhere.
@@ -620,21 +624,23 @@ def undo_unfinished(run: RunFolder, *, fs: FileSystem) -> Path | None:
     Returns:
         The folder that has its old name again; None if there was none.
     """
-    places = set_aside_before(run.path)
+    earlier = set_aside_before(run.path)
     has_started = run.checkpoints_folder.exists() or run.config_file.exists()
-    place = places[-1] if places and not has_started else None
-    if place is not None:
-        storage.remove((path for path in run.records() if _is_in_both(path, place)), fs=fs)
-        _move(place, run.checkpoints_folder, fs)
+    set_aside_folder = earlier[-1] if earlier and not has_started else None
+    if set_aside_folder is not None:
+        storage.remove(
+            (path for path in run.records() if _is_in_both(path, set_aside_folder)), fs=fs
+        )
+        _move(set_aside_folder, run.checkpoints_folder, fs)
     for path in run.records():
         moved = run.checkpoints_folder / path.name
         if moved.exists() and not os.path.lexists(path):
             _move(moved, path, fs)
-    return place
+    return set_aside_folder
 
 
-def _is_in_both(path: Path, place: Path) -> bool:
-    return os.path.lexists(path) and (place / path.name).exists()
+def _is_in_both(path: Path, set_aside_folder: Path) -> bool:
+    return os.path.lexists(path) and (set_aside_folder / path.name).exists()
 
 
 def unused_path(path: Path) -> Path:

@@ -116,41 +116,41 @@ def _named(run: str, runs_folder: Path) -> Path:
         raise MissingInputError(
             "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
         )
-    places = [runs_folder / run, Path(run)]
-    for place in [*places, demonstration_run()] if run == DEMONSTRATION else places:
-        if _is_run(place):
-            return place
+    paths = [runs_folder / run, Path(run)]
+    for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
+        if _is_run(path):
+            return path
         # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
-        if (isfile(place) or place.name == CHECKPOINTS) and _is_run(place.parent):
-            return place.parent
-    if any(map(isfile, places)):
+        if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
+            return path.parent
+    if any(map(isfile, paths)):
         raise MissingInputError(
             f"{run}: a file, where a run is expected",
             hint="give the name of a run, or the folder of a run or of a checkpoint; "
             f"{_hint_on_names(run, _run_names(runs_folder))}",
         )
-    for place in filter(isdir, places):
-        if whole := list_checkpoints(place).whole:
+    for path in filter(isdir, paths):
+        if whole := list_checkpoints(path).whole:
             raise MissingInputError(
-                f"{place}: a folder of checkpoints, where a run or one checkpoint is expected",
+                f"{path}: a folder of checkpoints, where a run or one checkpoint is expected",
                 hint=f"give one of them, such as {whole[0].folder}",
             )
-    for place in places:
-        if RunFolder(place).is_begun():
+    for path in paths:
+        if RunFolder(path).is_begun():
             raise MissingInputError(
-                f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(place)
+                f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(path)
             )
-    raise _no_run(run, places, runs_folder)
+    raise _no_run(run, paths, runs_folder)
 
 
-def _no_run(run: str, places: Sequence[Path], runs_folder: Path) -> MissingInputError:
-    for place in places:
-        if isfile(place / STEPS_FILE):
+def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputError:
+    for path in paths:
+        if isfile(path / STEPS_FILE):
             return MissingInputError(
-                f"{place}: not a run, but the text that tfm student, back-translate or diversify has made for one",
+                f"{path}: not a run, but the text that tfm student, back-translate or diversify has made for one",
                 hint="give the run that was trained on it; tfm runs lists the runs",
             )
-    found = [place for place in places if isdir(place)]
+    found = [path for path in paths if isdir(path)]
     return MissingInputError(
         f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
         if found

@@ -149,7 +149,7 @@ class _Way:
             ]
             known = [line for path in paths for line in read_lines(path)]
             held_out = [pair.target for pairs in self.real.held_out.values() for pair in pairs]
-            most = self.real.config.cleaning.max_words or 250
+            most = self.real.config.applied_cleaning.max_words or 250
             found = new_sentences(self.texts, known, held_out, max_words=most)
             for path, lines in zip(outputs, found, strict=True):
                 replace_file(path, lines_of(lines))

@@ -20,6 +20,7 @@ from transformer_cli.commands.command_line import (
     folder_option,
     set_option,
 )
+from transformer_cli.data.pairs import CleaningReport
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config
@@ -164,16 +165,11 @@ def that_trains(settings: "Config", num_real: int) -> tuple["Config", int, int]:
     Equal pairs count for `data.cleaning.max_dropped_share`, which may refuse a damaged corpus. Here they are no damage, so the
     config allows them, and the same share as before of all others.
     """
-    from transformer_cli.data.selection import (
-        CleaningReport,
-        all_held_out_pairs,
-        clean,
-        held_out_digests,
-    )
+    from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
     from transformer_cli.data.sources.corpus import read_pairs
 
     rules = settings.data.cleaning
-    counting = settings.cleaning.model_copy(update={"drop_duplicates": True})
+    counting = settings.applied_cleaning.model_copy(update={"drop_duplicates": True})
     report = CleaningReport()
     held_out = held_out_digests(settings, all_held_out_pairs(settings))
     pairs = read_pairs(settings.data, "train", seed=settings.seed)

@@ -341,7 +341,7 @@ class _Way:
             pairs = self._real_lines()
             known = [source for source, _, _ in pairs]
             held_out = [pair.source for found in real.held_out.values() for pair in found]
-            most = self.config.cleaning.max_words or 250
+            most = self.config.applied_cleaning.max_words or 250
             further = new_sentences(self.texts, known, held_out, max_words=most)
             replace_file(outputs[1], lines_of(target for _, target, _ in pairs))
             replace_file(outputs[0], lines_of([*known, *(line for one in further for line in one)]))

@@ -30,13 +30,8 @@ from transformer_cli.commands.unfinished_output import opened_unfinished
 from transformer_cli.config import Config, FilesData, HubData, to_yaml
 from transformer_cli.config.data import Direction, NoiseConfig
 from transformer_cli.config.loading import check_settings, parse_yaml
-from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.selection import (
-    CleaningReport,
-    all_held_out_pairs,
-    clean,
-    held_out_digests,
-)
+from transformer_cli.data.pairs import CleaningReport, SentencePair
+from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.given_pairs import PairAligner, pair_likelihoods
@@ -96,7 +91,7 @@ def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
     pairs = list(
         clean(
             read_pairs(config.data, "train", seed=config.seed),
-            config.cleaning,
+            config.applied_cleaning,
             CleaningReport(),
             held_out=held_out_digests(config, held_out),
         )

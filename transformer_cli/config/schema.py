@@ -788,7 +788,7 @@ class Config(Section):
     """Losses that others publish for the same experiment."""
 
     @property
-    def cleaning(self) -> CleaningConfig:
+    def applied_cleaning(self) -> CleaningConfig:
         """The rules of `data.cleaning` as training applies them: a tokenizer of SentencePiece may normalise text itself."""
         rules = self.data.cleaning
         if self.tokenizer.kind != "sentencepiece" or self.tokenizer.normalization == "identity":

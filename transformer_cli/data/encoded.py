@@ -24,8 +24,8 @@ from transformer_cli.data.alignments import links_of_tokens
 from transformer_cli.data.order import Indices
 from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
-    Row,
-    Rows,
+    PairRows,
+    ReportRow,
     SentencePair,
     pairs_of,
     read_rows,
@@ -62,12 +62,6 @@ class EncodedPairs(NamedTuple):
     """The number of the corpus of each pair."""
     links: IdLists | None = None
     """The links between the tokens of each pair, as `links_of_tokens` lists them; None: no alignments are given."""
-
-    @classmethod
-    def of(cls, pairs: Sequence[TokenPair], corpora: Sequence[int]) -> Self:
-        """From single pairs, and the number of the corpus of each."""
-        source, target = (IdLists.of([pair[side] for pair in pairs]) for side in (0, 1))
-        return cls(source, target, np.array(corpora, np.uint16))
 
     def select(self, is_kept: NDArray[np.bool_]) -> Self:
         """Only the pairs where `is_kept`, one bool for each pair, is True."""
@@ -225,7 +219,7 @@ def _list_array(lists: IdLists, id_type: Any) -> Any:
 
 
 def encode_pairs(
-    rows: Rows,
+    rows: PairRows,
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     sequence_format: SequenceFormat,
@@ -270,7 +264,7 @@ def encode_pairs(
 
 
 def encode_short_pairs(
-    rows: Rows,
+    rows: PairRows,
     tokenizers: Tokenizers,
     sequence_format: SequenceFormat,
     max_length: int,
@@ -316,7 +310,7 @@ def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
     return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
 
 
-def seen_words_in(batches: Iterable[Rows], data: DataConfig) -> SeenWords | None:
+def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords | None:
     """The words of the sources of a corpus; None for the sequences of a task, which are no text."""
     if isinstance(data, SequencesData):
         return None
@@ -381,11 +375,11 @@ class DataReport:
 
     num_pairs: dict[str, int] = field(default_factory=dict)
     """Split -> number of pairs after cleaning."""
-    reading: list[Row] = field(default_factory=list)
+    reading: list[ReportRow] = field(default_factory=list)
     """Problems in the files of the training split, and of corpora whose pairs get a split by hash."""
-    cleaning: list[Row] = field(default_factory=list)
+    cleaning: list[ReportRow] = field(default_factory=list)
     """Training split: pairs that each rule dropped or changed, and pairs that are held-out pairs (leakage)."""
-    held_out: dict[str, list[Row]] = field(default_factory=dict)
+    held_out: dict[str, list[ReportRow]] = field(default_factory=dict)
     """Split -> pairs that were skipped, dropped or changed."""
     num_too_long: int = 0
     """Number of training pairs dropped because they have more tokens than model.max_length."""
@@ -449,7 +443,7 @@ class DataReport:
         return TypeAdapter(cls).validate_python(values)
 
 
-def _table(title: str, rows: Sequence[Row]) -> list[str]:
+def _table(title: str, rows: Sequence[ReportRow]) -> list[str]:
     """A table of the rows whose number is not 0."""
     lines = table_lines([row for row in rows if row[1]])
     return [f"{title}:", *lines] if lines else []
@@ -524,7 +518,7 @@ class PairEncoder:
     max_length: int
     has_links: bool = False
 
-    def encode(self, rows: Rows, tokenizers: Tokenizers) -> EncodedBatch:
+    def encode(self, rows: PairRows, tokenizers: Tokenizers) -> EncodedBatch:
         """The ids of a batch."""
         return encode_short_pairs(
             rows, tokenizers, self.sequence_format, self.max_length, has_links=self.has_links

@@ -13,10 +13,15 @@ import numpy as np
 
 from transformer_cli.config import Config, FilesData, HubData, SplitName
 from transformer_cli.data.encoded import EncodedPairs, encode_pairs, encode_short_pairs
-from transformer_cli.data.pairs import PAIRS_AT_ONCE, ReadingReport, SentencePair, rows_of
+from transformer_cli.data.pairs import (
+    PAIRS_AT_ONCE,
+    CleaningReport,
+    ReadingReport,
+    SentencePair,
+    rows_of,
+)
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection import (
-    CleaningReport,
     DigestSet,
     all_held_out_pairs,
     clean,
@@ -61,13 +66,13 @@ def export_prepared(prepared: PreparedData, folder: Path) -> dict[str, int]:
     Raises: as `require_exportable`.
     """
     require_exportable(prepared.config, folder)
-    with staged_folder(folder) as place:
-        (place / PARQUET).mkdir()
-        counts = _write_splits(prepared, place / PARQUET)
+    with staged_folder(folder) as staged:
+        (staged / PARQUET).mkdir()
+        counts = _write_splits(prepared, staged / PARQUET)
         # The library datasets opens no saved split without rows.
-        _save_for_datasets(place, [split for split, count in counts.items() if count])
+        _save_for_datasets(staged, [split for split, count in counts.items() if count])
         for name, tokenizer in _tokenizers(prepared):
-            _save_tokenizer(place / name, tokenizer)
+            _save_tokenizer(staged / name, tokenizer)
     return counts
 
 
@@ -125,7 +130,7 @@ def _judged(config: Config, split: SplitName, seen: DigestSet) -> Iterator[_Judg
     if split == "train":
         digests = held_out_digests(config, all_held_out_pairs(config))
         yield from _cleaned(
-            placed, partial(clean, rules=config.cleaning, held_out=digests, seen=seen)
+            placed, partial(clean, rules=config.applied_cleaning, held_out=digests, seen=seen)
         )
         return
     for drawn, group in groupby(placed, key=lambda one: is_drawn(config, one.pair)):

@@ -24,10 +24,16 @@ TOKENS_UNTIL_KNOWN = 4096
 NUM_ROUNDS = 6
 
 Indices = NDArray[np.int64]
+Visits = Indices
+"""Numbers of the visits of an epoch to pairs: visit = repetition * number of pairs + index of the pair.
+
+Only where a pair changes from visit to visit (`EpochOrder.sampled_lengths`) is the repetition counted. Elsewhere it is 0,
+and a visit is the index of its pair.
+"""
 # From indices of pairs to the number of source tokens and of target tokens of each.
 Lengths = Callable[[Indices], tuple[NDArray[np.int64], NDArray[np.int64]]]
-# The same for lengths that differ between epochs: from an epoch and the numbers of visits in it.
-LengthsInEpoch = Callable[[int, Indices], tuple[NDArray[np.int64], NDArray[np.int64]]]
+# The same for lengths that differ between epochs: from an epoch and visits in it.
+LengthsInEpoch = Callable[[int, Visits], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class Budget(NamedTuple):
@@ -56,8 +62,8 @@ class EpochOrder:
         budget: limit of a batch; a single pair that exceeds it is a batch of its own.
         seed: different seeds give different orders.
         pool_size: the maximal number of pairs that are sorted by length together.
-        sampled_lengths: the lengths of pairs whose subwords are sampled in each epoch; then the indices are
-            those of visits: visit v reads pair v modulo the number of pairs, and each visit occurs once.
+        sampled_lengths: the lengths of pairs whose subwords are sampled anew in each visit; then each visit of an
+            epoch has a number of its own (`Visits`).
     """
 
     lengths: Lengths
@@ -68,8 +74,8 @@ class EpochOrder:
     pool_size: int = POOL_SIZE
     sampled_lengths: LengthsInEpoch | None = None
 
-    def batches(self, epoch: int, *, first: int = 0) -> Iterator[Indices]:
-        """Yield the indices of the pairs of each batch of an epoch, starting at batch `first`."""
+    def batches(self, epoch: int, *, first: int = 0) -> Iterator[Visits]:
+        """Yield the visits of each batch of an epoch, starting at batch `first`."""
         if not self.num_pairs(epoch):
             raise DataError(
                 f"epoch {epoch} has no training pair: the corpora that have a weight in it are empty",
@@ -90,7 +96,7 @@ class EpochOrder:
         """Number of pools of an epoch."""
         return math.ceil(self.num_pairs(epoch) / self.pool_size)
 
-    def lengths_of(self, batch: Indices, epoch: int) -> tuple[Indices, Indices]:
+    def lengths_of(self, batch: Visits, epoch: int) -> tuple[Indices, Indices]:
         """Number of source tokens and of target tokens of the pairs of a batch of an epoch."""
         if self.sampled_lengths is not None:
             return self.sampled_lengths(epoch, batch)
@@ -105,40 +111,40 @@ class EpochOrder:
         _, ordinary = self.lengths(visits % sum(self.sizes))
         return float(sampled.sum() / ordinary.sum())
 
-    def pool_batches(self, epoch: int, pool: int) -> list[Indices]:
+    def pool_batches(self, epoch: int, pool: int) -> list[Visits]:
         """The batches of one pool of an epoch."""
         num_pairs, num_pools = self.num_pairs(epoch), self.num_pools(epoch)
         start, end = (edge * num_pairs // num_pools for edge in (pool, pool + 1))
         positions = np.arange(start, end, dtype=np.int64)
-        pairs = self._visited_pairs(permute(positions, num_pairs, (self.seed, epoch, 0)), epoch)
-        source_lengths, target_lengths = self.lengths_of(pairs, epoch)
+        visits = self._visits(permute(positions, num_pairs, (self.seed, epoch, 0)), epoch)
+        source_lengths, target_lengths = self.lengths_of(visits, epoch)
         longest = np.maximum(source_lengths, target_lengths)
         # A stable sort leaves pairs of equal length shuffled, so batches differ from epoch to epoch.
         by_length = np.argsort(longest, kind="stable")
-        batches = np.split(pairs[by_length], _batch_boundaries(longest[by_length], self.budget))
+        batches = np.split(visits[by_length], _batch_boundaries(longest[by_length], self.budget))
         shuffled = permute(np.arange(len(batches)), len(batches), (self.seed, epoch, 1, pool))
         return [batches[index] for index in shuffled]
 
-    def _visited_pairs(self, visits: Indices, epoch: int) -> Indices:
-        """Map visit numbers to pair indices; each corpus has its full repetitions, then a random part."""
-        pairs = np.empty_like(visits)
-        first_visit = first_pair = 0
+    def _visits(self, positions: Indices, epoch: int) -> Visits:
+        """The visits at these positions of the unshuffled epoch: of each corpus, all pairs as often as its weight says, then a random part."""
+        visits = np.empty_like(positions)
+        first_position = first_pair = 0
         weights = self.weights_in(epoch)
         for corpus, (size, weight) in enumerate(zip(self.sizes, weights, strict=True)):
             num_visits = _num_visits(size, weight)
-            here = (visits >= first_visit) & (visits < first_visit + num_visits)
-            within = visits[here] - first_visit
+            here = (positions >= first_position) & (positions < first_position + num_visits)
+            within = positions[here] - first_position
             whole = within < math.floor(weight) * size
             repetition = within // max(size, 1)
             within[whole] %= size
             drawn = within[~whole] - math.floor(weight) * size
             within[~whole] = permute(drawn, size, (self.seed, epoch, 2, corpus))
-            pairs[here] = first_pair + within
+            visits[here] = first_pair + within
             if self.sampled_lengths is not None:
-                pairs[here] += repetition * sum(self.sizes)
-            first_visit += num_visits
+                visits[here] += repetition * sum(self.sizes)
+            first_position += num_visits
             first_pair += size
-        return pairs
+        return visits
 
 
 def epoch_order(lengths: Lengths, corpus_sizes: Sequence[int], config: Config) -> EpochOrder:
@@ -256,7 +262,7 @@ class UpdateSize:
 
 def update_batches(
     order: EpochOrder, size: UpdateSize, epoch: int, *, first: int = 0
-) -> Iterator[list[Indices]]:
+) -> Iterator[list[Visits]]:
     """Yield all micro-batches of each update of an epoch, before several processes share them out.
 
     They are a pure function of the order: an update that begins at batch `first` is the same one, whether the
@@ -281,9 +287,9 @@ def estimated_updates(order: EpochOrder, size: UpdateSize, epoch: int = 0) -> in
 
 
 def _groups(
-    batches: Iterable[Indices], order: EpochOrder, size: UpdateSize, epoch: int
-) -> Iterator[list[Indices]]:
-    group: list[Indices] = []
+    batches: Iterable[Visits], order: EpochOrder, size: UpdateSize, epoch: int
+) -> Iterator[list[Visits]]:
+    group: list[Visits] = []
     num_tokens = 0
     for batch in batches:
         added, is_complete = 0, len(group) >= size.num_batches

@@ -25,11 +25,11 @@ class SentencePair(NamedTuple):
     """The word alignment as `data/alignments.py` stores it; empty: there is none."""
 
 
-Rows = Any
+PairRows = Any
 """Pairs as a record batch of pyarrow, with a column for each field of `SentencePair`."""
 
 
-def rows_of(pairs: Sequence[SentencePair]) -> Rows:
+def rows_of(pairs: Sequence[SentencePair]) -> PairRows:
     """The pairs as rows. Their texts have no lone surrogates, which UTF-8 cannot express."""
     import pyarrow as pa
 
@@ -45,7 +45,7 @@ def rows_of(pairs: Sequence[SentencePair]) -> Rows:
     return pa.record_batch(columns, names=list(SentencePair._fields))
 
 
-def pairs_of(rows: Rows) -> list[SentencePair]:
+def pairs_of(rows: PairRows) -> list[SentencePair]:
     """The pairs of rows."""
     columns = (column.to_pylist() for column in rows.columns)
     return list(map(SentencePair._make, zip(*columns, strict=True)))
@@ -59,7 +59,7 @@ def pair_digest(pair: SentencePair) -> bytes:
     return blake2b(b"%d:%b%b" % (len(source), source, target), digest_size=16).digest()
 
 
-Row = tuple[str, int, str]
+ReportRow = tuple[str, int, str]
 """A row of a table for people: what was counted, number of pairs, an example."""
 
 
@@ -71,12 +71,12 @@ class Finding:
     example: str = ""
 
 
-def finding_rows(title: str, findings: Mapping[str, Finding]) -> list[Row]:
+def finding_rows(title: str, findings: Mapping[str, Finding]) -> list[ReportRow]:
     """One row for each kind of finding."""
     return [(f"{title}: {what}", one.count, one.example) for what, one in findings.items()]
 
 
-def table_lines(rows: Sequence[Row]) -> list[str]:
+def table_lines(rows: Sequence[ReportRow]) -> list[str]:
     """The rows as lines of text, in columns."""
     width = max((len(what) for what, _, _ in rows), default=0)
     return [
@@ -128,7 +128,7 @@ class ReadingReport:
             for what, finding in more.items():
                 mine.setdefault(what, Finding(example=finding.example)).count += finding.count
 
-    def table(self) -> list[Row]:
+    def table(self) -> list[ReportRow]:
         """How many rows were read, skipped, drawn or kept; with the first place of each."""
         return [
             ("rows read", self.num_rows, ""),
@@ -139,6 +139,31 @@ class ReadingReport:
                 if split != self.split
             ),
             *finding_rows("kept", self.unusual),
+        ]
+
+
+@dataclass(slots=True)
+class CleaningReport:
+    """Counts the pairs that each rule dropped or altered, in the order of the rules."""
+
+    num_read: int = 0
+    num_kept: int = 0
+    dropped: dict[str, Finding] = field(default_factory=dict)
+    """Rule -> number of pairs that it dropped, and the first; a pair counts for its first rule only."""
+    altered: dict[str, Finding] = field(default_factory=dict)
+    """Rule -> number of pairs whose text it changed, and the first, before the change."""
+
+    @property
+    def num_dropped(self) -> int:
+        return sum(finding.count for finding in self.dropped.values())
+
+    def table(self) -> list[ReportRow]:
+        """How many pairs each rule altered or dropped; the first."""
+        return [
+            ("pairs read", self.num_read, ""),
+            *finding_rows("altered", self.altered),
+            *finding_rows("dropped", self.dropped),
+            ("pairs kept", self.num_kept, ""),
         ]
 
 
@@ -178,7 +203,7 @@ class StoredText:
                 yield from rows.column(side).to_pylist()
 
 
-def read_rows(path: Path) -> Iterator[Rows]:
+def read_rows(path: Path) -> Iterator[PairRows]:
     """The pairs of an Arrow file, 10,000 at a time."""
     import pyarrow as pa
 

@@ -23,6 +23,7 @@ from transformer_cli.data.encoded import (
 from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
+    CleaningReport,
     ReadingReport,
     SentencePair,
     StoredText,
@@ -33,15 +34,14 @@ from transformer_cli.data.pairs import (
     write_validation_pairs,
 )
 from transformer_cli.data.selection import (
-    CleaningReport,
     DigestSet,
-    HeldOutSplits,
     all_held_out_pairs,
     check_dropped_share,
     clean,
     held_out_digests,
 )
 from transformer_cli.data.sources.corpus import (
+    HeldOutSplits,
     KeptPairs,
     first_of_each_corpus,
     is_streaming,
@@ -117,14 +117,15 @@ def prepare_data(
         DataError: the corpus cannot be used, or has changed since the run began.
         TryAgainError: a file of the corpus changed while it was read.
     """
-    watched = fingerprints.WatchedFiles(config)
+    has_files = isinstance(config.data, FilesData | HubData)
+    watched = fingerprints.WatchedFiles(config) if has_files else None
     sought = fingerprints.fingerprint(config)
     found = fingerprints.read_seal(folder)
     if found is not None:
         changed = fingerprints.changes(found, sought)
         is_extended = not has_begun and are_extended(config)
         if not changed and _are_those_of(folder, tokenizers, is_extended=is_extended):
-            return _open(config, folder, sought)
+            return open_unchecked(config, folder, sought)
         if has_begun:
             is_acceptable = accept_change and not fingerprints.needs_other_tokenizers(found, sought)
             if changed and not is_acceptable:
@@ -136,11 +137,12 @@ def prepare_data(
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
-        is_hub = isinstance(config.data, HubData)
-        with watched.unchanged(sought), streams_kept_in(partial) if is_hub else nullcontext():
+        watching = nullcontext() if watched is None else watched.unchanged(sought)
+        keeping = streams_kept_in(partial) if isinstance(config.data, HubData) else nullcontext()
+        with watching, keeping:
             _build(config, partial, tokenizers, has_begun=has_begun)
         fingerprints.seal(partial, sought)
-    return _open(config, folder, sought)
+    return open_unchecked(config, folder, sought)
 
 
 def open_prepared(config: Config, folder: Path) -> PreparedData | None:
@@ -149,12 +151,7 @@ def open_prepared(config: Config, folder: Path) -> PreparedData | None:
     found = fingerprints.read_seal(folder)
     if found is None or fingerprints.changes(found, sought):
         return None
-    return _open(config, folder, sought)
-
-
-def open_shared(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
-    """The data that another process has just prepared in a folder, with their fingerprint."""
-    return _open(config, folder, made_from)
+    return open_unchecked(config, folder, sought)
 
 
 def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
@@ -186,7 +183,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
         first = list(islice(pairs, NUM_EXAMPLES))
         report.examples["train"] = first
         num_pairs = write_text(text, chain(first, pairs))
-    check_dropped_share(cleaning, config.data.cleaning, reading)
+    check_dropped_share(cleaning, config.applied_cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
     may_grow = tokenizers is None or not has_begun
     tokenizers = tokenizers or _train_tokenizers(config, text)
@@ -232,7 +229,7 @@ def _training_pairs(
     else:
         pairs = read_pairs(config.data, "train", seed=config.seed, report=reading, kept=kept)
     digests = held_out_digests(config, held_out)
-    return clean(pairs, config.cleaning, cleaning, held_out=digests, seen=seen)
+    return clean(pairs, config.applied_cleaning, cleaning, held_out=digests, seen=seen)
 
 
 def _num_first_pairs(data: FilesData | HubData) -> int:
@@ -263,7 +260,7 @@ def seen_words_of_corpus(config: Config) -> SeenWords | None:
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
-    composes = config.data.cleaning.normalize_unicode
+    composes = config.applied_cleaning.normalize_unicode
     tags = tuple(dict.fromkeys(SequenceFormat.of(config.data).tags))
 
     def train(*sides: str, tags: tuple[str, ...] = tags) -> Tokenizer:
@@ -278,7 +275,7 @@ def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
 
 def check_lengths(config: Config, report: DataReport) -> None:
     """Raise DataError if too many of the training pairs were too long."""
-    num_kept, limit = report.source.train.num_sentences, config.data.cleaning.max_dropped_share
+    num_kept, limit = report.source.train.num_sentences, config.applied_cleaning.max_dropped_share
     num_pairs = num_kept + report.num_too_long
     if not num_kept or report.num_too_long > limit * num_pairs:
         raise DataError(
@@ -288,7 +285,12 @@ def check_lengths(config: Config, report: DataReport) -> None:
         )
 
 
-def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+    """The data in a folder, which this process or another one has just prepared or checked.
+
+    Args:
+        made_from: their fingerprint.
+    """
     source_tokenizer, target_tokenizer = _tokenizers_in(folder)
     return PreparedData(
         config=config,
@@ -374,7 +376,7 @@ def _fill(partial: Path, other: Path, config: Config) -> None:
     if claimed is None or fingerprints.read_seal(partial) != claimed:
         raise _NotTakenOverError
     report = DataReport.from_json(json.loads((partial / REPORT).read_text(encoding="utf-8")))
-    if report.dropped_share() > config.data.cleaning.max_dropped_share:
+    if report.dropped_share() > config.applied_cleaning.max_dropped_share:
         raise _NotTakenOverError  # the preparation says what was dropped
     check_lengths(config, report)
     train = EncodedCorpus.open(partial / TRAIN, num_corpora=num_corpora(config))

@@ -5,7 +5,7 @@ import mmap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
@@ -21,15 +21,17 @@ from transformer_cli.config import (
     SplitName,
 )
 from transformer_cli.data.pairs import (
+    CleaningReport,
     Finding,
     ReadingReport,
-    Row,
     SentencePair,
     finding_rows,
     pair_digest,
     table_lines,
 )
 from transformer_cli.data.sources.corpus import (
+    HeldOutSplit,
+    HeldOutSplits,
     KeptPairs,
     has_split,
     read_held_out,
@@ -54,31 +56,6 @@ _EXAMPLE_CHARACTERS = 60
 
 Alteration = Callable[[str, str], tuple[str, str]]
 """Makes other texts of a source and its target."""
-
-
-@dataclass(slots=True)
-class CleaningReport:
-    """Counts the pairs that each rule dropped or altered, in the order of the rules."""
-
-    num_read: int = 0
-    num_kept: int = 0
-    dropped: dict[str, Finding] = field(default_factory=dict)
-    """Rule -> number of pairs that it dropped, and the first; a pair counts for its first rule only."""
-    altered: dict[str, Finding] = field(default_factory=dict)
-    """Rule -> number of pairs whose text it changed, and the first, before the change."""
-
-    @property
-    def num_dropped(self) -> int:
-        return sum(finding.count for finding in self.dropped.values())
-
-    def table(self) -> list[Row]:
-        """How many pairs each rule altered or dropped; the first."""
-        return [
-            ("pairs read", self.num_read, ""),
-            *finding_rows("altered", self.altered),
-            *finding_rows("dropped", self.dropped),
-            ("pairs kept", self.num_kept, ""),
-        ]
 
 
 def clean(
@@ -250,27 +227,6 @@ def excerpt(pair: SentencePair) -> str:
 _FEW_PAIRS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutSplit:
-    """The pairs of a split, and reports on the pairs that were skipped, dropped or altered."""
-
-    pairs: list[SentencePair]
-    reading: ReadingReport
-    """For corpora whose `split` names this split."""
-    drawn_reading: ReadingReport
-    """For corpora without `split`, whose splits are drawn; it counts the rows of all splits."""
-    cleaning: CleaningReport
-
-    def table(self) -> list[Row]:
-        """Counts of the pairs.
-
-        `drawn_reading` is left out: the training split reads the same rows, and its table has them.
-        """
-        return [*self.reading.table()[1:], *self.cleaning.table()[1:-1]]
-
-
-HeldOutSplits = dict[SplitName, HeldOutSplit]
-
 MAX_DRAWN_TO_VALIDATE = 3000
 """The most drawn pairs that a validation during training uses, where the config does not set a number."""
 
@@ -317,10 +273,11 @@ def _read(
 ) -> HeldOutSplits:
     found = HeldOutSplits()
     for split, read in read_held_out(config.data, splits, seed=config.seed, kept=kept).items():
-        found[split] = HeldOutSplit([], read.reading, read.drawn_reading, CleaningReport())
+        cleaned: list[SentencePair] = []
         for drawn, group in groupby(read.pairs, key=lambda pair: is_drawn(config, pair)):
             rules = rules_for_held_out(config, drawn=drawn)
-            found[split].pairs.extend(clean(group, rules, found[split].cleaning))
+            cleaned.extend(clean(group, rules, read.cleaning))
+        found[split] = replace(read, pairs=cleaned)
     return found
 
 
@@ -431,7 +388,7 @@ def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
         len(config.data.directions) > 1
     ):  # another corpus may have a held-out pair the other way round
         pairs += [SentencePair(pair.target, pair.source) for pair in pairs]
-    return {pair_digest(compared(pair, config.cleaning)) for pair in pairs}
+    return {pair_digest(compared(pair, config.applied_cleaning)) for pair in pairs}
 
 
 def is_drawn(config: Config, pair: SentencePair) -> bool:
@@ -442,7 +399,7 @@ def is_drawn(config: Config, pair: SentencePair) -> bool:
 
 def rules_for_held_out(config: Config, *, drawn: bool) -> CleaningConfig:
     """The rules for validation and test pairs: those of training pairs if they are drawn from the same corpus; else only those that change text."""
-    rules = config.cleaning
+    rules = config.applied_cleaning
     if drawn:
         return rules
     return CleaningConfig(
@@ -490,7 +447,7 @@ class DigestSet:
         return _digests(self._table)
 
     def __contains__(self, digest: object) -> bool:
-        return isinstance(digest, bytes) and self._place(digest)[1]
+        return isinstance(digest, bytes) and self._offset(digest)[1]
 
     def add(self, digest: bytes) -> bool:
         """Add a digest; whether it is new."""
@@ -511,21 +468,21 @@ class DigestSet:
         self._table, self._file = bytearray(), None
 
     def _insert(self, digest: bytes) -> bool:
-        place, is_present = self._place(digest)
+        offset, is_present = self._offset(digest)
         if not is_present:
-            self._table[place : place + DIGEST_BYTES] = digest
+            self._table[offset : offset + DIGEST_BYTES] = digest
         return not is_present
 
-    def _place(self, digest: bytes) -> tuple[int, bool]:
-        """Where a digest stands or would be put, and whether it stands there."""
+    def _offset(self, digest: bytes) -> tuple[int, bool]:
+        """The offset in the table where a digest stands or would be put, and whether it stands there."""
         table = self._table
         end = len(table)
-        place = int.from_bytes(digest[:8], "little") * DIGEST_BYTES % end
-        while (found := table[place : place + DIGEST_BYTES]) != digest:
+        offset = int.from_bytes(digest[:8], "little") * DIGEST_BYTES % end
+        while (found := table[offset : offset + DIGEST_BYTES]) != digest:
             if found == _EMPTY:
-                return place, False
-            place = (place + DIGEST_BYTES) % end
-        return place, True
+                return offset, False
+            offset = (offset + DIGEST_BYTES) % end
+        return offset, True
 
     def _grow(self) -> None:
         old, old_file = self._table, self._file
@@ -550,7 +507,7 @@ class DigestSet:
 
 
 def _digests(table: bytearray | mmap.mmap) -> Iterator[bytes]:
-    for place in range(0, len(table), DIGEST_BYTES):
-        digest = bytes(table[place : place + DIGEST_BYTES])
+    for offset in range(0, len(table), DIGEST_BYTES):
+        digest = bytes(table[offset : offset + DIGEST_BYTES])
         if digest != _EMPTY:
             yield digest

@@ -19,13 +19,8 @@ from typing import NamedTuple, Self
 from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data.encoded import EncodedPairs, encode_short_pairs
 from transformer_cli.data.order import Budget, EpochOrder, Indices, UpdateSize, update_batches
-from transformer_cli.data.pairs import SentencePair, rows_of
-from transformer_cli.data.selection import (
-    CleaningReport,
-    all_held_out_pairs,
-    clean,
-    held_out_digests,
-)
+from transformer_cli.data.pairs import CleaningReport, SentencePair, rows_of
+from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
 from transformer_cli.data.sources.corpus import Place, StreamedCorpora, training_corpora
 from transformer_cli.data.sources.local_files import CorpusPart
 from transformer_cli.data.updates import (
@@ -80,7 +75,7 @@ class StreamedUpdates(Updates):
             "data.streaming: the number of pairs is not known, so the plan takes the first %s pairs, from which the tokenizers were learned, for an epoch",
             f"{order.num_pairs():,}",
         )
-        self._stream, self.order = stream, order
+        self._producer, self.order = stream, order
         self.position = position
         self._prefetcher = None
 
@@ -347,7 +342,7 @@ class PartStream:
         return batch.pin_memory() if self.pin_memory else batch
 
     def _encode(self, pairs: Sequence[SentencePair], held_out: Collection[bytes]) -> EncodedPairs:
-        rules = self.config.cleaning
+        rules = self.config.applied_cleaning
         kept = list(clean(pairs, rules, CleaningReport(), held_out=held_out))
         sequence_format, max_length = SequenceFormat.of(self.data), self.config.model.max_length
         rows = rows_of(kept)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from transformer_cli.config import Config, FilesData, SplitName
 from transformer_cli.data.columns import Column
-from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
-from transformer_cli.data.selection import CleaningReport, clean, compared
+from transformer_cli.data.pairs import CleaningReport, ReadingReport, SentencePair, pair_digest
+from transformer_cli.data.selection import clean, compared
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.unknown_files import FoundCorpus, GivenFacts, find_corpus
 from transformer_cli.process.errors import DataError
@@ -147,7 +147,7 @@ def num_pairs_by_split(config: Config) -> dict[str, int]:
             continue
         pairs = read_pairs(config.data, split, seed=config.seed)
         leaked = held_out if split == "train" else frozenset[bytes]()
-        rules = config.cleaning
+        rules = config.applied_cleaning
         digests = [
             pair_digest(compared(pair, rules))
             for pair in clean(pairs, rules, CleaningReport(), held_out=leaked)

@@ -23,6 +23,7 @@ from transformer_cli.data.order import (
     EpochOrder,
     Indices,
     UpdateSize,
+    Visits,
     epoch_order,
     estimated_updates,
     update_batches,
@@ -208,7 +209,7 @@ class StreamPosition(NamedTuple):
 AnyPosition = Position | StreamPosition
 
 
-class BatchStream(Protocol):
+class UpdateProducer(Protocol):
     """Makes the updates in the thread: from a stored corpus, or from one that is streamed."""
 
     @property
@@ -249,7 +250,7 @@ class Updates(Iterator[list[Batch]]):
     ) -> None:
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches from")
-        self._stream: BatchStream = _Collator(pairs, order, size, sequence_format, pin_memory)
+        self._producer: UpdateProducer = _Collator(pairs, order, size, sequence_format, pin_memory)
         self.order = order
         self.position: AnyPosition = Position(position[0], position[1])
         """The position after the last returned update; prepared updates do not count."""
@@ -261,7 +262,7 @@ class Updates(Iterator[list[Batch]]):
         Where the batches of an update cannot be shared out equally, some processes get a batch without targets,
         so that all processes do the same steps.
         """
-        self._stream = self._stream.shared(share)
+        self._producer = self._producer.shared(share)
         return self
 
     @property
@@ -270,14 +271,14 @@ class Updates(Iterator[list[Batch]]):
 
         Where subwords are sampled it is estimated: counting would sample the whole corpus.
         """
-        order, size, epoch = self.order, self._stream.size, self.position.epoch
+        order, size, epoch = self.order, self._producer.size, self.position.epoch
         if order.sampled_lengths is not None:
             return estimated_updates(order, size, epoch)
         return sum(1 for _ in update_batches(order, size, epoch))
 
     def __next__(self) -> list[Batch]:
         if self._prefetcher is None:
-            self._prefetcher = Prefetcher(self._stream.updates(self.position))
+            self._prefetcher = Prefetcher(self._producer.updates(self.position))
         update, self.position = next(self._prefetcher)
         return update
 
@@ -317,13 +318,13 @@ class _Collator:
                 yield self.share.collated(group, partial(self._collate, epoch)), position
             epoch, done = epoch + 1, 0
 
-    def _collate(self, epoch: int, indices: Indices) -> Batch:
+    def _collate(self, epoch: int, visits: Visits) -> Batch:
         if isinstance(self.pairs, ResampledPairs):
-            source, target = self.pairs.padded(epoch, indices, Tokenizer.pad_id)
+            source, target = self.pairs.padded(epoch, visits, Tokenizer.pad_id)
             links = None
         else:
-            source, target = self.pairs.padded(indices, Tokenizer.pad_id)
-            links = self.pairs.links(indices)
+            source, target = self.pairs.padded(visits, Tokenizer.pad_id)
+            links = self.pairs.links(visits)
         batch = collate_padded(
             source,
             target,
@@ -419,14 +420,14 @@ class ResampledPairs:
         self._max_length = max_length
         self._kept: dict[tuple[int, int], TokenPair] = {}  # (epoch, visit) -> pair
 
-    def lengths(self, epoch: int, visits: Indices) -> tuple[Indices, Indices]:
+    def lengths(self, epoch: int, visits: Visits) -> tuple[Indices, Indices]:
         """Number of source tokens and of target tokens at these visits of an epoch."""
         pairs = self.pairs(epoch, visits)
         lengths = np.array([(len(source), len(target)) for source, target in pairs], np.int64)
         return lengths[:, 0], lengths[:, 1]
 
-    def pairs(self, epoch: int, visits: Indices) -> list[TokenPair]:
-        """The pairs at these visits of an epoch; visit v reads pair v modulo the number of pairs."""
+    def pairs(self, epoch: int, visits: Visits) -> list[TokenPair]:
+        """The pairs at these visits of an epoch."""
         keys = [(epoch, visit) for visit in visits.tolist()]
         kept = self._kept
         if len(kept) + sum(key not in kept for key in keys) > MAX_KEPT_PAIRS:
@@ -439,7 +440,7 @@ class ResampledPairs:
             found.append(pair)
         return found
 
-    def padded(self, epoch: int, visits: Indices, pad_id: int) -> tuple[Padded, Padded]:
+    def padded(self, epoch: int, visits: Visits, pad_id: int) -> tuple[Padded, Padded]:
         """The source ids and the target ids of the pairs at these visits of an epoch."""
         sources, targets = zip(*self.pairs(epoch, visits), strict=True)
         return pad_ids(sources, pad_id), pad_ids(targets, pad_id)

@@ -85,6 +85,11 @@ class Request(NamedTuple):
     seed: int = 0
     """Of the samples, from 0 to 2^63 - 1: requests with other seeds get other random numbers. 0 without sampling."""
 
+    @property
+    def is_free(self) -> bool:
+        """Whether the source has tokens and nothing is demanded of its translation: no prefix, no terms, no samples."""
+        return bool(self.ids) and self == Request(self.ids)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
@@ -129,16 +134,35 @@ class Hypothesis(NamedTuple):
     """None unless it was asked for: see `ExplainingEngine`."""
 
 
-def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float | None:
-    """The geometric mean of the probabilities of the tokens of a hypothesis, 0 to 1, from its score.
+def length_penalty(length: int, normalization: str, alpha: float) -> float:
+    """The divisor of the log-probability of a hypothesis with `length` tokens; it never falls with the length.
 
-    None where the score has more in it than probabilities: a coverage penalty, samples at a temperature.
+    gnmt: ((5 + length) / 6) ^ alpha. average: length ^ alpha; no hypothesis is shorter than one token.
+
+    Source: gnmt is in Wu et al. 2016, equation 14.
     """
-    length = len(hypothesis.ids)
-    if options.coverage_penalty or options.sampling is not None or not length:
-        return None
-    base = (5.0 + length) / 6.0 if options.length_normalization == "gnmt" else float(length)
-    return math.exp(min(0.0, hypothesis.score * base**options.length_penalty / length))
+    base = (5.0 + length) / 6.0 if normalization == "gnmt" else float(max(1, length))
+    return base**alpha
+
+
+# Settings of decoding. An engine or a fast form of a search lists those that it knows. So a setting that is new does
+# not stay without effect there: the engine refuses it, or the general search follows it.
+
+
+OF_THE_TEXT = frozenset(
+    {"engine", "split_sentences", "keep_layout", "known_spellings", "keep_text", "repair"}
+)
+"""The settings that no search needs to know: they choose the engine, or the text pipeline does them with every engine."""
+
+
+def unknown_settings(options: DecodingConfig, known: Collection[str]) -> list[str]:
+    """The settings that differ from their defaults and are not among the `known` ones, in alphabetical order."""
+    fields = sorted(type(options).model_fields.items())
+    return [
+        name
+        for name, field in fields
+        if name not in known and getattr(options, name) != field.default
+    ]
 
 
 class Engine(Protocol):

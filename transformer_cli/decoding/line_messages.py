@@ -56,7 +56,8 @@ def warn_of_lines(
             "%s: a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
             _lines(lost),
         )
-    _report_doubts(numbered)
+    if with_doubts := [one for one in numbered if one[1].doubts]:
+        _report_doubts(with_doubts)
     if copies := [number for number, each in numbered if each.is_partly_copied]:
         logger.warning(
             "%s: a sentence was left as it is, because the model loses the protected parts of it",

@@ -22,6 +22,7 @@ from transformer_cli.checkpoint.trained_files import (
 from transformer_cli.config import (
     Config,
     DecodingConfig,
+    RescoringConfig,
     RuntimeConfig,
     load_stored_config,
 )
@@ -308,20 +309,20 @@ def _pipeline(files: TrainedFiles, config: Config) -> TextPipeline:
 def _translator(
     files: TrainedFiles, config: Config, pipeline: TextPipeline, engine: Engine
 ) -> Translator:
+    rescoring = config.decoding.rescore
     return Translator(
         pipeline,
         engine,
         config.decoding,
-        rescorers=_rescorers(files, config),
+        rescorers=() if rescoring is None else _rescorers(rescoring, files, config),
         load_reader=once(partial(load_reader, config=config)),
     )
 
 
-def _rescorers(files: TrainedFiles, config: Config) -> "tuple[Rescorer, ...]":
+def _rescorers(
+    rescoring: RescoringConfig, files: TrainedFiles, config: Config
+) -> "tuple[Rescorer, ...]":
     """The further models of `decoding.rescore`, on the machine of the first one."""
-    rescoring = config.decoding.rescore
-    if rescoring is None:
-        return ()
     from transformer_cli.decoding.rescoring import loaded_rescorers
 
     load = partial(load_reader, config=config)

@@ -17,6 +17,7 @@ from transformer_cli.checkpoint.run_folder import MODEL_FILE
 from transformer_cli.checkpoint.trained_files import TrainedFiles
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.decoding.engine import (
+    OF_THE_TEXT,
     ExplainingEngine,
     Explanation,
     Hypothesis,
@@ -25,7 +26,9 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
     length_limits,
+    length_penalty,
     once,
+    unknown_settings,
 )
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.token_ids import BETWEEN_CHARACTERS, BytePieces
@@ -39,11 +42,10 @@ MAX_MODEL_BYTES = 8_000_000
 MAX_TOKENS = 200
 """Source tokens of one call; more of them are translated sooner by PyTorch, whose import then pays."""
 
-# The settings of decoding that this engine follows or that do not concern it; with another one, PyTorch translates.
-_KNOWN = {
-    "engine", "beam_size", "length_penalty", "length_normalization", "num_best",
+# With another setting of decoding, PyTorch translates.
+_KNOWN = OF_THE_TEXT | {
+    "beam_size", "length_penalty", "length_normalization", "num_best",
     "max_length", "max_length_ratio", "min_length", "min_length_ratio", "allow_unknown", "batch_tokens",
-    "split_sentences", "keep_layout", "known_spellings", "keep_text", "repair",
 }  # fmt: skip
 
 
@@ -67,7 +69,7 @@ class NumpyEngine:
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
-        if not self._is_plain(requests, options):
+        if not self._searches_itself(requests, options):
             return self.pytorch().translate(requests, options)
         return [self._search(request.ids, options) for request in requests]
 
@@ -94,16 +96,11 @@ class NumpyEngine:
         engine = self.pytorch()
         return engine.explain(requests, targets, batch_tokens=batch_tokens, num_best=num_best)
 
-    def _is_plain(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
+    def _searches_itself(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
         """Whether this engine does by itself what is asked, sooner than PyTorch is imported."""
         if sum(len(request.ids) for request in requests) > MAX_TOKENS:
             return False
-        if any(not request.ids or request != Request(request.ids) for request in requests):
-            return False
-        fields = DecodingConfig.model_fields.items()
-        return all(
-            name in _KNOWN or getattr(options, name) == field.default for name, field in fields
-        )
+        return all(one.is_free for one in requests) and not unknown_settings(options, _KNOWN)
 
     def _search(self, source: TokenIds, options: DecodingConfig) -> list[Hypothesis]:
         """The best hypotheses of one source, best first."""
@@ -154,8 +151,8 @@ class _Beam:
         length = len(self._rows[0].ids) + 1
         penalty = self._penalty(length)
         finished, opened = list(self.finished), []
-        for number, place in enumerate(_largest(totals.ravel(), size).tolist()):
-            parent, token = divmod(place, totals.shape[1])
+        for number, index in enumerate(_largest(totals.ravel(), size).tolist()):
+            parent, token = divmod(index, totals.shape[1])
             total = totals[parent, token]
             score = float(total / penalty)
             # It is in the beam if fewer than W are better: finished ones, and the candidates before it.
@@ -180,18 +177,18 @@ class _Beam:
         return self._rows
 
     def _penalty(self, length: int) -> np.float32:
-        """The divisor of a log-probability, as of `decoding.search.beam.length_penalties`."""
-        is_gnmt = self._options.length_normalization == "gnmt"
-        base = (5.0 + length) / 6.0 if is_gnmt else float(max(1, length))
-        return np.float32(base**self._options.length_penalty)
+        options = self._options
+        return np.float32(
+            length_penalty(length, options.length_normalization, options.length_penalty)
+        )
 
 
 def _largest(numbers: Array, count: int) -> NDArray[np.int64]:
-    """The places of the `count` largest numbers, largest first; of equal ones, the first one comes first."""
+    """The indices of the `count` largest numbers, largest first; of equal ones, the first one comes first."""
     count = min(count, len(numbers))
     smallest = np.partition(numbers, len(numbers) - count)[len(numbers) - count]
-    [places] = np.nonzero(numbers >= smallest)
-    return places[np.argsort(-numbers[places], kind="stable")[:count]]
+    [indices] = np.nonzero(numbers >= smallest)
+    return indices[np.argsort(-numbers[indices], kind="stable")[:count]]
 
 
 class _Bans:

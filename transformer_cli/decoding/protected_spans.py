@@ -11,6 +11,7 @@ from transformer_cli.decoding.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
     Chunk,
+    TranslatedPiece,
     Translation,
     copied,
     joined,
@@ -163,12 +164,20 @@ def put_back(text: str, spans: Mapping[str, str]) -> str | None:
         text: the translation.
         spans: the span of each stand-in.
     """
+    if spans and sorted(_stand_ins_in(spans).findall(text)) != sorted(spans):
+        return None
+    return _with_spans(text, spans)
+
+
+def _with_spans(text: str, spans: Mapping[str, str]) -> str:
+    """A text with each stand-in replaced by its span, however often it stands there."""
     if not spans:
         return text
-    pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, spans))})(?![^\W_])")
-    if sorted(pattern.findall(text)) != sorted(spans):
-        return None
-    return pattern.sub(lambda match: spans[match[0]], text)
+    return _stand_ins_in(spans).sub(lambda match: spans[match[0]], text)
+
+
+def _stand_ins_in(spans: Mapping[str, str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, spans))})(?![^\W_])")
 
 
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
@@ -364,7 +373,13 @@ class SpanKeeper:
             if (found := put_back(part, stand_ins)) is not None:
                 pairs.append((found, score))
         finished = with_alternatives(translation, pairs)
-        return finished if finished.alternatives else None
+        if not finished.alternatives:
+            return None
+        pieces = (
+            TranslatedPiece(*(_with_spans(text, stand_ins) for text in of_both))
+            for of_both in finished.pieces
+        )
+        return replace(finished, source=_with_spans(piece.text, stand_ins), pieces=tuple(pieces))
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
         text = with_final_mark_of(text, piece.text)

@@ -19,6 +19,7 @@ from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.checkpoint.trained_files import TrainedModel
 from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.decoding.engine import (
+    OF_THE_TEXT,
     Explanation,
     Hypothesis,
     LengthLimits,
@@ -28,6 +29,7 @@ from transformer_cli.decoding.engine import (
     length_batches,
     length_limits,
     max_logits,
+    unknown_settings,
 )
 from transformer_cli.decoding.search import (
     AttendingScorer,
@@ -65,6 +67,15 @@ from transformer_cli.process.device import Machine, prepare_machine, to_device
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import BytePieces, WordEdges, pad_ids
+
+# What the search in one call of a kernel does, and what a search among a shortlist does. A setting that is not listed
+# takes the general search with the whole vocabulary; `shortlist` itself is followed or left out here.
+_KNOWN_TO_KERNEL = OF_THE_TEXT | {
+    "beam_size", "length_penalty", "length_normalization", "num_best", "no_repeat_ngram_size",
+    "max_length", "max_length_ratio", "min_length", "min_length_ratio", "allow_unknown", "batch_tokens",
+    "shortlist", "mbr", "rescore",  # the last two choose among what was found
+}  # fmt: skip
+_KNOWN_TO_SHORTLIST = _KNOWN_TO_KERNEL | {"diversity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,19 +239,22 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision; a model in training mode is refused."""
-        if any(model.training for model in self.models):
-            raise ValueError("the model is in training mode; call model.eval() before translating")
+        self._check_mode()
         with torch.inference_mode(), self.machine.autocast():
             yield
+
+    def _check_mode(self) -> None:
+        if any(model.training for model in self.models):
+            raise ValueError("the model is in training mode; call model.eval() before translating")
 
     def _hypotheses_of(
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, for each request."""
-        if self.native_search is not None and self._is_native(requests, options):
-            with self._inference():
-                return self._natively_found(requests, options)
-        if self.shortlist is not None and self._is_restricted(requests, options):
+        if self.native_search is not None and self._fits_kernel(requests, options):
+            self._check_mode()  # PyTorch computes nothing here
+            return self._natively_found(requests, options)
+        if self.shortlist is not None and self._fits_shortlist(requests, options):
             with self._inference():
                 ids, engine = self._restricted(requests)
             found = engine._hypotheses_of(requests, options)
@@ -294,14 +308,15 @@ class PyTorchEngine:
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
 
-    def _is_restricted(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
+    def _fits_shortlist(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
         """Whether the shortlist is used; if not, the search is the one without a shortlist."""
-        is_plain = options.sampling is None and not options.coverage_penalty
-        has_own = any(not request.ids or request.prefix or request.terms for request in requests)
-        return self.translating is not None and is_plain and self.observer is None and not has_own
+        if self.translating is None or self.observer is not None:
+            return False
+        is_free = all(request.is_free for request in requests)
+        return is_free and not unknown_settings(options, _KNOWN_TO_SHORTLIST)
 
     def _restricted(self, requests: Sequence[Request]) -> tuple[NDArray[np.int64], "PyTorchEngine"]:
-        """The ids of the shortlist, sorted, and an engine that sees their places instead of them."""
+        """The ids of the shortlist, sorted, and an engine that sees their indices in it instead of them."""
         assert self.shortlist is not None
         assert self.translating is not None
         ids, is_allowed = self.shortlist.of_batch([request.ids for request in requests])
@@ -321,13 +336,13 @@ class PyTorchEngine:
         )
         return ids, engine
 
-    def _is_native(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
-        """Whether the kernel for whole searches does the same as the search step by step."""
-        is_plain = not (options.sampling or options.diversity or options.coverage_penalty)
+    def _fits_kernel(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
+        """Whether the kernel for whole searches does the same as the search step by step, and sooner."""
         search = self.native_search
-        if not is_plain or search is None or self.translating is None or self.observer is not None:
+        if search is None or self.translating is None or self.observer is not None:
             return False
-        if any(not request.ids or request.prefix or request.terms for request in requests):
+        is_free = all(request.is_free for request in requests)
+        if not is_free or unknown_settings(options, _KNOWN_TO_KERNEL):
             return False
         return search.is_worth_it([len(request.ids) for request in requests], options.beam_size)
 
@@ -525,7 +540,7 @@ def attended_layers(
     if model.training:
         raise ValueError("the model is in training mode; call model.eval() first")
     x = model.embed_target(decoder_input_ids)
-    masks = model.target_mask(x), model.source_mask(source_mask, x)
+    masks = model.mask_of_targets(x), model.mask_of_sources(source_mask, x)
     rotation = model.rotation(x)
     for layer in model.decoder.layers:
         assert isinstance(layer, DecoderLayer)

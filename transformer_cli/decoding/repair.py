@@ -28,7 +28,7 @@ from transformer_cli.decoding.doubts import (
     is_unreadable,
     without_loops,
 )
-from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds, search_confidence
+from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds, length_penalty
 from transformer_cli.decoding.glossary import with_terms
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.quality import pieces_per_word
@@ -863,3 +863,15 @@ def confidences_of(
         if of_part and not part.is_kept
     )
     return tuple(confidence for confidence in of_parts if confidence is not None)
+
+
+def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float | None:
+    """The geometric mean of the probabilities of the tokens of a hypothesis, 0 to 1, from its score.
+
+    None where the score has more in it than probabilities: a coverage penalty, samples at a temperature.
+    """
+    length = len(hypothesis.ids)
+    if options.coverage_penalty or options.sampling is not None or not length:
+        return None
+    penalty = length_penalty(length, options.length_normalization, options.length_penalty)
+    return math.exp(min(0.0, hypothesis.score * penalty / length))

@@ -1,11 +1,10 @@
-"""A line to what is translated of it, and back: split into texts, encoded as token ids; decoded, and joined in the form of the line."""
+"""A text to the token ids of its sentences, as in training, and the token ids of translations to text."""
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
-from unicodedata import category
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
@@ -17,27 +16,18 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
-from transformer_cli.decoding.protected_spans import (
-    HIDDEN,
-    Promise,
-    SpanKeeper,
-    StandIns,
-    spans_of_terms,
-    spans_outside_terms,
-)
+from transformer_cli.decoding.protected_spans import HIDDEN, spans_outside_terms
 from transformer_cli.decoding.quality import Quality
-from transformer_cli.decoding.repair import TextPiece, in_form_of_clauses
+from transformer_cli.decoding.repair import in_form_of_clauses
 from transformer_cli.decoding.translation import (
     LINE_BREAKS,
     Alternative,
     Chunk,
-    Line,
     TextPart,
+    TranslatedPiece,
     Translation,
     copied,
     distinct,
-    joined,
-    with_alternatives,
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
@@ -50,48 +40,27 @@ from transformer_cli.text.normalization import (
     normalize,
     normalize_invisible,
     reads_without_invisible,
-    remove_control_characters,
-    with_plain_spaces,
-    without_invisible,
 )
 from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (
-    DASH,
-    PLAIN_END,
     UNKNOWN_LENGTHS,
     SeenLengths,
     Sentence,
-    TextRange,
-    as_inner_part,
     gap_between,
     in_sentence_case,
-    is_in_capitals,
-    partners_of_brackets,
-    plain_quotes,
     split_line,
     split_sentences,
-    split_sentences_around,
-    text_ranges,
-    titles,
     with_ellipses,
     with_final_mark_of,
-    with_texts,
-    with_written_quotes,
-    without_closing_mark,
 )
-from transformer_cli.text.spans import (
-    SPAN_SIGN,
-    Span,
-    find_spans,
-    masked,
-    written_breaks,
-)
+from transformer_cli.text.spans import masked
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
 
 if TYPE_CHECKING:  # it explains what this pipeline reads and writes
     from transformer_cli.decoding.details import UnknownReplacement
 
 _LETTER = "a"
+_SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +193,8 @@ class TextPipeline:
 
         The vocabulary tells which words are names: Anna has fewer tokens than anna, if training has read it so.
         """
-        tokenizer, is_english = (
-            self.source_tokenizer,
-            primary_language(self.languages.source) == "en",
-        )
+        tokenizer = self.source_tokenizer
+        is_english = primary_language(self.languages.source) == "en"
 
         def spelled(match: re.Match[str]) -> str:
             small, large = match[0], match[0].capitalize()
@@ -397,6 +364,7 @@ class TextPipeline:
             is_untranslated=is_untranslated,
             doubts=chunk.doubts,
             is_repaired=chunk.is_repaired,
+            pieces=_pieces(chunk, texts) if len(texts) > 1 else (),
         )
 
     @property
@@ -515,307 +483,19 @@ class TextPipeline:
         return list(distinct(texts)) if len(texts) > 1 else texts
 
 
+def _pieces(chunk: Chunk, texts: Sequence[Sequence[Alternative]]) -> tuple[TranslatedPiece, ...]:
+    """The parts of a text with their best translations; nothing for a text that stays as a whole."""
+    if not all(texts) or all(part.is_kept for part in chunk.parts):
+        return ()
+    return tuple(
+        TranslatedPiece(part.given, of_part[0].text)
+        for part, of_part in zip(chunk.parts, texts, strict=True)
+    )
+
+
 def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
     """The texts that are not empty, with a gap between two of them."""
     joined = ""
     for text, gap in zip(texts, gaps, strict=True):
         joined += (gap if joined else "") + text if text else ""
     return joined
-
-
-# The form of a line: which texts of it are translated, and how their translations are put back in their places.
-#
-# `LineForm.split` divides a line into chunks, and `LineForm.join` makes the translation of the line from those of its chunks.
-# Everything around the chunks stays in its place.
-
-
-_SENTENCE_ENDS = ".!?\u2026"
-_SMALL_WORD = re.compile(r"(?<![^\W_])[^\W\d_A-Z]+(?![^\W_])")
-_NO_MARK_AT_EDGES = re.compile(r"[^\W_](?:.*(?:[^\W_]|[.!?\u2026]))?\Z", re.DOTALL)
-_OPENING_BRACKETS, _CLOSING_BRACKETS = "([", ")]"
-_EYES = ":;=8-"
-_WRAPPERS = {"{": "}", "<": ">"}
-_SINGLE_QUOTES = (("'", "'"), ("\u2018", "\u2019"))
-# An apostrophe that stands between two letters is no quote.
-_QUOTE_AT_WORD = re.compile(r"(?<!\w)['\u2018\u2019]|['\u2018\u2019](?!\w)")
-_PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
-# A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
-_PARTS_OF_A_SENTENCE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class LineForm:
-    """Splits lines and joins their translations, so that they keep their form and, if wanted, their protected spans."""
-
-    pipeline: TextPipeline
-    """Of one direction."""
-    keeps_layout: bool
-    """Whether indentation, list marks and columns are kept; else the whole line is one text."""
-    protects: bool
-    """Whether protected spans inside a text are kept, too."""
-
-    def split(self, line: Line) -> Line:
-        """A line with the chunks that are translated; the prefix of the line is that of its first chunk."""
-        text = line.given.rstrip("\r\n").translate(LINE_BREAKS)
-        if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
-            text = remove_control_characters(text)
-        if not text.isascii() and may_be_invisible(text) and self.pipeline.removes_invisible:
-            text = self._visible(text)
-        written_quotes: Mapping[str, str] = {}
-        if "\\" in text or "&" in text:
-            text, written_quotes = plain_quotes(text)
-        spans = self._spans(text) if SPAN_SIGN.search(text) else []
-        ranges = self._ranges(text, spans)
-        chunks: list[Chunk] = []
-        for place, (start, end) in enumerate(ranges):
-            sentences = [Sentence(text[start:end], "")]
-            # Else the pipeline splits the text.
-            if self.protects and (protected := self._spans(text[start:end])):
-                sentences = self.sentences(text[start:end], protected)
-            for sentence in sentences:
-                prefix = "" if chunks else line.prefix
-                part = len(chunks) * _PARTS_OF_A_SENTENCE
-                chunks.append(self._chunk(sentence, prefix, line.number, part, place))
-        as_read = line.given, line.prefix, line.number, line.end
-        return Line(*as_read, text, written_quotes, spans, ranges, chunks)
-
-    def finished(self, chunk: Chunk, translation: Translation) -> Translation:
-        """The translation of a chunk without protected spans, with the letters and the end of its source."""
-        if not self.keeps_layout:
-            return translation
-        source = chunk.capitals or chunk.text
-        if not chunk.capitals and PLAIN_END.search(source):
-            return translation
-        required = () if self.pipeline.glossary is None else self._required_terms(source)
-        found = []
-        for text, score in translation.alternatives:
-            marked = with_final_mark_of(text, source)
-            if required and applied_terms(marked, required) != applied_terms(text, required):
-                marked = text  # the full stop belongs to a term
-            found.append((marked.upper() if chunk.capitals else marked, score))
-        return with_alternatives(translation, found)
-
-    def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """The translation of a line from those of its chunks, with everything around them."""
-        if not translations:
-            found = copied(line.given, line.text)
-        elif line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
-            [found] = translations
-            if found.source != line.given:
-                found = replace(found, source=line.given)
-        else:
-            found = joined(line.given, translations, lambda texts: self._line_of(line, texts))
-        if self.protects and line.spans and translations:
-            found = self._with_spans_of(line, found)
-        if not line.written_quotes:
-            return found
-        written = [
-            (with_written_quotes(text, line.written_quotes), score)
-            for text, score in found.alternatives
-        ]
-        return with_alternatives(found, written)
-
-    def _with_spans_of(self, line: Line, whole: Translation) -> Translation:
-        """The translation of a line with all its protected spans; else the line as it is."""
-        allowed = spans_of_terms(self._required_terms(line.text))
-        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
-        terms = tuple(term._replace(is_applied=False) for term in whole.terms)
-        untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
-        return promise.kept_part(whole) or untranslated
-
-    def sentences(self, text: str, spans: Sequence[Span]) -> list[Sentence]:
-        """The sentences of a text with protected spans; one, if the model reads several at once."""
-        if not self.pipeline.splits_sentences:
-            return [Sentence(text, "")]
-        return split_sentences_around(spans, text, self.pipeline.languages.source)
-
-    def piece(self, text: str, whole: Chunk, number: int) -> Chunk:
-        """A piece of a chunk that is translated by itself."""
-        spans = tuple(self._spans(text)) if self.protects else ()
-        part = whole.first_part + number
-        return Chunk(text, line=whole.line, first_part=part, spans=spans, place=whole.place)
-
-    def in_sentence(self, piece: TextPiece, translation: Translation) -> Translation:
-        """The translation of a piece of a sentence, as words within it."""
-        language = primary_language(self.pipeline.languages.target)
-        found = []
-        for text, score in translation.alternatives:
-            inner = without_closing_mark(text) if piece.closing else text
-            if piece.is_inside:
-                inner = as_inner_part(inner, piece.text, target_language=language)
-            found.append((inner, score))
-        return with_alternatives(translation, found)
-
-    def span_keeper(self) -> SpanKeeper:
-        """How the protected spans of the lines get through the model."""
-        source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
-        stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
-        return SpanKeeper(source, target, stand_ins, self.pipeline.languages, self._required_terms)
-
-    def _chunk(self, sentence: Sentence, prefix: str, line: int, part: int, place: int) -> Chunk:
-        text = sentence.text
-        spans = tuple(self._spans(text)) if self.protects else ()
-        in_capitals = (
-            self.keeps_layout
-            and not spans
-            and text.isupper()
-            and self._is_read_in_small_letters(text)
-        )
-        return Chunk(
-            self.pipeline.in_small_letters(text) if in_capitals else text,
-            prefix,
-            line,
-            part,
-            gap=sentence.gap,
-            capitals=text if in_capitals else "",
-            spans=spans,
-            place=place,
-        )
-
-    def _is_read_in_small_letters(self, text: str) -> bool:
-        """Whether a text in capital letters is a sentence or heading, or has a term of the glossary, and no term whose capital letters count."""
-        terms = [term.target for term in self._required_terms(text)]
-        if not terms:
-            return is_in_capitals(text)
-        return terms == [term.target for term in self._required_terms(in_sentence_case(text))]
-
-    def _visible(self, text: str) -> str:
-        """The text of a line without invisible characters, and with plain spaces in its ranges."""
-        visible = self._changed_outside_spans(text, without_invisible)
-        ranges = self._ranges(visible, self._spans(visible))
-        if not ranges:
-            return text
-        pieces, place = [], 0
-        for each in ranges:
-            inside = self._changed_outside_spans(visible[slice(*each)], with_plain_spaces)
-            pieces += [visible[place : each.start], inside]
-            place = each.end
-        return "".join([*pieces, visible[place:]])
-
-    def _ranges(self, text: str, spans: Sequence[Span]) -> list[TextRange]:
-        if not self.keeps_layout:
-            return [TextRange(0, len(text))]
-        as_letters = hidden = text
-        if spans:
-            as_letters, hidden = masked(text, spans, "x"), masked(text, spans, HIDDEN)
-        found, place = [], 0
-        for each in [*(written_breaks(text, spans) if spans else ()), None]:
-            end = len(text) if each is None else each.start
-            for start, stop in text_ranges(text[place:end], hidden[place:end]):
-                parts = [TextRange(place + start, place + stop)]
-                if self.pipeline.keeps_text and DASH.search(hidden, *parts[0]):
-                    parts = titles(hidden, parts[0])
-                found += [
-                    part
-                    if _NO_MARK_AT_EDGES.match(as_letters[slice(*part)])
-                    else self._without_unknown_marks(as_letters, *part)
-                    for part in parts
-                ]
-            place = end if each is None else each.end
-        return found
-
-    def _changed_outside_spans(self, text: str, change: Callable[[str], str]) -> str:
-        """The text with everything changed that belongs to no protected span."""
-        if not self.protects:
-            return change(text)
-        pieces, place = [], 0
-        for span in [*self._spans(text), None]:
-            end = len(text) if span is None else span.start
-            # A joiner behind a digit stays or goes by this digit, so the characters beside the span are read too.
-            before, after = text[place - 1 : place] if place else "", text[end : end + 1]
-            changed = change(before + text[place:end] + after)
-            has_both = changed.startswith(before) and changed.endswith(after)
-            if has_both and len(changed) >= len(before + after):
-                changed = changed[len(before) : len(changed) - len(after)]
-            else:
-                changed = change(text[place:end])
-            pieces += [changed, "" if span is None else text[span.start : span.end]]
-            place = end if span is None else span.end
-        return "".join(pieces)
-
-    def _without_unknown_marks(self, text: str, start: int, end: int) -> TextRange:
-        """The range without the marks and white space at its edges that the model does not know.
-
-        These marks stay as they are, instead of becoming [UNK]. A mark stays inside if it belongs to one inside: the
-        closing bracket of "we go (perhaps)" does. The mark that ends a sentence stays inside, too; but with `keep_text` it
-        is left out at the beginning, as in "...and we go": a model takes it for the end of the sentence, and loses what
-        follows.
-
-        Args:
-            text: the line, with letters in place of protected spans.
-            start, end: a range with at least one letter.
-        """
-        whole = TextRange(start, end)
-        if self.pipeline.keeps_text:
-            start, end = _without_single_marks(text, start, end)
-        left_out = _SENTENCE_ENDS if self.pipeline.keeps_text else ""
-        while self._is_outside(text[start]) or text[start] in left_out:
-            start += 1
-        while self._is_outside(text[end - 1]):
-            end -= 1
-        is_whole = all(_is_balanced(text[start:end], *pair) for pair in _PAIRS)
-        return TextRange(start, end) if is_whole else whole
-
-    def _is_outside(self, mark: str) -> bool:
-        if category(mark)[0] in "LMN" or mark in _SENTENCE_ENDS:
-            return False
-        return mark.isspace() or not self._knows_mark(mark)
-
-    def _knows_mark(self, mark: str) -> bool:
-        spellings = self.pipeline.spellings
-        known = spellings.respelled(mark) if spellings else mark
-        return self.pipeline.source_tokenizer.knows(known)
-
-    def _required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
-        if self.pipeline.glossary is None:
-            return ()
-        return self.pipeline.required_terms(self.pipeline.normalize_source(text))
-
-    def _spans(self, text: str) -> list[Span]:
-        """The protected spans of a text; those inside a term of a glossary are not protected."""
-        if not self.protects or self.pipeline.glossary is None:
-            return find_spans(text)
-        return spans_outside_terms(text, self._required_terms(text))
-
-    def _line_of(self, line: Line, texts: Sequence[str]) -> str:
-        of_ranges = [""] * len(line.ranges)
-        for chunk, text in zip(line.chunks, texts, strict=True):
-            before = of_ranges[chunk.place]
-            of_ranges[chunk.place] = before + self._gap(chunk.gap, before, text) + text
-        return with_texts(line.text, line.ranges, of_ranges)
-
-    def _gap(self, of_source: str, left: str, right: str) -> str:
-        """The white space between two translated sentences; between two ASCII characters there is always some."""
-        if not of_source or not left or not right:
-            return ""
-        gap = gap_between(of_source, *self.pipeline.languages)
-        return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
-
-
-def _without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range without apostrophes, braces and angle brackets around it, and without a bracket at an edge that has no partner.
-
-    A model knows an apostrophe from other places, and a bracket from pairs, and loses them here; braces it hardly knows.
-    """
-    partners = partners_of_brackets(text, start, end)
-    while end - 1 > start and text[end - 1] in _CLOSING_BRACKETS and end - 1 not in partners:
-        if text[end - 2] in _EYES:
-            break  # :)
-        end -= 1
-    while start < end - 1 and text[start] in _OPENING_BRACKETS and start not in partners:
-        start += 1
-    while end - start > 2 and _WRAPPERS.get(text[start]) == text[end - 1]:
-        start, end = start + 1, end - 1
-    if text.startswith("[[", start) and partners.get(start) == end - 1 and partners.get(start + 1) == end - 2:  # fmt: skip
-        start, end = start + 2, end - 2
-    first, last = text[start], text[end - 1]
-    is_quoted = (first, last) in _SINGLE_QUOTES and end - start > 2
-    if is_quoted and _QUOTE_AT_WORD.search(text, start + 1, end - 1) is None:
-        return start + 1, end - 1
-    return start, end
-
-
-def _is_balanced(text: str, opening: str, closing: str) -> bool:
-    if opening == closing:
-        return text.count(opening) % 2 == 0
-    return text.count(opening) == text.count(closing)

@@ -3,8 +3,10 @@
 import hashlib
 import logging
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from transformer_cli.config import Direction
@@ -59,6 +61,15 @@ def least_of(estimates: Iterable[Estimate]) -> Estimate | None:
     if not found:
         return None
     return Estimate(min(each.probability for each in found), all(each.is_green for each in found))
+
+
+class TranslatedPiece(NamedTuple):
+    """A piece of a text that was translated by itself, or that stays; and what stands for it in the translation."""
+
+    source: str
+    """As the model reads it: perhaps with other letters in upper case, or with other white space, than in the text."""
+    text: str
+    """Perhaps with another case of its first letter, or with other marks at its ends, than in the translation."""
 
 
 class PartDetails(NamedTuple):
@@ -145,6 +156,9 @@ class Translation:
     estimate reads it."""
     is_from_memory: bool = False
     """Whether a translation memory had it, so that no model has translated it; its score is 0."""
+    pieces: tuple[TranslatedPiece, ...] = ()
+    """In order, with only white space and marks between them; nothing for a text that was translated as a whole. A word of one
+    piece has no counterpart in another."""
 
     @property
     def is_not_green(self) -> bool:
@@ -305,7 +319,13 @@ def joined(
         is_repaired=any(part.is_repaired for part in parts),
         confidences=tuple(confidence for part in parts for confidence in part.confidences),
         details=_joined_details(parts),
+        pieces=tuple(piece for part in parts for piece in pieces_of(part)),
     )
+
+
+def pieces_of(translation: Translation) -> tuple[TranslatedPiece, ...]:
+    """The pieces of a translation; a text that was translated as a whole is one."""
+    return translation.pieces or (TranslatedPiece(translation.source, translation.text),)
 
 
 def _joined_details(parts: Sequence[Translation]) -> LineDetails | None:
@@ -314,6 +334,101 @@ def _joined_details(parts: Sequence[Translation]) -> LineDetails | None:
     if not found:
         return None
     return LineDetails(tuple(each for of_part in found for each in of_part.parts), ())
+
+
+Place = tuple[int, int]
+
+
+class PlacedPiece(NamedTuple):
+    """A piece of a text, by its place in it, and what stands for it in the translation: text[start:end]."""
+
+    source: Place
+    target: Place
+    is_kept: bool = False
+    """Whether its words stand in the translation as in the source."""
+
+    def texts(self, translation: Translation) -> tuple[str, str]:
+        """Its text in the source and in the translation."""
+        return translation.source[slice(*self.source)], translation.text[slice(*self.target)]
+
+
+def placed_pieces(translation: Translation) -> list[PlacedPiece]:
+    """Where the pieces of a translation stand, in order; those that cannot be found are one with their neighbours.
+
+    A piece has the marks that touch its ends; one without letters and digits is left out.
+    """
+    pieces = [each for each in translation.pieces if any(map(_core, each))]
+    source, text = translation.source, translation.text
+    places = zip(
+        _places_in_order([each.source for each in pieces], source),
+        _places_in_order([each.text for each in pieces], text),
+        strict=True,
+    )
+    found: list[tuple[Place, Place]] = []
+    end, begin = 0, 0
+    is_known = True
+    for of_source, of_target in [*places, ((len(source),) * 2, (len(text),) * 2)]:
+        if of_source is None or of_target is None:
+            is_known = False
+            continue
+        if not is_known:
+            between = slice(end, of_source[0]), slice(begin, of_target[0])
+            found.append((_words_in(source, between[0]), _words_in(text, between[1])))
+        found.append((of_source, of_target))
+        end, begin = of_source[1], of_target[1]
+        is_known = True
+    sources, targets = zip(*found[:-1], strict=True) if found[:-1] else ((), ())
+    return [
+        PlacedPiece(*extents, _core(source[slice(*extents[0])]) == _core(text[slice(*extents[1])]))
+        for extents in zip(_with_marks(sources, source), _with_marks(targets, text), strict=True)
+    ]
+
+
+def _words_in(text: str, part: slice) -> Place:
+    """A part of a text from its first to its last letter or digit; its end if it has none."""
+    match = _CORE.search(text, part.start, part.stop)
+    return match.span() if match else (part.stop, part.stop)
+
+
+def _with_marks(places: Sequence[Place], text: str) -> list[Place]:
+    """Places of a text, with the marks that touch them; one between two places belongs to the first."""
+    found: list[Place] = []
+    for (start, end), (following, _) in pairwise([*places, (len(text),) * 2]):
+        before = found[-1][1] if found else 0
+        while start > before and not text[start - 1].isspace():
+            start -= 1
+        while end < following and not text[end].isspace():
+            end += 1
+        found.append((start, end))
+    return found
+
+
+_CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
+
+
+def _core(text: str) -> str:
+    """A text from its first to its last letter or digit; empty if it has none."""
+    match = _CORE.search(text)
+    return match[0] if match else ""
+
+
+def _places_in_order(parts: Sequence[str], whole: str) -> list[tuple[int, int] | None]:
+    """Where each part stands in a text behind the one before it, whatever its case and white space; None if it does not.
+
+    Only marks stand between two parts, so a part behind other words is found only if these can be the part before it.
+    """
+    found: list[tuple[int, int] | None] = []
+    place, is_known = 0, True
+    for part in parts:
+        words = map(re.escape, _core(part).split())
+        pattern = re.compile(r"\s+".join(words), re.IGNORECASE)
+        match = pattern.search(whole, place) if pattern.pattern else None
+        if match and is_known and _core(whole[place : match.start()]):
+            match = None
+        is_known = match is not None
+        found.append(match.span() if match else None)
+        place = match.end() if match else place
+    return found
 
 
 def copied(source: str, text: str | None = None) -> Translation:
@@ -344,6 +459,7 @@ def through_pivot(first: Translation, second: Translation, languages: Direction)
         doubts: tuple[str, ...] = ()
     else:
         doubts = doubts_about(first.source, second.text, languages)
+    pieces = _pieces_through(first, second)
     of_either = "is_cut", "is_partly_copied", "is_in_pieces", "is_divided", "is_untranslated", "is_repaired"  # fmt: skip
     return replace(
         second,
@@ -353,7 +469,23 @@ def through_pivot(first: Translation, second: Translation, languages: Direction)
         **{name: getattr(first, name) or getattr(second, name) for name in of_either},
         doubts=tuple(dict.fromkeys((*first.doubts, *second.doubts, *doubts))),
         pivot=first,
+        pieces=pieces,
     )
+
+
+def _pieces_through(first: Translation, second: Translation) -> tuple[TranslatedPiece, ...]:
+    """The pieces of a source and of the text that a second model gives: both steps are divided at the ends of each."""
+    source, text = first.source, second.text
+    pieces: list[TranslatedPiece] = []
+    start = begin = 0
+    for left, right in pairwise(placed_pieces(first)):
+        for before, behind in pairwise(placed_pieces(second)):
+            # Both steps have an end between the same two words of the pivot.
+            if left.target[1] <= behind.source[0] and before.source[1] <= right.target[0]:
+                end, stop = left.source[1], before.target[1]
+                pieces.append(TranslatedPiece(source[start:end], text[begin:stop]))
+                start, begin = right.source[0], behind.target[0]
+    return (*pieces, TranslatedPiece(source[start:], text[begin:])) if pieces else ()
 
 
 @dataclass(slots=True)

@@ -8,12 +8,7 @@ from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
-from transformer_cli.config import (
-    DecodingConfig,
-    Direction,
-    SamplingConfig,
-    SequencesData,
-)
+from transformer_cli.config import DecodingConfig, Direction, SamplingConfig, SequencesData
 from transformer_cli.decoding.details import (
     details_of,
     explained_hypotheses,
@@ -27,11 +22,8 @@ from transformer_cli.decoding.doubts import (
     MARKS,
     NUMBERS,
     UNSEEN,
-    lacks_form,
     lacks_marks,
     lacks_words_at_placeholders,
-    with_ampersands,
-    with_words_for_ampersands,
     without_unseen_words,
 )
 from transformer_cli.decoding.engine import (
@@ -42,7 +34,9 @@ from transformer_cli.decoding.engine import (
     Request,
 )
 from transformer_cli.decoding.glossary import Glossary
+from transformer_cli.decoding.line_form import LineForm
 from transformer_cli.decoding.line_messages import warn_of_lines
+from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
     BRACKET,
@@ -54,19 +48,15 @@ from transformer_cli.decoding.repair import (
     divided_if_doubtful,
     in_clauses,
     longer_of,
-    loses_any,
-    loses_spans,
     lost_brackets,
     lost_parts,
     pieces_around_brackets,
     with_commas_for_ellipses,
-    with_empty_brackets,
-    without_empty_brackets,
     without_short_rivals,
 )
 from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.terms_in_place import TermPlacer
-from transformer_cli.decoding.text_pipeline import LineForm, TextPipeline
+from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     Chunk,
     Line,
@@ -76,12 +66,11 @@ from transformer_cli.decoding.translation import (
     joined,
     seeded,
     through_pivot,
-    with_alternatives,
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ELLIPSIS, has_odd_case
-from transformer_cli.text.spans import SPAN_SIGN, SpanKind, find_spans, is_enclosed
+from transformer_cli.text.spans import SPAN_SIGN, find_spans, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -93,7 +82,6 @@ logger = logging.getLogger(__name__)
 
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
-_BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
 _SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
 
 
@@ -178,7 +166,8 @@ class Translator:
         if with_details or self.estimates:
             self.explaining_engine()  # refuses an engine that cannot explain, before anything is translated
         towards = self.towards(to, from_)
-        reverse_reader(towards)  # refuses a run that is not there
+        if self.estimates:
+            reverse_reader(towards)  # refuses a run that is not there
         windows = towards._windows(iter(lines), of_lines, num_before)
         return chain.from_iterable(
             towards.translate_window(window, with_details=with_details) for window in windows
@@ -305,7 +294,10 @@ class Translator:
             with_details: as of `translate`.
         """
         if self.memory is not None:
-            return self._with_recalled(lines, self.memory, with_details=with_details)
+            recall = self.memory.recall
+            recalled = [None if line.prefix else recall(line.given) for line in lines]
+            translating = replace(self, memory=None)
+            return translating._beside_known(lines, recalled, with_details=with_details)
         if self.before is not None:
             return self._through_pivot(self.before, lines)
         if self.pipeline.glossary is not None and not with_details:
@@ -313,7 +305,7 @@ class Translator:
                 None if line.prefix else self.pipeline.of_terms_alone(line.given) for line in lines
             ]
             if any(alone):
-                return self._beside_terms_alone(lines, alone)
+                return self._beside_known(lines, alone)
         explainer = self.explaining_engine() if with_details else None
         translations = self._in_form_of_lines(lines, explainer)
         if explainer is None:
@@ -361,44 +353,48 @@ class Translator:
 
     def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
         """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
-        if self.repairs:
-            if not self.protects_spans and any(
-                NUMBERS in each.doubts or SPAN_SIGN.search(each.source) for each in translations
-            ):
-                translations = self._with_lost_spans(lines, translations)
-            translations = self._with_lost_ampersands(lines, translations)
-            translations = self._with_lost_empty_brackets(lines, translations)
-            translations = self._with_odd_case(lines, translations)
+        if self.repairs and any(
+            NUMBERS in each.doubts
+            or SPAN_SIGN.search(each.source)
+            or MAY_BE_EMPTY.search(each.source)
+            or has_odd_case(each.source)
+            for each in translations
+        ):
+            translations = with_lost_parts(self, lines, translations)
         if self.repairs or self.estimates:
-            translations = list(map(self._with_doubts_of_line, translations))
+            translations = list(map(self.with_doubts_of_line, translations))
         return translations
 
-    def _with_recalled(
-        self, lines: Sequence[Line], memory: "TranslationMemory", *, with_details: bool
+    def with_doubts_of_line(self, translation: Translation) -> Translation:
+        """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
+        source, text, doubts = translation.source, translation.text, translation.doubts
+        if doubts:  # a line that was translated again, with protected spans, may have them already
+            doubts = without_unseen_words(doubts)
+        if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
+            doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
+        if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
+            is_lost = lacks_words_at_placeholders(source, text, self.languages)
+            doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
+        if self.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
+            doubts += (ENCLOSED,)
+        if words := self.pipeline.unseen_words(translation):
+            doubts += (f"{UNSEEN}: {', '.join(words)}",)
+        is_same = doubts == translation.doubts
+        return translation if is_same else replace(translation, doubts=doubts)
+
+    def _beside_known(
+        self,
+        lines: Sequence[Line],
+        known: Sequence[Translation | None],
+        *,
+        with_details: bool = False,
     ) -> list[Translation]:
-        """The translations; those that a memory has are taken from there. A line with a prefix is translated."""
-        recalled = [None if line.prefix else memory.recall(line.given) for line in lines]
-        others = [line for line, found in zip(lines, recalled, strict=True) if found is None]
-        plain = replace(self, memory=None, reports_lines=False)
-        translated = iter(plain.translate_window(others, with_details=with_details))
-        translations = [next(translated) if found is None else found for found in recalled]
+        """The translations of lines, of which some are known: those of a memory, or of nothing but terms. The model reads the others."""
+        others = [line for line, found in zip(lines, known, strict=True) if found is None]
+        silent = replace(self, reports_lines=False)
+        translated = iter(silent.translate_window(others, with_details=with_details))
+        translations = [next(translated) if found is None else found for found in known]
         self._report(lines, translations)
-        return translations
-
-    def _beside_terms_alone(
-        self, lines: Sequence[Line], alone: Sequence[Translation | None]
-    ) -> list[Translation]:
-        """The translations of lines, of which some have nothing but terms of the glossary: the model reads the others."""
-        others = [line for line, found in zip(lines, alone, strict=True) if found is None]
-        translated = iter(replace(self, reports_lines=False).translate_window(others))
-        translations = [next(translated) if found is None else found for found in alone]
-        if self.reports_lines and lines:
-            warn_of_lines(
-                list(enumerate(translations, lines[0].number + 1)),
-                max_length=self.pipeline.max_length,
-                is_strict=self.is_strict,
-                only_green=self.only_green,
-            )
         return translations
 
     def _through_pivot(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
@@ -417,157 +413,6 @@ class Translator:
             through_pivot(one, other, self.languages)
             for one, other in zip(first, second, strict=True)
         ]
-
-    def _with_lost_spans(
-        self, lines: Sequence[Line], translations: list[Translation]
-    ) -> list[Translation]:
-        """The translations; a line that loses a number, a URL or a placeholder is translated again, with protected spans.
-
-        So is one that was left as it is and has a URL, a tag, an emoji or the like: the model may read the rest of it.
-        """
-        lost = [
-            place
-            for place, (line, translation) in enumerate(zip(lines, translations, strict=True))
-            if not line.prefix
-            and (
-                loses_spans(line.given, translation)
-                or (
-                    translation.is_untranslated
-                    and any(span.kind in _BESIDE_WORDS for span in find_spans(line.given))
-                )
-            )
-        ]
-        if not lost:
-            return translations
-        protecting = replace(self, protects_spans=True, reports_lines=False, only_green=False)
-        found = protecting.translate_window([lines[place] for place in lost])
-        better = {
-            place: replace(translation, is_repaired=True)
-            for place, translation in zip(lost, found, strict=True)
-            if not translation.is_partly_copied
-            and not loses_spans(lines[place].given, translation)
-            and not (
-                translation.is_untranslated
-                and not loses_spans(lines[place].given, translations[place])
-            )
-        }
-        return [better.get(place, translation) for place, translation in enumerate(translations)]
-
-    def _with_lost_ampersands(
-        self, lines: Sequence[Line], translations: list[Translation]
-    ) -> list[Translation]:
-        """The translations; a line that loses an & between words is translated again: the model reads "and" there.
-
-        In the translation the sign stands in place of that word again, if it is clear which word that is.
-        """
-        source = self.languages.source
-        read = {
-            place: words
-            for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-            if "&" in line.given
-            and not (line.prefix or found.terms)  # a term may have the sign
-            and (words := with_words_for_ampersands(line.given, source)) != line.given
-            and (found.is_untranslated or found.text.count("&") < line.given.count("&"))
-        }
-        if not read:
-            return translations
-        plain = replace(self, reports_lines=False, only_green=False)
-        again = plain.translate_window(
-            [replace(lines[place], given=words) for place, words in read.items()]
-        )
-        mended = list(translations)
-        for (place, words), found in zip(read.items(), again, strict=True):
-            given = lines[place].given
-            if found.is_untranslated or lacks_marks(given, found.text, self.languages.target):
-                continue
-            if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
-                continue
-            texts = [
-                (with_ampersands(text, given, words, self.languages), score)
-                for text, score in found.alternatives
-            ]
-            mended[place] = replace(with_alternatives(found, texts), source=given, is_repaired=True)
-        return mended
-
-    def _with_lost_empty_brackets(
-        self, lines: Sequence[Line], translations: list[Translation]
-    ) -> list[Translation]:
-        """The translations; a line that loses brackets around nothing, such as (...), is translated again without them.
-
-        A model that has seen few brackets guesses a word for them, and the words around them get worse, too. They are put back
-        where the lengths tell, so a person should look at their places.
-        """
-        read = {
-            place: (rest, brackets)
-            for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-            if MAY_BE_EMPTY.search(line.given) and not (line.prefix or found.terms)
-            for rest, brackets in [without_empty_brackets(line.given)]
-            if brackets
-            and any(map(str.isalpha, rest))
-            and (found.is_untranslated or loses_any(brackets, found.text))
-        }
-        if not read:
-            return translations
-        plain = replace(self, reports_lines=False, only_green=False)
-        again = plain.translate_window(
-            [replace(lines[place], given=rest) for place, (rest, _) in read.items()]
-        )
-        mended = list(translations)
-        for (place, (_, brackets)), found in zip(read.items(), again, strict=True):
-            if not (found.is_untranslated or found.is_partly_copied):
-                texts = [
-                    (with_empty_brackets(text, brackets), score)
-                    for text, score in found.alternatives
-                ]
-                complete = replace(found, source=lines[place].given, is_repaired=True)
-                mended[place] = replace(with_alternatives(complete, texts), is_in_pieces=True)
-        return mended
-
-    def _with_odd_case(
-        self, lines: Sequence[Line], translations: list[Translation]
-    ) -> list[Translation]:
-        """The translations; a doubtful line such as "tHe DoG iS bIg" or "The Dog Is Big" is read again in small letters."""
-        read = {
-            place: small
-            for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-            if has_odd_case(line.given)
-            and not (line.prefix or found.terms)
-            and (found.doubts or found.is_untranslated or self.pipeline.unseen_words(found))
-            and not find_spans(line.given)
-            and (small := self.pipeline.in_small_letters(line.given)) != line.given
-        }
-        if not read:
-            return translations
-        plain = replace(self, reports_lines=False, only_green=False)
-        again = plain.translate_window(
-            [replace(lines[place], given=small) for place, small in read.items()]
-        )
-        mended = list(translations)
-        for place, found in zip(read, again, strict=True):
-            before = self._with_doubts_of_line(translations[place])
-            num_before = len(before.doubts) + before.is_untranslated
-            if len(found.doubts) + found.is_untranslated < num_before and not found.is_untranslated:
-                mended[place] = replace(found, source=lines[place].given, is_repaired=True)
-        return mended
-
-    def _with_doubts_of_line(self, translation: Translation) -> Translation:
-        """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
-        source, text, doubts = translation.source, translation.text, translation.doubts
-        if doubts:  # a line that was translated again, with protected spans, may have them already
-            doubts = without_unseen_words(doubts)
-        if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
-            doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
-        if self.repairs and MARKS not in doubts and lacks_form(source, text, self.languages.target):
-            doubts += (MARKS,)
-        if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
-            is_lost = lacks_words_at_placeholders(source, text, self.languages)
-            doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
-        if self.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
-            doubts += (ENCLOSED,)
-        if words := self.pipeline.unseen_words(translation):
-            doubts += (f"{UNSEEN}: {', '.join(words)}",)
-        is_same = doubts == translation.doubts
-        return translation if is_same else replace(translation, doubts=doubts)
 
     def with_estimates_if_possible(self) -> "Translator":
         """The translator whose translations have estimates, if the direction has a calibration that promises something.
@@ -664,16 +509,16 @@ class Translator:
             chunks = [in_clauses(pipeline, chunk) for chunk in chunks]
         if (sampling := self.decoding.sampling) is not None:
             chunks = [seeded(chunk, sampling.seed) for chunk in chunks]
-        # Equal parts are translated once.
-        requests = list(dict.fromkeys(part.request for chunk in chunks for part in chunk.parts))
-        hypotheses = dict(zip(requests, self._hypotheses(requests), strict=True))
-        if pipeline.glossary is not None:
-            hypotheses |= self._with_terms_in_place(chunks, hypotheses)
+        hypotheses: dict[Request, list[Hypothesis]] = {}
+        self._translate_new(chunks, hypotheses)
         if pipeline.keeps_text:
             # The words of a line with details are linked by their places, so none of its marks changes.
-            self._keep_text(chunks, hypotheses, keeps_ellipses=explainer is not None)
+            if explainer is None and _any_given(chunks, ELLIPSIS):
+                self._regain_ellipses(chunks, hypotheses)
+            self._keep_text(chunks, hypotheses)
+            if self.repairs and _any_given(chunks, CLAUSE_MARK):
+                self._regain_clauses(chunks, hypotheses)
         if self.repairs:
-            self._regain_clauses(chunks, hypotheses)
             Repair(pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
@@ -687,28 +532,42 @@ class Translator:
             pairs = zip(chunks, found, strict=True)
             found = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
         translations = list(map(pipeline.restore, chunks, found))
-        if explainer is None and not self.estimates:
-            return translations
+        if explainer is not None or self.estimates:
+            return self._with_details(chunks, hypotheses, translations, explainer)
+        return translations
+
+    def _with_details(
+        self,
+        chunks: Sequence[Chunk],
+        hypotheses: Mapping[Request, list[Hypothesis]],
+        translations: Sequence[Translation],
+        explainer: ExplainingEngine | None,
+    ) -> list[Translation]:
+        """The translations of chunks with what a second pass of the model says about them.
+
+        Args:
+            explainer: as of `translate_chunks`; None: they get only what an estimate of the quality reads.
+        """
         used = {request for chunk in chunks for request in chunk.requests}
         best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
         batch_tokens = self.decoding.batch_tokens
         agreements = self._agreements_of(best) if self.estimates else {}
-        if explainer is None:
-            explained = explained_hypotheses(
-                self.explaining_engine(), best, batch_tokens, num_best=0
-            )
+        if explainer is not None:
+            explained = explained_hypotheses(explainer, best, batch_tokens)
             return [
-                replace(
-                    translation,
-                    details=LineDetails(parts_of(chunk, explained, agreements), ()),
-                    confidences=confidences_of(chunk, of_parts, self.decoding),
-                )
-                for chunk, of_parts, translation in zip(chunks, found, translations, strict=True)
+                replace(each, details=details_of(self.pipeline, chunk, explained, agreements))
+                for chunk, each in zip(chunks, translations, strict=True)
             ]
-        explained = explained_hypotheses(explainer, best, batch_tokens)
+        explained = explained_hypotheses(self.explaining_engine(), best, batch_tokens, num_best=0)
         return [
-            replace(translation, details=details_of(self.pipeline, chunk, explained, agreements))
-            for chunk, translation in zip(chunks, translations, strict=True)
+            replace(
+                each,
+                details=LineDetails(parts_of(chunk, explained, agreements), ()),
+                confidences=confidences_of(
+                    chunk, [hypotheses[request] for request in chunk.requests], self.decoding
+                ),
+            )
+            for chunk, each in zip(chunks, translations, strict=True)
         ]
 
     def _regain_ellipses(
@@ -729,21 +588,15 @@ class Translator:
     def _translate_new(
         self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
-        """Translate those parts of some chunks that have no hypotheses yet."""
-        requests = dict.fromkeys(part for chunk in chunks for part in chunk.requests)
+        """Translate those parts of some chunks that have no hypotheses yet; equal parts are translated once."""
+        requests = dict.fromkeys(part.request for chunk in chunks for part in chunk.parts)
         new = [request for request in requests if request not in hypotheses]
         hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
         if self.pipeline.glossary is not None:
             of_new = {request: hypotheses[request] for request in new}
             hypotheses |= self._with_terms_in_place(chunks, of_new)
 
-    def _keep_text(
-        self,
-        chunks: list[Chunk],
-        hypotheses: dict[Request, list[Hypothesis]],
-        *,
-        keeps_ellipses: bool,
-    ) -> None:
+    def _keep_text(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
 
         A part that cannot be divided any more is kept as it is.
@@ -751,10 +604,7 @@ class Translator:
         Args:
             chunks: get the divided parts.
             hypotheses: of all parts; get those of the new parts.
-            keeps_ellipses: whether the model reads no commas instead of ellipses.
         """
-        if not keeps_ellipses and _any_given(chunks, ELLIPSIS):
-            self._regain_ellipses(chunks, hypotheses)
         self._divide_lost(range(len(chunks)), chunks, hypotheses)
 
     def _divide_lost(
@@ -782,8 +632,6 @@ class Translator:
     ) -> None:
         """Divide sentences whose translations lack a clause, though none is far too short; chunks and hypotheses as of `_keep_text`."""
         pipeline = self.pipeline
-        if not (pipeline.keeps_text and _any_given(chunks, CLAUSE_MARK)):
-            return
         divided = {
             place: halves
             for place, chunk in enumerate(chunks)

@@ -48,9 +48,9 @@ class SmoothedLabels(NamedTuple):
         of_each = epsilon / (num_symbols - 2)
         return cls(pad_id, of_truth=1.0 - epsilon - of_each, of_each=of_each, of_pad=-of_each)
 
-    def mean_of(self, scores: Tensor, of_truth: Tensor) -> Tensor:
-        """The mean of the scores (N, V), weighted with these probabilities, (N,); `of_truth` are those of true symbols."""
-        mean = self.of_truth * of_truth
+    def mean_of(self, scores: Tensor, true_scores: Tensor) -> Tensor:
+        """The mean of the scores (N, V), weighted with these probabilities, (N,); `true_scores` (N,) are those of the true symbols."""
+        mean = self.of_truth * true_scores
         if self.of_each:
             mean += self.of_each * scores.sum(-1)
         if self.of_pad:
@@ -73,12 +73,12 @@ def sum_loss(logits: Tensor, target_ids: Tensor, labels: SmoothedLabels) -> Loss
     Source: Vaswani et al. 2017, section 5.4.
     """
     scores, ids = at_least_float32(logits.flatten(0, 1)), target_ids.flatten()  # (N, V), (N,)
-    of_truth = scores.gather(-1, ids.unsqueeze(-1)).squeeze(-1)
+    true_scores = scores.gather(-1, ids.unsqueeze(-1)).squeeze(-1)
     log_sums = scores.logsumexp(-1)  # log-probabilities are scores minus these
     is_padding = ids == labels.pad_id
     objective, likelihood = (
         (log_sums - of_labels).masked_fill(is_padding, 0.0).sum()
-        for of_labels in (labels.mean_of(scores, of_truth), of_truth)
+        for of_labels in (labels.mean_of(scores, true_scores), true_scores)
     )
     return LossSums(objective, likelihood.detach())
 

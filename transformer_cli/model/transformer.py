@@ -160,7 +160,7 @@ class Transformer(nn.Module):
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """Source ids (B, S) int64 and their mask (B, S) bool, or None, to the encoder output (B, S, D)."""
         x = self.embed_source(source_ids)
-        return self.encoder(x, self.source_mask(source_mask, x), self.rotation(x))
+        return self.encoder(x, self.mask_of_sources(source_mask, x), self.rotation(x))
 
     def decode(
         self,
@@ -197,12 +197,15 @@ class Transformer(nn.Module):
         x = self._looked_up(decoder_input_ids, self.target_embedding, self.target_word_dropout)
         return self._prepared(self.target_positions(x, start), self.target_embedding_norm)
 
-    def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Tensor | None:
-        """The mask of attention to the source, for layers that read x."""
+    def mask_of_sources(self, source_mask: Tensor | None, x: Tensor) -> Tensor | None:
+        """The mask of attention to the sources: (B, S) bool to (B, 1, 1, S) bool; None: there is no padding.
+
+        x, which the layers read, is for the twins of acceleration/: their masks have its precision.
+        """
         return padding_mask(source_mask)
 
-    def target_mask(self, x: Tensor) -> Tensor | None:
-        """The mask of attention of the target to itself, for layers that read x."""
+    def mask_of_targets(self, x: Tensor) -> Tensor | None:
+        """(T, T) bool: the mask of attention of the targets x (B, T, D) to themselves."""
         return causal_mask(x.size(1), x.device)
 
     def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
@@ -220,7 +223,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """(B, T, D): the states of the target positions after the last layer; arguments as in `decode`."""
         x = self.embed_target(decoder_input_ids)
-        masks = self.target_mask(x), self.source_mask(source_mask, x)
+        masks = self.mask_of_targets(x), self.mask_of_sources(source_mask, x)
         return self.decoder(x, memory, *masks, self.rotation(x), observers)
 
     def _looked_up(
@@ -259,7 +262,7 @@ class DecoderState:
         self._caches = [LayerCache(source) for source in sources]
         self._like = memory[:0]
         self._is_source = source_mask  # (R, S) bool
-        self._source_mask = model.source_mask(source_mask, memory)
+        self._source_mask = model.mask_of_sources(source_mask, memory)
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
@@ -309,7 +312,7 @@ class DecoderState:
                 cache.select_source(rows)
         if self._is_source is not None and not keeps_sources:
             self._is_source = self._is_source[rows]
-            self._source_mask = self._model.source_mask(self._is_source, self._like)
+            self._source_mask = self._model.mask_of_sources(self._is_source, self._like)
 
 
 def _drop_copies_of_tied_tables(

@@ -19,7 +19,7 @@ from torch import distributed as dist
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, DecodingConfig, RuntimeConfig
 from transformer_cli.config.section import flat_settings
-from transformer_cli.data.preparation import PreparedData, open_shared
+from transformer_cli.data.preparation import PreparedData, open_unchecked
 from transformer_cli.decoding import Engine, Hypothesis, Request, TokenIds
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, InterruptedBySignal, TryAgainError
@@ -390,7 +390,7 @@ def data_of_main(
                 hint="start all processes in the same folder, on a file system that all machines share, such as NFS",
             )
         time.sleep(MAX_DELAY_SECONDS / 50)
-    return open_shared(config, folder.data_folder, told["fingerprint"])
+    return open_unchecked(config, folder.data_folder, told["fingerprint"])
 
 
 # An engine that shares out its work: each process translates some sources, and all get all translations.

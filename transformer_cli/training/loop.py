@@ -21,7 +21,7 @@ One update, in the order in which it happens:
     the device, and the CPU does not wait (callbacks.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
-    (run.py). Each of these calls the callbacks (callbacks.py).
+    (session.py). Each of these calls the callbacks (callbacks.py).
 
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
@@ -36,15 +36,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from transformer_cli.checkpoint.run_folder import StateValues
-from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
+from transformer_cli.config import TrainingConfig
 from transformer_cli.data.updates import AnyPosition, Position, StreamPosition, Updates
 from transformer_cli.model import Transformer
-from transformer_cli.process.device import Machine, seed_everything
+from transformer_cli.process.device import Machine, derive_seed
 from transformer_cli.process.errors import ConfigError, TrainingStoppedError
 from transformer_cli.training.callbacks import Callbacks, Meter, TrainingReport
 from transformer_cli.training.optimizers import MovingAverage, Optimizer, learning_rate
 from transformer_cli.training.process_group import Processes
-from transformer_cli.training.step import Objective, StepReport, Worker, train_step
+from transformer_cli.training.step import Objective, StepReport, UpdateRunner, train_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Experiment:
     updates: Updates
     training: TrainingConfig
     machine: Machine
-    worker: Worker
+    runner: UpdateRunner
     seed: int
     average: MovingAverage | None = None
 
@@ -87,7 +87,7 @@ def run_loop(
     """
     training, model, optimizer = experiment.training, experiment.model, experiment.optimizer
     state = _State(
-        progress, meter, training, validate, save, callbacks, experiment.worker.processes
+        progress, meter, training, validate, save, callbacks, experiment.runner.processes
     )
     meter.start_lap()
     while True:
@@ -97,8 +97,10 @@ def run_loop(
         with meter.paused(is_long=is_save_due or must_validate):
             state.save_if(is_save_due)
             state.validate_if(must_validate)
-            state.save_if(state.ends_here())
-        if state.is_saved and state.ends_here():
+            state.heed_callbacks()
+            is_done = state.is_stopped or is_finished(state.progress, training)
+            state.save_if(is_done)
+        if is_done:
             return state.progress
         step = state.progress.step + 1
         if not model.training:  # after a validation; to ask each module again would take 0.3 ms
@@ -106,13 +108,13 @@ def run_loop(
         optimizer.learning_rate = rate = learning_rate(
             step, training, d_model=model.config.d_model, num_drops=state.progress.plateau_drops
         )
-        seed_everything(experiment.seed, "step", step)
         report = train_step(
             model,
             optimizer,
             experiment.objective,
             next(experiment.updates),
-            worker=experiment.worker,
+            runner=experiment.runner,
+            seed=derive_seed(experiment.seed, "step", step),
             clip_norm=training.clip_norm,
         )
         if experiment.average is not None:
@@ -143,7 +145,7 @@ class _State:
     callbacks: Callbacks
     processes: Processes
     is_saved: bool = True
-    is_stopped: bool = False  # a callback stopped the run during a validation
+    is_stopped: bool = False  # a callback asked to stop, in any process
 
     def save_if(self, is_due: bool) -> None:
         if is_due and not self.is_saved:
@@ -152,9 +154,12 @@ class _State:
 
     def validate_if(self, is_due: bool) -> None:
         """Validate; but not after a request to stop, when time may be short: the resumed run validates."""
-        if not is_due or self.must_stop():
+        if not is_due:
             return
-        validated = self.validate(self.progress.step, self.must_stop_now)
+        self.heed_callbacks()
+        if self.is_stopped:
+            return
+        validated = self.validate(self.progress.step, self.heed_urgent_callbacks)
         if validated is None:
             self.is_stopped = True
             return
@@ -166,21 +171,21 @@ class _State:
         self.is_saved = False
         self.save_if(is_among_best)
 
-    def must_stop(self) -> bool:
-        """Whether a callback asks to stop, in any process; if one asks for a checkpoint, this writes it."""
+    def heed_callbacks(self) -> None:
+        """Ask the callbacks of all processes; write a checkpoint if one wants it, and note if one wants to stop."""
         asked = (any(self.callbacks.call(name)) for name in ("should_save", "should_stop"))
         wants_save, wants_stop = self.processes.any_of(*asked)
         self.save_if(wants_save)
-        return wants_stop
+        self.is_stopped |= wants_stop
 
-    def must_stop_now(self) -> bool:
-        """As `must_stop`, but between the batches of a validation; several processes then save after it."""
+    def heed_urgent_callbacks(self) -> bool:
+        """As `heed_callbacks`, between the batches of a validation; returns whether the validation must end now.
+
+        Several processes do not talk here: they save after the validation.
+        """
         if self.processes.is_alone:
             self.save_if(any(self.callbacks.call("should_save")))
         return any(self.callbacks.call("should_stop_now"))
-
-    def ends_here(self) -> bool:
-        return is_finished(self.progress, self.training) or self.is_stopped or self.must_stop()
 
 
 def _training_report(
@@ -389,11 +394,6 @@ def checked_validation(values: StateValues, progress: Progress) -> dict[str, Any
         if not isinstance(value, float) or not math.isnan(value):
             values.number("value")
     return dict(values.values)
-
-
-def goodness(value: float, metric: str) -> float:
-    """The score, or its negative where lower is better: higher goodness is always better."""
-    return -value if metric in LOWER_IS_BETTER else value
 
 
 def reaches_limit(progress: Progress, training: TrainingConfig) -> bool:

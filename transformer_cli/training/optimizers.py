@@ -60,7 +60,7 @@ class Optimizer:
         self._clips_in_update = all(
             _divides_gradients(one, self._parameters.values()) for one in self.torch_optimizers
         )
-        self._divisor: Tensor | None = None  # (), of the gradients, in the next update
+        self._clip_divisor: Tensor | None = None  # (), of the gradients, in the next update
         is_scaled = precision == torch.float16
         self.scale = GradientScale(next(model.parameters()).device) if is_scaled else None
 
@@ -80,10 +80,11 @@ class Optimizer:
         for parameter in self._parameters.values():
             parameter.grad = None
 
-    def clip(self, max_norm: float | None) -> Tensor:
+    def measure_and_clip(self, max_norm: float | None) -> Tensor:
         """The norm of the gradient over all parameters, (); a longer gradient is scaled down to `max_norm`.
 
-        Adam on CUDA scales it within the update, so the gradients are read and written once less.
+        For Adam on CUDA this only notes the divisor. `step_if` divides by it within the update, so the gradients are
+        read and written once less.
 
         Args:
             max_norm: None: the gradient stays as it is.
@@ -92,9 +93,9 @@ class Optimizer:
         """
         parameters = self._parameters.values()
         norm = nn.utils.get_total_norm([one.grad for one in parameters if one.grad is not None])
-        self._divisor = None
+        self._clip_divisor = None
         if max_norm is not None and self._clips_in_update:
-            self._divisor = ((norm + _NEVER_ZERO) / max_norm).clamp(min=1.0)
+            self._clip_divisor = ((norm + _NEVER_ZERO) / max_norm).clamp(min=1.0)
         elif max_norm is not None:
             nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
         return norm
@@ -113,7 +114,7 @@ class Optimizer:
                 # These optimizers skip the update if `found_inf` is 1 (made for gradient scalers), so the CPU
                 # does not wait for the device.
                 fused: Any = one
-                fused.grad_scale = self._divisor
+                fused.grad_scale = self._clip_divisor
                 fused.found_inf = (~is_finite).to(torch.float32)
                 step(one)
         elif bool(is_finite):

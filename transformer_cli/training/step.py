@@ -44,7 +44,8 @@ def train_step(
     objective: "Objective",
     micro_batches: Sequence[Batch],
     *,
-    worker: "Worker",
+    runner: "UpdateRunner",
+    seed: int,
     clip_norm: float | None,
 ) -> StepReport:
     """Sum the gradients of all micro-batches, of all processes; divide once by their target tokens; update once.
@@ -53,23 +54,24 @@ def train_step(
     they are; `training.max_skipped_in_a_row` says after how many such updates the loop stops.
 
     Args:
-        model: in training mode, on the device of `worker`.
+        model: in training mode, on the device of `runner`.
         optimizer: of this model, with the learning rate of this update.
         objective: what is minimised.
         micro_batches: the batches of this update that this process computes, on the CPU.
-        worker: the machine, its memory, and the processes that train together.
+        runner: the machine, its memory, and the processes that train together.
+        seed: of this update; dropout's random numbers follow from it.
         clip_norm: largest norm of the gradient over all parameters; None: no clipping.
 
     Source: Vaswani et al. 2017, section 5.
     """
     scale = optimizer.scale
-    num_source_tokens, num_target_tokens = worker.num_tokens(micro_batches)
+    num_source_tokens, num_target_tokens = runner.num_tokens(micro_batches)
 
-    def sum_gradients(batches: Iterable[Batch]) -> list[LossSums]:
+    def sum_step_by_step(batches: Iterable[Batch]) -> list[LossSums]:
         optimizer.zero_grad()
         losses = []
         for batch in batches:
-            with worker.machine.autocast():
+            with runner.machine.autocast():
                 sums = objective(model, batch)
             # Divide by the tokens of the whole update: a mean of means would overweight short batches.
             loss = sums.objective / max(num_target_tokens, 1)
@@ -79,12 +81,15 @@ def train_step(
             losses.append(LossSums(*(one.detach() for one in sums)))
         return losses
 
-    losses, num_halvings = worker.summed(sum_gradients, micro_batches, num_target_tokens)
+    sum_gradients: SumGradients = sum_step_by_step
+    if runner.recorded is not None:
+        sum_gradients = partial(runner.recorded.sum_gradients, num_target_tokens=num_target_tokens)
+    losses, num_halvings = runner.summed(sum_gradients, micro_batches, seed)
     if scale is not None:
         scale.unscale(optimizer.torch_optimizers)
     if model.config.start_embedding == "zero":
         clear_start(model)
-    gradient_norm = whole(optimizer.clip(clip_norm))
+    gradient_norm = whole(optimizer.measure_and_clip(clip_norm))
     is_finite = torch.isfinite(gradient_norm)
     # Without a target token the gradient is 0, but Adam's moments would still move the weights.
     if num_target_tokens:
@@ -168,7 +173,7 @@ class LabelSmoothedLikelihood:
     def __call__(self, model: Transformer, batch: Batch) -> LossSums:
         """See `Objective`."""
         decoder_output = model.decoder_output(
-            batch.source_ids, _noted(batch.padding_mask, batch), batch.decoder_input_ids
+            batch.source_ids, _with_note(batch.padding_mask, batch), batch.decoder_input_ids
         )
         return self.loss(model.output, decoder_output, batch.target_ids, self.labels)
 
@@ -247,13 +252,13 @@ def _decoded_twice(model: Transformer, batch: Batch) -> Tensor:
     mask = batch.padding_mask
     return model.decoder_output(
         _twice(batch.source_ids),
-        _noted(None if mask is None else _twice(mask), batch),
+        _with_note(None if mask is None else _twice(mask), batch),
         _twice(batch.decoder_input_ids),
     )
 
 
-def _noted(mask: Tensor | None, batch: Batch) -> Tensor | None:
-    """A mask of the sources of a batch, with what the CPU knows of them."""
+def _with_note(mask: Tensor | None, batch: Batch) -> Tensor | None:
+    """A mask of the sources of a batch, with the note for the twins of acceleration/ that each source has a token, if the CPU knows it."""
     return mask if mask is None or not batch.sources_have_tokens else with_tokens_in_all(mask)
 
 
@@ -269,8 +274,8 @@ SumGradients = Callable[[Iterable[Batch]], list[LossSums]]
 
 
 @dataclass(slots=True)
-class Worker:
-    """The machine of this process, the processes that train together with it, its recordings, and what fits into memory.
+class UpdateRunner:
+    """What runs an update: the machine of this process, the processes that train together with it, its recordings, and what fits into memory.
 
     An update in parts has the tokens, the losses and the gradient of the whole update, except for rounding,
     because sums are divided by the tokens of all parts. With dropout it is another update: each part draws
@@ -282,7 +287,7 @@ class Worker:
 
     machine: Machine
     processes: Processes = ALONE
-    gradients: GradientSums | None = None
+    gradient_sums: GradientSums | None = None
     """With several processes."""
     recorded: RecordedPasses | None = None
     """With `runtime.cuda_graphs`."""
@@ -300,15 +305,14 @@ class Worker:
         return counts if self.processes.is_alone else self.processes.sums(*counts)
 
     def summed(
-        self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], num_target_tokens: int
+        self, sum_gradients: SumGradients, micro_batches: Sequence[Batch], seed: int
     ) -> tuple[LossSums, int]:
         """Sum gradients and losses over the micro-batches of all processes; when memory is too small, start again with each batch cut in two halves.
 
         Args:
-            sum_gradients: of this process; it is called again with halves of the batches if memory is too small, and not
-                at all if its passes are recorded: then the recordings are replayed.
+            sum_gradients: of this process; it is called again with halves of the batches if memory is too small.
             micro_batches: of this process, on the CPU; those larger than `max_cells` are cut before the first attempt.
-            num_target_tokens: of the whole update.
+            seed: of the update; it decides dropout's random numbers.
 
         Returns:
             The sums of the losses, and how often the batches were cut in two.
@@ -316,18 +320,14 @@ class Worker:
         Raises:
             TryAgainError: memory cannot hold a single sentence; or a process has ended.
         """
-        if self.recorded is not None:
-            sum_gradients = partial(
-                self.recorded.sum_gradients, num_target_tokens=num_target_tokens
-            )
-        seed_of_update, device = torch.initial_seed(), self.machine.device
+        device = self.machine.device
         batches, num_halvings, has_failed = micro_batches, 0, False
         if self.max_cells is not None:
             batches, num_halvings = _cut_to(self.max_cells, batches)
         while True:
-            if self.gradients is not None:
-                self.gradients.begin(len(batches))
-            seeded = with_seeds_of_dropout(batches, seed_of_update)
+            if self.gradient_sums is not None:
+                self.gradient_sums.begin(len(batches))
+            seeded = with_seeds_of_dropout(batches, seed)
             try:
                 losses = sum_gradients(batch.to(device) for batch in seeded)
                 break
@@ -341,9 +341,9 @@ class Worker:
         if has_failed:
             self.max_cells = max(batch.num_cells for batch in batches)
         sums = [torch.stack(parts).sum() for parts in zip(*losses, strict=True)]
-        if self.gradients is None:
+        if self.gradient_sums is None:
             return LossSums(*sums), num_halvings
-        sums = self.gradients.finish(sums)
+        sums = self.gradient_sums.finish(sums)
         return LossSums(*sums), self.processes.maxima(num_halvings)[0]
 
     def _halves_after(self, error: Exception, batches: Sequence[Batch]) -> list[Batch]:
@@ -358,28 +358,28 @@ class Worker:
         return halves
 
 
-def worker_of(
+def build_runner(
     config: Config,
     model: Transformer,
     optimizer: Optimizer,
     objective: Objective,
     machine: Machine,
     processes: Processes,
-) -> Worker:
-    """The worker that a config asks for; arguments as in `train_step`.
+) -> UpdateRunner:
+    """The runner of updates that a config asks for; arguments as in `train_step`.
 
     Args:
         model: lies on the device of the machine already.
         processes: those that train together.
     """
-    worker = Worker(machine, processes, may_cut=config.runtime.sharding == "none")
+    runner = UpdateRunner(machine, processes, may_cut=config.runtime.sharding == "none")
     if not processes.is_alone:
-        worker.gradients = GradientSums(model.parameters_by_gradient(), processes)
+        runner.gradient_sums = GradientSums(model.parameters_by_gradient(), processes)
     if config.runtime.cuda_graphs:
         record = recorder_on(machine.device)
         scaled = None if optimizer.scale is None else optimizer.scale.scaled
-        worker.recorded = RecordedPasses(model, objective, machine, record, scaled=scaled)
-    return worker
+        runner.recorded = RecordedPasses(model, objective, machine, record, scaled=scaled)
+    return runner
 
 
 def with_seeds_of_dropout(batches: Iterable[Batch], seed_of_update: int) -> Iterator[Batch]:

@@ -182,6 +182,7 @@ def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place, *(each for key, one in inner for each in places_in(one, (*place, key)))]
 
 
+@pytest.mark.long
 @given(data=st.data(), damage=ANY_JSON)
 def test_a_damaged_file_is_compared_or_refused_with_its_name(
     whole: Path, data: st.DataObject, damage: Any

@@ -63,7 +63,7 @@ def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_befo
     trainee = Trainee(config, data, tmp_path / "recorded")
     try:
         trainee.prepare_shapes()
-        recorded = trainee.session.experiment.worker.recorded
+        recorded = trainee.session.experiment.runner.recorded
         assert recorded is not None
         num_recordings = recorded.num_recordings
         updates = trainee.train(0.0, at_least=20, phases=True)

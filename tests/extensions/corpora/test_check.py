@@ -144,6 +144,7 @@ def test_text_that_is_not_utf_8_stops_nothing(tfm: Tfm) -> None:
     assert findings(finished)["not_utf_8"]["count"] >= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["perche\u0301", "\u0a36"])
 def test_what_is_not_in_nfc_is_named_whether_this_form_composes_or_divides_it(
     tfm: Tfm, target: str

@@ -462,3 +462,12 @@ def test_statements_of_templates_in_comments_keep_their_order() -> None:
         "<p>THE <!-- {% if a %} --> DOG RED <!-- {% endif %} --> <!-- a note --> HERE SLEEPS</p>"
     )
     assert translated(read_html(page), REVERSED) == wanted
+
+
+@pytest.mark.parametrize("inner", ["", "<img>", "<b></b>"])
+def test_an_element_without_text_keeps_the_space_on_both_of_its_sides(inner: str) -> None:
+    page = f'<p>Click the <i class="x">{inner}</i> button, <a id="y"></a>now</p>'
+    wanted = f'<p>CLICK THE <i class="x">{inner}</i> BUTTON, <a id="y"></a>NOW</p>'
+    assert translated(read_html(page.encode())) == wanted
+    found = translated(read_html(b'<p>Click the <i class="x"></i> button</p>'), REVERSED)
+    assert re.sub("<[^<>]*>", "", found).strip() == "BUTTON THE CLICK"

@@ -175,3 +175,14 @@ def test_names_of_files_with_a_star_stay() -> None:
     filters = "Text files (*.txt)|*.txt|All files (*.*)|*.*"
     found = json.loads(translated(read_json(json.dumps([filters, "Required *"]).encode())))
     assert found == ["TEXT FILES (*.txt)|*.txt|ALL FILES (*.*)|*.*", "REQUIRED *"]
+
+
+def test_names_for_programs_below_id_stay() -> None:
+    text = b'{"id": "settings", "name": "settings", "parts": [{"id": "The dog"}], "ids": ["low-salt", "salt"]}'
+    found = translated(read_json(text))
+    assert json.loads(found) == {
+        "id": "settings",
+        "name": "SETTINGS",
+        "parts": [{"id": "THE DOG"}],
+        "ids": ["low-salt", "salt"],
+    }

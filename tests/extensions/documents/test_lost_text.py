@@ -1,7 +1,11 @@
 """Documents and a model that loses text: no text is deleted, and each segment that stays is named."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
+from transformer_cli.decoding.engine import Explanation
 from transformer_cli.extensions.documents import (
     ModelTranslator,
     format_named,
@@ -14,7 +18,13 @@ from transformer_cli.extensions.documents.translation import (
     TranslatedDocument,
 )
 
-from ...decoding.stub_translators import CLAUSES, cut_after, silent_about, stub_translator
+from ...decoding.stub_translators import (
+    CLAUSES,
+    StubEngine,
+    cut_after,
+    silent_about,
+    stub_translator,
+)
 
 LONG = ", ".join(CLAUSES) + "."
 XLIFF = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
@@ -91,3 +101,59 @@ def test_markup_in_a_sentence_that_stays_does_not_move() -> None:
     document = read_document(page.encode(), format_named("html"))
     of = ModelTranslator.of(stub_translator(silent_about("mute")))
     assert translate_document(document, of).data.decode() == page
+
+
+class Confused(StubEngine):
+    """An engine whose attention is of no use: the first word of a text attends to the last one, and so on."""
+
+    @staticmethod
+    def _explanation(num_source: int, num_target: int) -> Explanation:
+        found = StubEngine._explanation(num_source, num_target)
+        return replace(found, attention=found.attention[:, ::-1].copy())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("md", "the train waits, and [the mute sleeps](https://a.org).", "THE TRAIN WAITS, and [the mute sleeps](https://a.org)."),
+        ("md", "**the train** waits, and the *mute* sleeps.", None),
+        ("html", "the train waits, and the <b>mute</b> sleeps.", "THE TRAIN WAITS, and the <b>mute</b> sleeps."),
+        ("html", "the train waits, and <i>the <b>mute</b> sleeps</i>.", "THE TRAIN WAITS, and <i>the <b>mute</b> sleeps</i>."),
+        ("html", "the train waits,<br>and the mute<img> sleeps.", "THE TRAIN WAITS,<br> and the mute<img> sleeps."),
+        ("html", "the train waits, and <a href='x'>the</a> mute <a href='y'>sleeps</a>.", "THE TRAIN WAITS, and <a href='x'>the</a> mute <a href='y'>sleeps</a>."),
+        ("srt", "the train waits, and the <i>mute</i> sleeps.", "THE TRAIN WAITS, and the <i>mute</i> sleeps."),
+        ("xliff", 'the train waits, and the <g id="1">mute</g> sleeps.', 'THE TRAIN WAITS, and the <g id="1">mute</g> sleeps.'),
+    ],
+)  # fmt: skip
+def test_a_clause_that_stays_keeps_its_markup(name: str, text: str, expected: str | None) -> None:
+    of = stub_translator(silent_about("mute"))
+    model = ModelTranslator.of(replace(of, engine=Confused(silent_about("mute"))))
+    document = read_document(DOCUMENTS[name].format(text).encode(), format_named(name))
+    found = translate_document(document, model).data.decode()
+    if expected is None:
+        first, second = found.splitlines()[0].split(",")
+        assert first.count("**") == 2
+        assert second == " and the *mute* sleeps."
+    else:
+        assert expected in " ".join(found.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "before"),
+    [
+        ("md", "the train waits [and hotel 8](https://a.org/). The house burns.", "](https://a.org/)."),
+        ("html", "the train waits <b>and hotel 8</b>. The house burns.", "</b>."),
+        ("html", "the train waits (<b>the hotel</b>) and the house burns.", "</b>)"),
+    ],
+)  # fmt: skip
+def test_a_tag_ends_with_the_piece_in_which_its_words_were_translated(
+    name: str, text: str, before: str
+) -> None:
+    def says(text: str) -> list[str]:  # a model that loses numbers and brackets
+        return [re.sub(r"[\d()]", "", text.upper())]
+
+    of = replace(stub_translator(says, repair=True), engine=Confused(says))
+    document = read_document(DOCUMENTS[name].format(text).encode(), format_named(name))
+    found = translate_document(document, ModelTranslator.of(of)).data.decode()
+    behind = found.partition(before)[2]
+    assert "HOUSE BURNS" in behind, found

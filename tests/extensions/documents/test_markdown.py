@@ -1,5 +1,6 @@
 """Markdown: what is translated, what stays, and where the markup goes."""
 
+import functools
 import json
 import random
 import re
@@ -288,8 +289,6 @@ def test_titles_in_toml_are_translated_and_settings_of_several_lines_are_named(
 ) -> None:
     toml = '+++\ntitle = "a dog"\ndate = 2020-01-01\n+++\n'
     assert upper(toml) == toml.replace("a dog", "A DOG")
-    folded = "---\ndescription: >\n  a dog\n---\n"
-    assert upper(folded) == folded
     several = "---\nx: 1\ntitle: |-\n  a dog\n---\n"
     caplog.clear()
     assert upper(several) == several
@@ -501,24 +500,28 @@ def shown_by_markdown(text: str) -> str:
     return " ".join(child.content for child in children if child.type == "text")
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_no_mark_becomes_text_when_words_vanish_or_move(seed: int) -> None:
-    rng = random.Random(seed)
-    text = f"now {marked_text(rng, rng.randint(2, 6))}."
-    signs = re.compile(r"[*_~\[\]]")
-    if signs.search(shown_by_markdown(text)):
-        return  # the text itself is not read as it was meant
+@pytest.mark.long
+def test_no_mark_becomes_text_when_words_vanish_or_move() -> None:
+    signs, num_read_as_meant = re.compile(r"[*_~\[\]]"), 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        text = f"now {marked_text(rng, rng.randint(2, 6))}."
+        if signs.search(shown_by_markdown(text)):
+            continue  # the text itself is not read as it was meant
+        num_read_as_meant += 1
+        translator = WordByWord(str.upper, functools.partial(some_words, rng))
+        in_markdown = translated(read_markdown(text.encode()), translator)
+        in_json = json.loads(translated(read_json(json.dumps([text]).encode()), translator))[0]
+        for found in (in_markdown, in_json):
+            assert not signs.search(shown_by_markdown(found)), (text, found)
+    assert num_read_as_meant > 50
 
-    def some_words(words: list[str]) -> list[int]:
-        chosen = [number for number in range(len(words)) if rng.random() < 0.6] or [0]
-        rng.shuffle(chosen)
-        return chosen
 
-    translator = WordByWord(str.upper, some_words)
-    in_markdown = translated(read_markdown(text.encode()), translator)
-    in_json = json.loads(translated(read_json(json.dumps([text]).encode()), translator))[0]
-    for found in (in_markdown, in_json):
-        assert not signs.search(shown_by_markdown(found)), (text, found)
+def some_words(rng: random.Random, words: list[str]) -> list[int]:
+    """The numbers of about three fifths of the words, in another order."""
+    chosen = [number for number in range(len(words)) if rng.random() < 0.6] or [0]
+    rng.shuffle(chosen)
+    return chosen
 
 
 @pytest.mark.parametrize(
@@ -612,3 +615,92 @@ def test_a_note_of_several_lines_in_its_sentence_stays_and_is_named(
     assert (
         "line 1: a footnote of several lines inside its sentence is not translated" in caplog.text
     )
+
+
+def test_a_link_without_text_takes_no_space_away() -> None:
+    assert (
+        translated(read_markdown(b"in the [](guide.md) section")) == "IN THE [](guide.md) SECTION"
+    )
+
+
+def test_attributes_behind_a_link_or_on_a_line_of_their_own_stay() -> None:
+    text = b'See [the page](/a.html){target="_self"} and [more](b){ .big x=y } now.\n'
+    wanted = 'SEE [THE PAGE](/a.html){target="_self"} AND [MORE](b){ .big x=y } NOW.\n'
+    assert translated(read_markdown(text)) == wanted
+    text = b'- The dog\n{._list-un_styled}\n\n{attribution="A poet, line 4"}\n> It sleeps.\n'
+    wanted = '- THE DOG\n{._list-un_styled}\n\n{attribution="A poet, line 4"}\n> IT SLEEPS.\n'
+    assert translated(read_markdown(text)) == wanted
+
+
+def test_labels_of_myst_stay_lines() -> None:
+    text = b"(how-to/warnings)=\n(my-label)=\n# Dogs\n\n(another one)=\nA (red)= dog.\n"
+    wanted = "(how-to/warnings)=\n(my-label)=\n# DOGS\n\n(another one)=\nA (RED)= DOG.\n"
+    assert translated(read_markdown(text)) == wanted
+
+
+def test_a_number_at_the_beginning_of_a_title_is_not_escaped() -> None:
+    text = b"### 1. The dog\n\nDogs: 1\\. Two\n\n1\\. Dogs\n"
+    assert translated(read_markdown(text)) == "### 1. THE DOG\n\nDOGS: 1. TWO\n\n1\\. DOGS\n"
+
+
+def test_escaped_dollar_signs_make_no_formula_and_leave_none() -> None:
+    assert translated(read_markdown(b"It is $a=\\$3$ here.")) == "IT IS $a=\\$3$ HERE."
+    # Nothing that was text becomes a formula.
+    found = translated(read_markdown(b"The \\$a_b c\\$ dog costs $5."))
+    assert "\\$" in found
+
+
+def test_a_link_behind_an_exclamation_mark_is_no_image() -> None:
+    found = translated(read_markdown(b"See [here](u) now!"), REVERSED)
+    assert found == "NOW! [HERE](u) SEE"
+    inside = translated(read_markdown("\u00a1[Dog](u)! sees".encode()), REVERSED)
+    assert "![" not in inside.replace("\\![", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is**very red** now", "IT IS **VERY RED** NOW"),
+        ("See[the page](u)now", "SEE [THE PAGE](u) NOW"),
+        # A word of which a part is marked is one.
+        ("[dog](u)s and **d**ogs", "[DOGS](u) AND **DOGS**"),
+        ("(**very red**) dog", "(**VERY RED**) DOG"),
+    ],
+)
+def test_a_range_of_several_words_that_touches_a_word_is_no_part_of_it(
+    text: str, expected: str
+) -> None:
+    assert translated(read_markdown(text.encode())) == expected
+    assert translated(read_markdown(text.encode()), Identity()) == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [
+        ("description: >-\n  The red dog\n  sleeps.\nx: 1\n", "THE RED DOG SLEEPS."),
+        ("description:\n  The red dog\n  sleeps.\nx: 1\n", "THE RED DOG SLEEPS."),
+        ("description: The red dog\n  sleeps.\n", "THE RED DOG SLEEPS."),
+        ("description:\r\n  The red dog\r\n  sleeps.\r\n", "THE RED DOG SLEEPS."),
+        # Not one text, or with marks that a plain value must not have.
+        ("description:\n  - a dog\n  - a cat\n", ["a dog", "a cat"]),
+        ("description:\n  en: a dog\n", {"en": "a dog"}),
+        ("description: >-\n  a dog\n\n  sleeps\n", "a dog\nsleeps"),
+        ('description: "a dog\n  sleeps"\n', "a dog sleeps"),
+        ("description:\n  yes\n", True),
+    ],
+)
+def test_a_setting_of_several_lines_is_one_text(settings: str, value: object) -> None:
+    found = upper(f"---\n{settings}---\n")
+    assert yaml.safe_load(found.split("---\n")[1])["description"] == value
+    assert translated(read_markdown(f"---\n{settings}---\n".encode()), Identity()) == f"---\n{settings}---\n"  # fmt: skip
+
+
+def test_code_with_three_signs_at_the_beginning_of_an_item_is_not_escaped() -> None:
+    assert translated(read_markdown(b"- ```a_b``` is red\n")) == "- ```a_b``` IS RED\n"
+
+
+@pytest.mark.parametrize("label", ["(my-label)", "{#eq-dog}", "  (a)  "])
+def test_a_formula_may_have_a_label_behind_its_end(label: str) -> None:
+    text = f"Dogs:\n\n$$\na &= b \\\\\n  &= cat_x\n$$ {label}\n\nCats.\n"
+    wanted = text.replace("Dogs", "DOGS").replace("Cats", "CATS")
+    assert translated(read_markdown(text.encode())) == wanted

@@ -1,11 +1,13 @@
 """Markup moves with its words: nothing is lost or doubled, nothing crosses, and ranges cover the right words."""
 
 import random
+import re
 from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.decoding.translation import PlacedPiece
 from transformer_cli.extensions.documents.segments import (
     Markup,
     Piece,
@@ -327,3 +329,77 @@ def test_a_tag_of_a_word_that_comes_back_as_it_is_stays_at_it_without_links() ->
         placed("we see <b>3x</b> dog", "3x cane 3x vediamo", "0-3 1-3 2-2 3-1")
         == "3x cane <b>3x</b> vediamo"
     )
+
+
+def placed_in_pieces(tagged: str, target: str, pairs: str, pieces: list[tuple[str, str]]) -> str:
+    """As `placed`, for a text that was translated in pieces, each given by its text and its translation."""
+    inline = InlineText.of(segment_of(tagged))
+    words = [_extents(inline.text), _extents(target)]
+    links = [
+        LinkedWords(words[0][int(source)], words[1][int(number)])
+        for source, number in (pair.split("-") for pair in pairs.split())
+    ]
+    extents = []
+    for source, text in pieces:
+        start, begin = inline.text.index(source), target.index(text)
+        extents.append(PlacedPiece((start, start + len(source)), (begin, begin + len(text))))
+    found = place_markup(inline, target, links, pieces=extents).pieces
+    return shown([*inline.before, *found, *inline.after])
+
+
+def test_markup_of_a_piece_stands_in_the_translation_of_this_piece() -> None:
+    pieces = [("We like PEP 8.", "Ci piace PEP 8."), ("We go.", "Andiamo.")]
+    target = "Ci piace PEP 8. Andiamo."
+    # Links into another piece, as attention may give them, and none at all.
+    for pairs in ("2-4 3-4", "0-4", ""):
+        for tagged in ("We like <a>PEP 8</a>. We go.", "We <a>like</a> PEP 8. We go."):
+            found = placed_in_pieces(tagged, target, pairs, pieces)
+            assert found.endswith(" Andiamo."), (found, pairs)
+        found = placed_in_pieces("We like PEP 8. <a>We</a> go.", target, pairs, pieces)
+        assert found.startswith("Ci piace PEP 8."), (found, pairs)
+        found = placed_in_pieces("We like PEP 8.<1/> We go.", target, pairs, pieces)
+        assert found == "Ci piace PEP 8.<1/> Andiamo."
+    # One that reaches over both pieces may have words of both.
+    found = placed_in_pieces("We <a>like PEP 8. We</a> go.", target, "1-1 2-2 3-3 4-4", pieces)
+    assert found.startswith("Ci <a>piace PEP 8. Andiamo")
+
+
+def test_nested_markup_and_siblings_stay_in_their_pieces() -> None:
+    pieces = [("a b,", "B A,"), ("c d", "D C")]
+    found = placed_in_pieces("<a>a <b>b</b>,</a> <c>c</c> d", "B A, D C", "0-3 1-2 2-0 3-1", pieces)
+    before, _, behind = found.partition("D")
+    assert all(tag in before for tag in ("<a>", "<b>", "</b>", "</a>")), found
+    assert "<c>" in found[found.index("A") :], (before, behind)
+
+
+@given(st.randoms(use_true_random=False))
+def test_no_markup_leaves_its_piece(random_numbers: random.Random) -> None:
+    choose = random_numbers.choice
+    num_pieces = random_numbers.randint(1, 4)
+    tagged, target, pieces = "", "", []
+    for number in range(num_pieces):
+        letter = "pqrs"[number]
+        words = [letter * random_numbers.randint(1, 3) for _ in range(random_numbers.randint(1, 5))]
+        first = random_numbers.randrange(len(words))
+        last = random_numbers.randint(first, len(words) - 1)
+        source = " ".join(words) + "."
+        words[first] = f"<{'abcd'[number]}>" + words[first]
+        words[last] += f"</{'abcd'[number]}>"
+        text = " ".join(letter.upper() * 2 for _ in range(random_numbers.randint(1, 5))) + "."
+        tagged += (" " if tagged else "") + " ".join(words) + "."
+        pieces.append((len(target) + bool(target), text, source))
+        target += (" " if target else "") + text
+    inline = InlineText.of(segment_of(tagged))
+    sources, targets = _extents(inline.text), _extents(target)
+    links = [
+        LinkedWords(choose(sources), word) for word in targets if random_numbers.random() < 0.8
+    ]
+    place, extents = 0, []
+    for begin, text, source in pieces:
+        extents.append(PlacedPiece((place, place + len(source)), (begin, begin + len(text))))
+        place += len(source) + 1
+    found = shown([*inline.before, *place_markup(inline, target, links, pieces=extents).pieces, *inline.after])  # fmt: skip
+    for number, (begin, text, _) in enumerate(pieces):
+        for tag in (f"<{'abcd'[number]}>", f"</{'abcd'[number]}>"):
+            place = len(re.sub("<[^<>]*>", "", found[: found.index(tag)]))
+            assert begin <= place <= begin + len(text), found

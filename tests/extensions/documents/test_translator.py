@@ -56,6 +56,7 @@ def test_a_document_has_the_terms_and_the_protected_spans() -> None:
     assert re.search(r"\bsei\s+sette\b", first, re.IGNORECASE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("terms", "page"),
     [({"uno A4": "due"}, "<p>Tre uno A4 sei.</p>"), ({"uno": "due A4"}, "<p>Tre uno sei.</p>")],

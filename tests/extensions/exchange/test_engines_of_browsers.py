@@ -132,6 +132,7 @@ def test_a_binary_model_becomes_a_run_that_translates_as_it_does(tmp_path: Path)
     assert num_equal(ours, binary) >= 29
 
 
+@pytest.mark.long
 def test_a_second_export_has_the_same_numbers(tmp_path: Path) -> None:
     trained = load_trained(imported(STUDENT, tmp_path))
     again = read_model(bergamot_files(trained, is_rounded=True)[MODEL_FILE], MODEL)

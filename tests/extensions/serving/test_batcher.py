@@ -104,7 +104,7 @@ def test_equal_items_of_several_callers_are_computed_once(batcher: Batcher) -> N
         assert held.begun.wait(LONG)
         running += [threads.submit(ask, batcher, kind, "same") for _ in range(3)]
         running += [threads.submit(ask, batcher, kind, "other") for _ in range(3)]
-        wait_until(lambda: batcher.num_pending == 1)
+        wait_until(lambda: batcher.counts.num_asked == 7)
         held.released.set()
         assert [one.result(LONG) for one in running] == [[4]] * 4 + [[5]] * 3
     assert list(chain(*held.batches)) == ["same", "other"]
@@ -168,7 +168,7 @@ def test_a_cancelled_job_ends_and_its_items_are_dropped(batcher: Batcher) -> Non
         assert held.begun.wait(LONG)
         cancelled = threads.submit(ask, batcher, kind, "dropped", "shared", job=job)
         other = threads.submit(ask, batcher, kind, "shared")
-        wait_until(lambda: batcher.num_pending == 2)
+        wait_until(lambda: batcher.counts.num_asked == 3)
         job.cancel()
         with pytest.raises(JobCancelled):
             cancelled.result(LONG)

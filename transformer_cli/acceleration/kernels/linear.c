@@ -178,35 +178,57 @@ typedef struct {
     int32_t has_relu;
 } layer;
 
-/* (sum * scale of the row) * scale of the output + bias; `count` of 16 results are stored. */
-static inline void finish(const int32_t *found, float scale, const layer *of, int64_t output, float *to) {
+/* (sum * scale of the row) * scale of the output + bias. */
+static inline lanes finished(const int32_t *found, float scale, lanes factors, lanes bias, int has_relu) {
     integer_lanes whole = *(const integer_lanes *)found;
-    lanes x = __builtin_convertvector(whole, lanes) * scale * load(of->scales + output) + load(of->bias + output);
-    if (of->has_relu) { /* NaN stays NaN */
+    lanes x = __builtin_convertvector(whole, lanes) * scale * factors + bias;
+    if (has_relu) { /* NaN stays NaN */
         integer_lanes is_negative = x < 0.0f;
         x = (lanes)((integer_lanes)x & ~is_negative);
     }
-    int64_t count = of->outputs - output;
-    if (count >= LANES)
-        store(to + output, x);
-    else if (count > 0)
-        store_part(to + output, count, x);
+    return x;
+}
+
+/* The results of a tile of rows for a panel, of which the layer has `count` outputs. */
+static inline void finish(const int32_t *found, int64_t rows, const float *row_scales, const float *scales, const float *bias,
+                          int64_t count, int has_relu, float *to, int64_t stride) {
+    lanes factors[PANEL / LANES], offsets[PANEL / LANES];
+    UNROLL for (int part = 0; part < PANEL / LANES; part++)
+        factors[part] = load(scales + part * LANES), offsets[part] = load(bias + part * LANES);
+    for (int64_t row = 0; row < rows; row++, found += PANEL, to += stride) {
+        float scale = row_scales[row];
+        UNROLL for (int part = 0; part < PANEL / LANES; part++) {
+            lanes x = finished(found + part * LANES, scale, factors[part], offsets[part], has_relu);
+            int64_t left = count - part * LANES;
+            if (left >= LANES)
+                store(to + part * LANES, x);
+            else if (left > 0)
+                store_part(to + part * LANES, left, x);
+        }
+    }
 }
 
 static void multiply_panel(quantised_rows block, int64_t rows, const layer *of, int64_t panel, float *results) {
     int32_t found[TILE_ROWS * PANEL];
-    int64_t fours = block.padded / SIDE_BY_SIDE;
-    const uint8_t *weights = of->weights + panel * PANEL * block.padded;
+    int64_t fours = block.padded / SIDE_BY_SIDE, outputs = of->outputs, place = panel * PANEL;
+    const uint8_t *weights = of->weights + place * block.padded;
+    const float *scales = of->scales + place, *bias = of->bias + place;
+    int is_whole = place + PANEL <= outputs, has_relu = of->has_relu;
     int64_t num_tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
     for (int64_t tile = 0; tile < num_tiles; tile++) { /* of nearly equal sizes */
         int64_t first = tile * rows / num_tiles, count = (tile + 1) * rows / num_tiles - first;
         const int8_t *inputs = block.rounded + first * block.padded;
         for (int part = 0; part < PANEL; part += TILE_WIDTH)
             tiles[count](inputs, block.offsets + first, weights + part * SIDE_BY_SIDE, fours, found + part);
-        for (int64_t row = 0; row < count; row++)
-            for (int64_t lane = 0; lane < PANEL; lane += LANES)
-                finish(found + row * PANEL + lane, block.scales[first + row], of,
-                       panel * PANEL + lane, results + (first + row) * of->outputs);
+        const float *row_scales = block.scales + first;
+        float *to = results + first * outputs + place;
+        /* Constants let the compiler leave out the questions. */
+        if (is_whole && has_relu)
+            finish(found, count, row_scales, scales, bias, PANEL, 1, to, outputs);
+        else if (is_whole)
+            finish(found, count, row_scales, scales, bias, PANEL, 0, to, outputs);
+        else
+            finish(found, count, row_scales, scales, bias, outputs - place, has_relu, to, outputs);
     }
 }
 

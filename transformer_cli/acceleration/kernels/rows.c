@@ -34,31 +34,91 @@ void AT_LEVEL(tfm_layer_norm)(const float *x, int64_t rows, int64_t width, const
     }
 }
 
+/* The log-softmax of a row of logits is (logit - largest) - logarithm. */
+typedef struct {
+    float largest, logarithm;
+} normalisation;
+
+/* A function of its own, so that all who need it get the same bits. */
+static __attribute__((noinline)) normalisation normalisation_of(const float *logits, int64_t width) {
+    int64_t whole = width / LANES * LANES, left = width - whole;
+    lanes most = all_lanes(logits[0]);
+    for (int64_t first = 0; first < whole; first += LANES)
+        most = larger(load(logits + first), most);
+    float largest = largest_lane(most);
+    for (int64_t column = whole; column < width; column++)
+        largest = logits[column] > largest ? logits[column] : largest;
+    lanes sums = {0};
+    for (int64_t first = 0; first < whole; first += LANES)
+        sums += exponential(load(logits + first) - largest);
+    float sum = sum_of_lanes(sums);
+    if (left) {
+        lanes last = exponential(load_part(logits + whole, left) - largest);
+        for (int64_t lane = 0; lane < left; lane++)
+            sum += last[lane];
+    }
+    return (normalisation){largest, logf(sum)};
+}
+
 /* Replace each row of logits, (rows, width), by its log-softmax. */
 void AT_LEVEL(tfm_log_softmax)(float *logits, int64_t rows, int64_t width) {
     for (int64_t row = 0; row < rows; row++, logits += width) {
-        int64_t whole = width / LANES * LANES, left = width - whole;
-        lanes most = all_lanes(logits[0]);
-        for (int64_t first = 0; first < whole; first += LANES)
-            most = larger(load(logits + first), most);
-        float largest = largest_lane(most);
-        for (int64_t column = whole; column < width; column++)
-            largest = logits[column] > largest ? logits[column] : largest;
-        lanes sums = {0};
-        for (int64_t first = 0; first < whole; first += LANES)
-            sums += exponential(load(logits + first) - largest);
-        float sum = sum_of_lanes(sums);
-        if (left) {
-            lanes last = exponential(load_part(logits + whole, left) - largest);
-            for (int64_t lane = 0; lane < left; lane++)
-                sum += last[lane];
-        }
-        float logarithm = logf(sum);
-        for (int64_t first = 0; first < whole; first += LANES)
-            store(logits + first, (load(logits + first) - largest) - logarithm);
-        for (int64_t column = whole; column < width; column++)
-            logits[column] = (logits[column] - largest) - logarithm;
+        normalisation of = normalisation_of(logits, width);
+        int64_t column = 0;
+        for (; column + LANES <= width; column += LANES)
+            store(logits + column, (load(logits + column) - of.largest) - of.logarithm);
+        for (; column < width; column++)
+            logits[column] = (logits[column] - of.largest) - of.logarithm;
     }
+}
+
+/* The largest and the logarithm of each row of logits, (rows, width), with which `tfm_best` finds log-probabilities. */
+void AT_LEVEL(tfm_log_sums)(const float *logits, int64_t rows, int64_t width, float *largest, float *logarithms) {
+    for (int64_t row = 0; row < rows; row++) {
+        normalisation of = normalisation_of(logits + row * width, width);
+        largest[row] = of.largest, logarithms[row] = of.logarithm;
+    }
+}
+
+/* Whether one of the lanes is at least as large. */
+static inline int reaches(lanes x, float least) {
+#ifdef __AVX512F__
+    return _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(least), _CMP_GE_OQ) != 0;
+#else
+    halves both = {.all = x};
+    __m256 bound = _mm256_set1_ps(least);
+    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(both.half[0], bound, _CMP_GE_OQ),
+                                           _mm256_cmp_ps(both.half[1], bound, _CMP_GE_OQ))) != 0;
+#endif
+}
+
+/* The first place of a row with at least this log-probability; `width` if there is none. */
+static int64_t first_place(const float *logits, int64_t width, normalisation of, float least) {
+    int64_t column = 0;
+    while (column + LANES <= width && !reaches((load(logits + column) - of.largest) - of.logarithm, least))
+        column += LANES;
+    while (column < width && !((logits[column] - of.largest) - of.logarithm >= least))
+        column++;
+    return column;
+}
+
+/* The place of the largest log-probability of a row, the first one of equals, as `tfm_top_k` finds it in the log-softmax; `value`
+   becomes this log-probability.
+
+   Logits may have become -infinity since `tfm_log_sums`. If all have, or if the row has a NaN, the value is -infinity or NaN. */
+int64_t AT_LEVEL(tfm_best)(const float *logits, int64_t width, float largest, float logarithm, float *value) {
+    normalisation of = {largest, logarithm};
+    *value = 0.0f - logarithm;
+    if (!(logarithm >= 0.0f)) /* NaN: the sum has at least e^0 */
+        return 0;
+    int64_t place = first_place(logits, width, of, *value);
+    if (place < width)
+        return place;
+    float most = -INFINITY;
+    for (int64_t column = 0; column < width; column++)
+        most = logits[column] > most ? logits[column] : most;
+    *value = (most - largest) - logarithm;
+    return most > -INFINITY ? first_place(logits, width, of, *value) : 0;
 }
 
 /* 1 / (1 + e^-x). */

@@ -24,6 +24,8 @@ void AT_LEVEL(tfm_choose_outputs)(const uint8_t *weights, int64_t fours, const i
 void AT_LEVEL(tfm_layer_norm)(const float *x, int64_t rows, int64_t width, const float *gain, const float *bias, float epsilon,
                               float *results);
 void AT_LEVEL(tfm_log_softmax)(float *logits, int64_t rows, int64_t width);
+void AT_LEVEL(tfm_log_sums)(const float *logits, int64_t rows, int64_t width, float *largest, float *logarithms);
+int64_t AT_LEVEL(tfm_best)(const float *logits, int64_t width, float largest, float logarithm, float *value);
 void AT_LEVEL(tfm_recurrence)(const float *projected, int64_t rows, int64_t width, float *states, int32_t is_first,
                               float *results);
 void AT_LEVEL(tfm_top_k)(const float *numbers, int64_t sentences, int64_t rows, int64_t width, const float *offsets,
@@ -258,6 +260,8 @@ typedef struct {
     float *values;           /* (beam), of the continuations of one sentence, and their positions */
     int64_t *places;
     int64_t *history;        /* (longest), the tokens of one row */
+    float *largest;          /* of each row, see `tfm_log_sums`; only greedy search */
+    float *logarithms;
 } progress;
 
 /* Attention of the newest position to its target so far, or a step of an SSRU; the result is in at->found. */
@@ -364,7 +368,7 @@ static void restrict_outputs(const search *what, output *out) {
     out->layer.outputs = count;
 }
 
-/* Log-probabilities of all tokens behind each row. */
+/* Log-probabilities of all tokens behind each row; in greedy search their logits, as most log-probabilities are never read. */
 static int32_t score(const transformer *of, const workspace *at, const search *what, const output *out, progress *now,
                      float *scores) {
     int64_t rows = now->open.count, outputs = out->layer.outputs;
@@ -387,18 +391,30 @@ static int32_t score(const transformer *of, const workspace *at, const search *w
         for (int64_t place = 0; place < outputs; place++)
             of_row[place] = is_hidden[place] ? -FLT_MAX / 2 : of_row[place];
     }
-    AT_LEVEL(tfm_log_softmax)(scores, rows, outputs);
+    if (what->beam == 1)
+        AT_LEVEL(tfm_log_sums)(scores, rows, outputs, now->largest, now->logarithms);
+    else
+        AT_LEVEL(tfm_log_softmax)(scores, rows, outputs);
     return DONE;
 }
 
-/* Ban what `WholeCharacters` bans. */
-static void ban_broken_characters(const search *what, const output *out, const progress *now, int64_t row, float *scores) {
+/* Follow the bytes of the newest token of a row. */
+static void move_state(const search *what, const output *out, const progress *now, int64_t row) {
     const hypotheses *open = &now->open;
-    int64_t tokens = what->output.outputs, state = what->next_states[open->states[row] * tokens + id_at(out, open->newest[row])];
-    state = open->states[row] = state < 0 ? 0 : state;
-    int64_t limit = what->max_lengths[open->sentences[row]] - now->step - 1, last = what->num_limits - 1;
+    int64_t state = what->next_states[open->states[row] * what->output.outputs + id_at(out, open->newest[row])];
+    open->states[row] = state < 0 ? 0 : state;
+}
+
+/* Which tokens `WholeCharacters` allows behind a row. */
+static const uint8_t *allowed_behind(const search *what, const progress *now, int64_t row) {
+    int64_t limit = what->max_lengths[now->open.sentences[row]] - now->step - 1, last = what->num_limits - 1;
     limit = limit < 0 ? 0 : limit > last ? last : limit;
-    const uint8_t *is_allowed = what->is_allowed + (state * what->num_limits + limit) * tokens;
+    return what->is_allowed + (now->open.states[row] * what->num_limits + limit) * what->output.outputs;
+}
+
+static void ban_broken_characters(const search *what, const output *out, const progress *now, int64_t row, float *scores) {
+    const uint8_t *is_allowed = allowed_behind(what, now, row);
+    int64_t tokens = what->output.outputs;
     if (out->listed)
         for (int64_t place = 0; place < out->layer.outputs; place++)
             scores[place] = is_allowed[out->listed[place]] ? scores[place] : -INFINITY;
@@ -438,6 +454,8 @@ static void ban(const search *what, const output *out, const progress *now, floa
         if (what->ngram)
             ban_repeated_ngrams(what, now, row, scores);
         if (what->next_states)
+            move_state(what, out, now, row);
+        if (what->next_states && what->beam > 1)
             ban_broken_characters(what, out, now, row, scores);
         if (what->min_lengths[sentence] > now->step + 1)
             scores[place_of(out, what->end_id)] = -INFINITY;
@@ -475,13 +493,22 @@ static void append(const search *what, const output *out, progress *now, int64_t
     next->newest[place] = token, next->states[place] = now->open.states[row], next->totals[place] = total;
 }
 
-/* Greedy search: append the best token to each row, if one is possible. */
-static void extend_rows(const search *what, const output *out, progress *now, const float *scores) {
+/* The best token behind a row. Bytes are looked at last: the best token rarely breaks a character. */
+static int64_t best_token(const search *what, const output *out, const progress *now, int64_t row, float *scores, float *value) {
     int64_t outputs = out->layer.outputs;
+    float largest = now->largest[row], logarithm = now->logarithms[row];
+    int64_t token = AT_LEVEL(tfm_best)(scores, outputs, largest, logarithm, value);
+    if (!what->next_states || allowed_behind(what, now, row)[id_at(out, token)])
+        return token;
+    ban_broken_characters(what, out, now, row, scores);
+    return AT_LEVEL(tfm_best)(scores, outputs, largest, logarithm, value);
+}
+
+/* Greedy search: append the best token to each row, if one is possible. */
+static void extend_rows(const search *what, const output *out, progress *now, float *scores) {
     for (int64_t row = 0; row < now->open.count; row++) {
         float best;
-        int64_t token;
-        AT_LEVEL(tfm_top_k)(scores + row * outputs, 1, 1, outputs, 0, 1, &best, &token);
+        int64_t token = best_token(what, out, now, row, scores + row * out->layer.outputs, &best);
         float total = now->open.totals[row] + best;
         if (total > -INFINITY)
             append(what, out, now, row, 0, token, total);
@@ -643,6 +670,8 @@ static void divide(memory *from, const transformer *of, const search *what, int6
     now->values = take(from, what->beam, sizeof(float));
     now->places = take(from, what->beam, sizeof(int64_t));
     now->history = take(from, what->longest, sizeof(int64_t));
+    now->largest = take(from, most, sizeof(float));
+    now->logarithms = take(from, most, sizeof(float));
     if (what->starts) {
         int64_t tokens = what->output.outputs, padded = (tokens + PANEL - 1) / PANEL * PANEL;
         out->listed = take(from, tokens, sizeof(int64_t));

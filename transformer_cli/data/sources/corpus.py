@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -19,8 +20,10 @@ from transformer_cli.config import (
 from transformer_cli.data.alignments import AlignmentFile, reversed_links
 from transformer_cli.data.pairs import (
     PAIRS_AT_ONCE,
+    CleaningReport,
+    PairRows,
     ReadingReport,
-    Rows,
+    ReportRow,
     SentencePair,
     pair_digest,
     pairs_of,
@@ -108,14 +111,14 @@ class KeptPairs:
     def __init__(self, max_bytes: int = 64 << 20) -> None:
         self.readings: dict[int, ReadingReport] = {}
         """Index into `data.corpora` -> the report on reading the whole corpus."""
-        self._rows: dict[int, list[Rows]] = {}
+        self._rows: dict[int, list[PairRows]] = {}
         self._room = max_bytes
 
     def passing(
         self, index: int, pairs: Iterator[tuple[SplitName, SentencePair]], reading: ReadingReport
     ) -> Iterator[tuple[SplitName, SentencePair]]:
         """Yield all pairs of a corpus, and keep those of the training split."""
-        kept: list[Rows] | None = []
+        kept: list[PairRows] | None = []
         room, waiting = self._room, list[SentencePair]()
         for split, pair in pairs:
             if split == "train" and kept is not None:
@@ -136,8 +139,8 @@ class KeptPairs:
 
 
 def _with_rows(
-    kept: list[Rows], waiting: list[SentencePair], room: int
-) -> tuple[list[Rows] | None, int]:
+    kept: list[PairRows], waiting: list[SentencePair], room: int
+) -> tuple[list[PairRows] | None, int]:
     """The rows kept so far with those that wait, and the bytes that are left; None where there are too few."""
     rows = rows_of(waiting)
     waiting.clear()
@@ -147,28 +150,41 @@ def _with_rows(
     return kept, room - rows.nbytes
 
 
-class HeldOutPairs(NamedTuple):
-    """The pairs of a held-out split, not cleaned, and two reports on reading them."""
+@dataclass(frozen=True, slots=True)
+class HeldOutSplit:
+    """The pairs of a split, and reports on the pairs that were skipped, dropped or altered."""
 
     pairs: list[SentencePair]
     reading: ReadingReport
     """For corpora whose `split` names this split."""
     drawn_reading: ReadingReport
     """For corpora without `split`, whose splits are drawn; it counts the rows of all splits."""
+    cleaning: CleaningReport
+
+    def table(self) -> list[ReportRow]:
+        """Counts of the pairs.
+
+        `drawn_reading` is left out: the training split reads the same rows, and its table has them.
+        """
+        return [*self.reading.table()[1:], *self.cleaning.table()[1:-1]]
+
+
+HeldOutSplits = dict[SplitName, HeldOutSplit]
 
 
 def read_held_out(
     data: DataConfig, splits: Sequence[SplitName], *, seed: int, kept: KeptPairs | None = None
-) -> dict[SplitName, HeldOutPairs]:
-    """The pairs of the given splits, in the order of the corpora; each corpus is read once for all of them.
+) -> HeldOutSplits:
+    """The pairs of the given splits, not cleaned, in the order of the corpora; each corpus is read once for all of them.
 
     Args:
         kept: keeps the training pairs of the corpora that are read.
 
     Raises: as `read_pairs`, but a split that the config does not have is empty.
     """
-    found = {
-        split: HeldOutPairs([], ReadingReport(split), ReadingReport(split)) for split in splits
+    found: HeldOutSplits = {
+        split: HeldOutSplit([], ReadingReport(split), ReadingReport(split), CleaningReport())
+        for split in splits
     }
     if isinstance(data, PhrasebookData | SequencesData):
         for split, held_out in found.items():

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, native_top_k
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds
+from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, length_penalty
 from transformer_cli.model.layers import at_least_float32
 from transformer_cli.text.token_ids import BETWEEN_CHARACTERS, BytePieces
 
@@ -475,27 +475,17 @@ def select(
 
 
 def length_penalties(max_length: int, options: DecodingConfig, like: Tensor) -> Tensor:
-    """(max_length + 1,): the divisor of the log-probability for every length from 0; it never falls with the length.
-
-    gnmt: ((5 + length) / 6) ^ alpha. average: length ^ alpha.
-
-    Source: gnmt is in Wu et al. 2016, equation 14.
-    """
-    lengths = torch.arange(max_length + 1, dtype=torch.float64)
-    if options.length_normalization == "gnmt":
-        divisors = (5.0 + lengths) / 6.0
-    else:
-        divisors = lengths.clamp(min=1.0)  # no hypothesis is shorter than one token
-    return (divisors**options.length_penalty).to(device=like.device, dtype=like.dtype)
+    """(max_length + 1,): `length_penalty` for every length from 0, in the dtype and on the device of `like`."""
+    normalization, alpha = options.length_normalization, options.length_penalty
+    divisors = [length_penalty(length, normalization, alpha) for length in range(max_length + 1)]
+    return torch.tensor(divisors, device=like.device, dtype=like.dtype)
 
 
 @functools.lru_cache(maxsize=256)
 def penalties_up_to(max_length: int, normalization: str, alpha: float) -> NDArray[np.float32]:
     """`length_penalties` for a search outside of PyTorch; not to be written into."""
-    settings = {"length_normalization": normalization, "length_penalty": alpha}
-    options = DecodingConfig.model_validate(settings)
-    found: NDArray[np.float32] = length_penalties(max_length, options, torch.zeros(())).numpy()
-    return found
+    lengths = range(max_length + 1)
+    return np.array([length_penalty(one, normalization, alpha) for one in lengths], np.float32)
 
 
 # Search hooks.

@@ -119,9 +119,7 @@ class MachineFacts(NamedTuple):
     device: str  # cpu, cuda or mps
     num_threads: int
     num_cores: int  # of the CPU, that this process may use
-    could_use_bfloat16: (
-        bool  # matrix products are in float32 although this machine is fast at bfloat16
-    )
+    could_use_bfloat16: bool  # this machine is fast at it, and matrix products are in float32
 
     @classmethod
     def of(cls, machine: Machine) -> "MachineFacts":

@@ -203,13 +203,12 @@ def benchmark_decoding(subject: Subject, lines: Sequence[str], pacing: measuring
     greedy, beam = (_measured(subject, lines, size, peak, pacing) for size in (1, beam_size))
     memory, facts = measuring.peak_memory(machine.device), MachineFacts.of(machine)
 
-    def tokens_per(one: Subject, unit: str) -> float:
-        found = one.translate(lines, beam_size)
-        return found.target_tokens / found.spent(unit)
+    def speed(one: Subject, unit: str) -> float:
+        return measuring.speed_of([one.translate(lines, beam_size)], unit)
 
     is_recorded = subject.config.runtime.cuda_graphs
     worth = decoding_suggestions(beam, facts, decoding.batch_tokens, len(lines), is_recorded)
-    found = advice.advised(decoding_limit(greedy, beam), worth, subject, tokens_per, pacing)
+    found = advice.advised(decoding_limit(greedy, beam), worth, subject, speed, pacing)
     of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
     engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
     found["conclusion"] += advice_on_engines(engines["figures"], machine.precision_name, beam_size, facts.device)  # fmt: skip
@@ -266,7 +265,8 @@ def _measured(
 
 def decoding_limit(greedy: Figures, beam: Figures) -> str:
     """One sentence: the phase that takes the most time, the share of the peak, and the price of the beam."""
-    name, share = measuring.longest_of(beam["phases"])
+    name = measuring.longest_of(beam["phases"])
+    share = beam["phases"][name]["share"]
     speeds = [one["target_tokens_per_cpu_second"]["median"] for one in (greedy, beam)]
     return (
         f"{name.capitalize()} {'take' if name.endswith('s') else 'takes'} {share:.0%} of the time with beam size "
@@ -336,14 +336,14 @@ def engines_in_turns(
         for (engine, precision), (_, *some) in turns.items():  # without the round that warmed up
             # How many times as fast as CTranslate2 in the same precision: per round, so that a slow one does not change it.
             others = turns.get((OTHER, precision), [])[1:]
-            own, other = (
-                [one.target_tokens / one.spent(unit) for one in part] for part in (some, others)
-            )
-            ratios = [one / two for one, two in zip(own, other, strict=True)] if other else None
+            ratios = [
+                measuring.speed_of([one], unit) / measuring.speed_of([other], unit)
+                for one, other in zip(some, others, strict=bool(others))
+            ]
             figures.append(
                 {"engine": engine, "precision": precision, "beam_size": beam_size}
                 | measuring.rates(some)
-                | {"ratio": ratios and measuring.spread(ratios)}
+                | {"ratio": measuring.spread(ratios) if ratios else None}
             )
     return {
         "processor": processor_name(),
@@ -360,19 +360,19 @@ def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], li
     """The engines and precisions that can translate with this model on this machine, and why others cannot."""
     found, left_out = dict[tuple[str, str], Translate](), list[str]()
     weights = copy.deepcopy(subject.model).cpu()
-    for name, precisions in CONTESTANTS.get(subject.machine.device.type, {}).items():
-        for precision in precisions:
-            try:
-                if name == OTHER:
-                    found[name, precision] = _of_other(weights, subject, precision)
-                    continue
-                with subject.changed([f"runtime.precision={precision}"]) as changed:
-                    used = changed.machine.precision_name if precision == "auto" else precision
-                    found[name, used] = _counting(changed.translator(1).engine)
-            except TfmError as error:
-                what = OTHER if name == OTHER else f"{name}, {precision}"
-                hint = error.hint if name == OTHER else None
-                left_out.append("; ".join(filter(None, (f"{what}: {error.message}", hint))))
+    precisions = CONTESTANTS.get(subject.machine.device.type, {"torch": (), OTHER: ()})
+    for precision in precisions["torch"]:
+        try:
+            with subject.changed([f"runtime.precision={precision}"]) as changed:
+                used = changed.machine.precision_name if precision == "auto" else precision
+                found["torch", used] = _counting(changed.translator(1).engine)
+        except TfmError as error:
+            left_out.append(f"torch, {precision}: {error.message}")
+    for precision in precisions[OTHER]:
+        try:
+            found[OTHER, precision] = _of_other(weights, subject, precision)
+        except TfmError as error:
+            left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
     return found, [*dict.fromkeys(left_out)]
 
 
@@ -382,11 +382,8 @@ def _counting(engine: Engine) -> Translate:
 
 def _of_other(weights: Transformer, subject: Subject, precision: str) -> Translate:
     """CTranslate2 on the same device, with weights on the CPU; what it cannot translate, the engine of PyTorch does."""
-    changes = {
-        "device": subject.machine.device.type,
-        "precision": precision,
-        "threads": subject.num_threads,
-    }
+    device, threads = subject.machine.device.type, subject.num_threads
+    changes = {"device": device, "precision": precision, "threads": threads}
     runtime = subject.config.runtime.model_copy(update=changes)
     config, target = subject.config.model_copy(update={"runtime": runtime}), subject.tokenizers[1]
     build: Any = imported(OTHER_ENGINES[OTHER].build)

@@ -141,9 +141,9 @@ def phases_of(laps: Sequence[Mapping[str, float]]) -> dict[str, Figures]:
     }
 
 
-def longest_of(phases: Mapping[str, Figures]) -> tuple[str, float]:
-    """The name and the share of the longest phase."""
-    return max(((name, one["share"]) for name, one in phases.items()), key=lambda item: item[1])
+def longest_of(phases: Mapping[str, Figures]) -> str:
+    """The name of the longest phase."""
+    return max(phases, key=lambda name: phases[name]["share"])
 
 
 Work = NDArray[np.int64]
@@ -169,9 +169,8 @@ def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
     source_table = model.source_embedding or model.output
     with torch.device("meta"):  # tensors without numbers
         bare = Transformer(model.config, len(source_table.weight), len(model.output.weight)).eval()
-    is_trained = {name: one.requires_grad for name, one in model.named_parameters()}
-    for name, parameter in bare.named_parameters():
-        parameter.requires_grad_(is_trained[name])
+    for name, parameter in model.named_parameters():
+        bare.get_parameter(name).requires_grad_(parameter.requires_grad)
 
     def counted(*lengths: int) -> int:
         source_ids, target_ids = (
@@ -188,6 +187,9 @@ def flop_counter(model: Transformer, *, trains: bool) -> Callable[[Work], int]:
     works = np.array([(s, t, s * s, t * t, s * t) for s, t in lengths], float)
     factors = np.linalg.solve(works, np.array([counted(*one) for one in lengths], float))
     return lambda work: int(factors.round().astype(np.int64) @ work)
+
+
+UNITS = "second", "CPU-second"
 
 
 def unit_of_speed(device: str) -> str:
@@ -222,14 +224,18 @@ class Timed:
         return self.cpu_seconds if unit == "CPU-second" else self.seconds
 
 
+def speed_of(timed: Iterable[Timed], unit: str) -> float:
+    """Target tokens per second, or per CPU-second, of several pieces of work together."""
+    counted = [(one.target_tokens, one.spent(unit)) for one in timed]
+    return sum(tokens for tokens, _ in counted) / sum(spent for _, spent in counted)
+
+
 def rates(timed: Sequence[Timed], side: str = "target") -> Figures:
     """How many tokens of a side (source, target) in a second, and in a CPU-second."""
+    name = "target_tokens" if side == "target" else "num_tokens"
     return {
-        key_of_speed(side, unit): spread(
-            (one.target_tokens if side == "target" else one.num_tokens) / one.spent(unit)
-            for one in timed
-        )
-        for unit in ("second", "CPU-second")
+        key_of_speed(side, unit): spread(getattr(one, name) / one.spent(unit) for one in timed)
+        for unit in UNITS
     }
 
 
@@ -290,14 +296,13 @@ def peak_memory(device: torch.device, *, has_graphs: bool = False) -> dict[str, 
 
         unit = 1 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    of_device: tuple[int | None, int | None] = None, None
+    usable = None if now is None or free is None else now + free
+    found = {"resident": peak, "usable": usable, "device": None, "device_usable": None}
     if device.type == "cuda":
         peak_of = torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated
-        usable = (free_bytes(device) or 0) + torch.cuda.memory_allocated(device)
-        of_device = peak_of(device), usable
-    usable_here = None if now is None or free is None else now + free
-    names = "resident", "usable", "device", "device_usable"
-    return dict(zip(names, (peak, usable_here, *of_device), strict=True))
+        found["device"] = peak_of(device)
+        found["device_usable"] = (free_bytes(device) or 0) + torch.cuda.memory_allocated(device)
+    return found
 
 
 def used_and_usable(memory: dict[str, int | None]) -> tuple[int | None, int | None]:

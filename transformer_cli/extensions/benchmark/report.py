@@ -9,7 +9,7 @@ from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.config import Config
 from transformer_cli.config.section import flat_settings
 from transformer_cli.extensions.benchmark.decoding import OTHER
-from transformer_cli.extensions.benchmark.measuring import key_of_speed
+from transformer_cli.extensions.benchmark.measuring import UNITS, key_of_speed
 from transformer_cli.process.device import environment, processor_name
 from transformer_cli.process.errors import DataError, MissingInputError
 
@@ -30,7 +30,7 @@ FIGURES = {
         "GPU busy": "busy_share",
     },
     "decoding": {
-        **{f"{side} tokens per {unit}": key_of_speed(side, unit) for side in ("source", "target") for unit in ("second", "CPU-second")},
+        **{f"{side} tokens per {unit}": key_of_speed(side, unit) for side in ("source", "target") for unit in UNITS},
         "padding of the sources": "padding_share",
         "rows per decoder step": "rows_per_step",
         "a batch, ms": "batch_milliseconds",
@@ -60,15 +60,15 @@ def benchmark_json(config: Config, kind: str, found: Mapping[str, Any]) -> dict[
     for corpus in settings["data"].get("corpora", ()):
         for name in [name for name in corpus if name.endswith("path")]:
             del corpus[name]
-    about = {
+    return {
         "tfm_benchmark": FORMAT,
         "kind": kind,
         "name": config.name,
         "processor": processor_name(),
         "environment": environment(kernel_level()),
         "settings": settings,
+        **found,
     }
-    return about | dict(found)
 
 
 def _figures_in(part: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]]:

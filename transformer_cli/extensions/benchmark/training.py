@@ -39,8 +39,9 @@ from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.initial_weights import load_initial_model
 from transformer_cli.training.loop import Progress, run_loop
+from transformer_cli.training.opening import open_session, updates_of
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.run import TrainingSession, num_steps_of, updates_of
+from transformer_cli.training.session import num_steps_of
 from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)
@@ -125,11 +126,10 @@ class Trainee:
         updates = updates_of(config, data, Progress(), self.machine, ALONE)
         limits, device = config.training, self.machine.device
         compilation = planned_compilation(config, device, lambda: num_steps_of(limits, updates))
-        endless = {"max_steps": NEVER, "max_epochs": None, "patience": None}
-        rare = {"save_every": NEVER, "validate_every": NEVER}
-        training = limits.model_copy(update=endless | rare)
+        never = dict.fromkeys(("max_steps", "save_every", "validate_every"), NEVER)
+        training = limits.model_copy(update=never | {"max_epochs": None, "patience": None})
         self.config = config.model_copy(update={"training": training})
-        self.session = TrainingSession.open(
+        self.session = open_session(
             RunFolder(folder), self.config, data, self.machine, ALONE, compilation=compilation
         )
         self.progress = self.session.progress
@@ -145,14 +145,12 @@ class Trainee:
 
     def prepare_shapes(self) -> None:
         """Train until no batch needs a compilation (`runtime.compile`) or a recording (`runtime.cuda_graphs`), which take long."""
-        compilation, recorded = self.session.compilation, self.session.experiment.worker.recorded
-        is_compiled = compilation.layers or compilation.loss
-        if not is_compiled and recorded is None:
+        compilation, recorded = self.session.compilation, self.session.experiment.runner.recorded
+        if not (compilation.layers or compilation.loss or recorded):
             return
 
         def num_prepared() -> tuple[int, int]:
-            graphs = num_compiled_graphs() if is_compiled else 0
-            return graphs, 0 if recorded is None else recorded.num_recordings
+            return num_compiled_graphs(), recorded.num_recordings if recorded else 0
 
         for _ in range(MOST_ROUNDS_OF_PREPARATION):
             before = num_prepared()
@@ -174,7 +172,7 @@ class Trainee:
         torch.set_num_threads(self.num_threads)
         stopwatch = Stopwatch(self.machine.device, phases=phases)
         experiment, timed = self.session.experiment, list[Timed]()
-        recorded = experiment.worker.recorded
+        recorded = experiment.runner.recorded
 
         next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
 
@@ -189,7 +187,7 @@ class Trainee:
         else:
             replay = stopwatch.around(recorded.sum_gradients, OTHER, REPLAY)
             passes: Any = Observed(recorded, sum_gradients=replay)
-            changes["worker"] = replace(experiment.worker, recorded=passes)
+            changes["runner"] = replace(experiment.runner, recorded=passes)
         ends_at = time.perf_counter() + seconds
 
         class Limit(Callback):
@@ -266,12 +264,8 @@ class Situation(NamedTuple):
     config: Config
     machine: MachineFacts
     num_batches: int  # of an epoch
-    fixed_bytes: (
-        int  # do not grow with the batch: libraries, weights, gradients, the optimizer's state
-    )
-    padding_at: Mapping[
-        int, float
-    ]  # the share of padding for other values of training.batch_tokens
+    fixed_bytes: int  # of libraries, weights, gradients and optimizer: not larger with the batch
+    padding_at: Mapping[int, float]  # the share of padding for other training.batch_tokens
     are_layers_compiled: bool = False
 
 
@@ -299,16 +293,15 @@ def benchmark_training(
             are_layers_compiled=trainee.session.compilation.layers,
         )
 
-        def tokens_per(one: Trainee, unit: str) -> float:
-            updates = one.train(pacing.turn_seconds)
-            return sum(u.target_tokens for u in updates) / sum(u.spent(unit) for u in updates)
+        def speed(one: Trainee, unit: str) -> float:
+            return measuring.speed_of(one.train(pacing.turn_seconds), unit)
 
         worth = training_suggestions(figures, situation)
         return {
             "machine": description,
             "num_parameters": sum(one.numel() for one in parameters),
             "figures": figures,
-            **advice.advised(training_limit(figures), worth, trainee, tokens_per, pacing),
+            **advice.advised(training_limit(figures), worth, trainee, speed, pacing),
         }
 
 
@@ -330,7 +323,7 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
     flop_of = measuring.flop_counter(trainee.session.experiment.model, trains=True)
     # Unlike the median, this has the few updates that take long.
-    together = sum(u.target_tokens for u in speed) / sum(u.seconds for u in speed)
+    together = measuring.speed_of(speed, "second")
     found = measuring.figures_of(
         "update",
         speed,
@@ -368,9 +361,8 @@ def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[in
     found = {}
     for tokens in (trainee.cells_of_largest_batch // share for share in (2, 4, 8)):
         if tokens >= LEAST_BATCH_TOKENS:
-            sizes = {"batch_tokens": tokens, "batch_sentences": None}
-            training = trainee.config.training.model_copy(update=sizes)
-            changed = trainee.config.model_copy(update={"training": training})
+            sizes = f"training.batch_tokens={tokens}", "training.batch_sentences=null"
+            changed = override_settings(trainee.config, sizes)
             order = epoch_order(data.train.lengths, data.train.corpus_sizes, changed)
             found[tokens] = padding_share(order, max_batches=200)
     return found
@@ -378,9 +370,9 @@ def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[in
 
 def training_limit(figures: Figures) -> str:
     """One sentence: the phase that takes the most time, and the share of the peak."""
-    name, share = measuring.longest_of(figures["phases"])
+    name = measuring.longest_of(figures["phases"])
     limit = (
-        f"{WHAT_IS_OTHER if name == OTHER else name.capitalize()} takes {share:.0%} of an update of "
+        f"{WHAT_IS_OTHER if name == OTHER else name.capitalize()} takes {figures['phases'][name]['share']:.0%} of an update of "
         f"{figures['update_milliseconds']['median']:,.0f} ms; the matrix products reach "
         f"{figures['share_of_peak']:.0%} of this machine's peak"
     )

@@ -76,7 +76,7 @@ class InlineEvent(NamedTuple):
 # The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
 # Also the number of an example of Pandoc, a picture of Obsidian, and attributes behind what they belong to.
 _MARKS = re.compile(
-    rf"{NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[:.#][^{{}}\n]*+\}}"
+    rf"{NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
     r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z"
 )
 # Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
@@ -407,6 +407,11 @@ _SETTINGS = re.compile(
 )
 
 
+_NAMES_OF_TEXTS = (
+    "title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle"
+)
+
+
 def _text_of_settings(comment: str) -> re.Pattern[str]:
     """Among the settings, what people read.
 
@@ -415,7 +420,7 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
     """
     plain = rf"[^\s\"'#&*!|>%@`\[{{:,?-]\S*+(?:[ \t]++(?!{comment})\S++)*+"
     return re.compile(
-        r"^(?:(?:title|subtitle|description|summary|excerpt|abstract|tagline|sidebar_label|linktitle)(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
+        rf"^(?:(?:{_NAMES_OF_TEXTS})(?P<sign>[ \t]*+[:=][ \t]*+)|\A%[ \t]++)"
         rf"""(?:(?:"(?P<double>[^"\\\r\n]*+)"|'(?P<single>(?:[^'\\\r\n]|'')*+)'|(?P<plain>{plain}))(?:[ \t]++{comment}|[ \t]*+)(?=\r?$)"""
         r"(?!\r?\n[ \t]+\S)|(?P<block>[^\s{\[#].*+)$)",
         re.MULTILINE | re.IGNORECASE,
@@ -425,6 +430,14 @@ def _text_of_settings(comment: str) -> re.Pattern[str]:
 _TEXT_OF_SETTINGS = _text_of_settings(r"#[^\r\n]*+")
 # Outside of YAML and TOML, # begins no comment.
 _TEXT_WITHOUT_COMMENTS = _text_of_settings("(?!)")
+# A setting of YAML whose value stands in the lines below it.
+_VALUE_BELOW = re.compile(
+    rf"^(?:{_NAMES_OF_TEXTS}):[ \t]*(?P<block>)(?=\r?$)", re.MULTILINE | re.IGNORECASE
+)
+# A value of YAML of several lines, each of which is a space in it: all indented, none blank; and the mark before such lines.
+_INDENTED_LINES = re.compile(r"(?:\r?\n[ \t]+\S.*)+(?=\r?\n\S|\r?\n?\Z)")
+_INDENTATION = re.compile(r"\r?\n[ \t]+")
+_FOLDED = re.compile(r">[-+]?(?:[ \t]+#.*)?")
 # A text of TOML of several lines; none of them is a setting.
 _LINES_OF_TOML = re.compile(r"\'\'\'.*?(?:\'\'\'|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _MOST_NAMED = 5
@@ -432,7 +445,7 @@ _CODE = frozenset(["fence", "code_block", "html_block"])
 _MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
 # What would begin another block than a paragraph.
-_BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``)|~(?=~~)")
+_BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``[^`]*\Z)|~(?=~~)")
 
 
 def read_markdown(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
@@ -478,7 +491,9 @@ class _Reader:
         tokens = self._inline.parser.parse("\n".join(divided.plain), self._env)
         for index, token in enumerate(tokens):
             if token.type == "inline" and token.content and token.map:
-                self._read(token, is_cell=tokens[index - 1].type in ("td_open", "th_open"))
+                block = tokens[index - 1]
+                is_cell = block.type in ("td_open", "th_open")
+                self._read(token, is_cell=is_cell, is_title=block.markup.startswith("#"))
             elif token.type == "html_block" and token.map:
                 self._read_html_block(token, is_whole=token.level == depth == 0)
         for row, title in divided.titles:
@@ -513,10 +528,14 @@ class _Reader:
         end = self._lines[last][1]
         lines_of_toml = _LINES_OF_TOML.finditer(self._text, 0, end) if self._text[:1] == "+" else ()
         inside = [each.span() for each in lines_of_toml]
+        if self._text[:1] == "-":
+            self._read_values_below(end)
         pattern = _TEXT_OF_SETTINGS if has_marks else _TEXT_WITHOUT_COMMENTS
         for match in pattern.finditer(self._text, 0, end):
             at = bisect_right(inside, (match.start(), end)) - 1
             if at >= 0 and match.start() < inside[at][1]:
+                continue
+            if match["block"] and self._text[:1] == "-" and self._read_lines_of_setting(match, end):
                 continue
             if match["block"] or (match["single"] and "=" in match["sign"]):
                 row = bisect_right(self._lines, (match.start(), len(self._text))) - 1
@@ -528,6 +547,32 @@ class _Reader:
                 segment = Segment.plain(text, "", keeps_spaces=False)
                 quote = {"double": '"', "single": "'", "plain": "" if has_marks else None}[kind]
                 self._add(*match.span(kind), segment, partial(_as_setting, quote))
+
+    def _read_values_below(self, end: int) -> None:
+        for match in _VALUE_BELOW.finditer(self._text, 0, end):
+            self._read_lines_of_setting(match, end)
+
+    def _read_lines_of_setting(self, match: re.Match[str], end: int) -> bool:
+        """Read a value of YAML that goes on in indented lines; False if it cannot be read as one text."""
+        lines = _INDENTED_LINES.match(self._text, match.end(), end)
+        folded = _FOLDED.fullmatch(match["block"].rstrip())
+        if lines is None:
+            return False
+        stop = match.end() + len(lines[0].rstrip())
+        if folded is not None:
+            start = match.end() + len(lines[0]) - len(lines[0].lstrip())
+            text, render = self._text[start:stop], partial(_as_setting, None)
+        else:
+            first = _INDENTATION.match(self._text, match.start("block"))
+            start = first.end() if first else match.start("block")
+            text, render = self._text[start:stop], partial(_as_setting, "")
+            if _NOT_PLAIN.search(" ".join(text.split())):
+                return False
+        if has_letter(text):
+            self._add(
+                start, stop, Segment.plain(" ".join(text.split()), "", keeps_spaces=False), render
+            )
+        return True
 
     def _name_kept(self) -> None:
         """Name what stays and has text."""
@@ -541,7 +586,8 @@ class _Reader:
         maps = [token.map for token in tokens if token.type in _CODE and token.map]
         return {row for first, last in maps for row in range(first, last)}
 
-    def _read(self, token: "Token", *, is_cell: bool) -> None:
+    def _read(self, token: "Token", *, is_cell: bool, is_title: bool) -> None:
+        """Read the text of a block; that of a title stands behind #, so that its beginning begins no other block."""
         assert token.map is not None
         row = token.map[0]
         places = self._places_in_row(row, token.content) if is_cell else self._places(row, token.content)  # fmt: skip
@@ -550,7 +596,7 @@ class _Reader:
                 "line %d: this text stays as it is, because its place was not found", row + 1
             )
             return
-        self._read_inline(token.content, places, is_cell=is_cell)
+        self._read_inline(token.content, places, is_cell=is_cell, is_inner=is_title)
 
     def _read_inline(
         self,
@@ -566,7 +612,7 @@ class _Reader:
         Args:
             is_cell: whether it is a cell of a table.
             is_title: whether it is a title in quotation marks.
-            is_inner: whether it stands inside a sentence, as that of an image.
+            is_inner: whether it stands behind other signs of its line, as that of an image or of a title.
         """
         writer = _Writer(self._inline, self._env, is_cell, is_title)
         for number, parts in enumerate(self._runs(content, places)):
@@ -725,6 +771,9 @@ class _Writer:
         text = rendered(found.pieces, str)
         if text.endswith("\\") or not self._is_read_as(text, found.pieces):
             text = rendered(found.pieces, _escaped)
+            if not self._is_read_as(text, found.pieces):
+                with_more = rendered(found.pieces, _with_more_escapes)
+                text = with_more if self._is_read_as(with_more, found.pieces) else text
         if self.is_title:
             return re.sub(r'"', "'", text)
         return re.sub(r"(?<!\\)\|", r"\\|", text) if self.is_cell else text
@@ -790,6 +839,11 @@ def _one_line(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
+
+
+def _with_more_escapes(text: str) -> str:
+    """The same, also where dollar signs would be those of a formula, or a ! before a link would make an image of it."""
+    return re.sub(r"\$|!\Z", r"\\\g<0>", _escaped(text))
 
 
 def _lines(text: str) -> list[Extent]:

@@ -34,7 +34,9 @@ _DELIMITER_ROW = re.compile(
 _BOX = re.compile(r" {0,3}(?:!!!|\?\?\?\+?|===)[ \t]+[\w\"'].*")
 # Directives (:::), commands of Hugo and Jekyll on a line of their own, attributes, a table of contents, abbreviations.
 _KEPT = re.compile(
-    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
+    r" {0,3}(?::{3,}.*|\{\{[<%].*[%>]\}\}[ \t]*|\{%.*%\}[ \t]*|\{:.*\}[ \t]*|\{[ \t]*(?:[.#]|[\w-]+=)[^{}]*\}[ \t]*|\[\[?_?TOC_?\]?\][ \t]*|\*\[[^\]]+\]:.*|\{/\*.*\*/\}[ \t]*"
+    # The label of MyST before a title or figure, to which its links lead: (my-label)=
+    r"|\([^\s()][^()]*+\)=[ \t]*"
     # Of MDX, which Docusaurus reads in .md, too.
     r"|import[ \t]+(?:[\w*{][^'\"]*[ \t]from[ \t]+)?['\"][^'\"]+['\"];?[ \t]*|export[ \t]+(?:const|default|function|let)[ \t].*)",
     re.IGNORECASE,
@@ -47,7 +49,7 @@ _DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
 _LONG_DASHES = re.compile(r" {0,3}-{5,} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
@@ -59,6 +61,7 @@ _TITLE = re.compile(
 )
 _MAX_FORMULA = 200  # lines
 _END_OF_FORMULA = re.compile(r"(?:\$\$|\\{1,2}\]|\\end\{[A-Za-z]{1,30}\*?\})\Z")
+_LABEL_OF_FORMULA = re.compile(r"(?<=\$\$)[ \t]*+(?:\([^\s()]++\)|\{#[^{}]*+\})[ \t]*+\Z")
 _LONGEST_END = len(r"\end{*}") + 30
 _TABLE = "table"
 _INDENTED = re.compile(r" {4}| {0,3}\t")
@@ -152,7 +155,8 @@ def _starts(
     for row, line in enumerate(lines):
         if end_of_formula:
             yield row
-            end_of_formula = "" if line.rstrip().endswith(end_of_formula) else end_of_formula
+            is_end = _without_label(line).endswith(end_of_formula)
+            end_of_formula = "" if is_end else end_of_formula
         elif row < end_of_table:
             yield row
         elif row in code_rows:
@@ -177,11 +181,16 @@ def _end_of_formula(beginning: str) -> str:
     return beginning.replace("begin", "end").replace("[", "]")
 
 
+def _without_label(line: str) -> str:
+    """A line without white space at its end, and without a label behind the end of a formula: $$ (my-label) of MyST, $$ {#eq-a} of Quarto."""
+    return _LABEL_OF_FORMULA.sub("", line).rstrip()
+
+
 def _rows_of_ends(lines: Sequence[str]) -> dict[str, list[int]]:
     """For each end of a formula, for "" and for `_TABLE` the rows that have it as their end, are blank, and can end a table."""
     rows: dict[str, list[int]] = defaultdict(list)
     for row, line in enumerate(lines):
-        text = line.rstrip()
+        text = _without_label(line)
         if not text:
             rows[""].append(row)
         elif match := _END_OF_FORMULA.search(text, max(0, len(text) - _LONGEST_END)):

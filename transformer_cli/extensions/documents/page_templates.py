@@ -53,7 +53,7 @@ ENVIRONMENT = (
     rf"\\begin\{{(?P<environment>[A-Za-z]{{1,30}}\*?)\}}{_INSIDE}\\end\{{(?P=environment)\}}"
 )
 """The pattern of an environment of LaTeX, such as align; others may stand in it, at most four inside each other."""
-FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:[^\s$]++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])[^$\n]++)(?<=\S)\$(?!\d)"
+FORMULA = r"\$\$[^$]+\$\$|\$(?=\S)(?![^$\n]*<[A-Za-z/])(?:(?:[^\s$\\]|\\\S)++|(?=[^$\n\\^_={}+<>]*+[\\^_={}+<>])(?:[^$\n\\]|\\[^\n])++)(?<=\S)\$(?!\d)"
 """The pattern of a formula between dollar signs; those of prices have none of the signs of formulas."""
 
 # Each pattern ends where its kind begins anew, so that no text is read more than a few times.

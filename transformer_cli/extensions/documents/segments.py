@@ -232,6 +232,47 @@ def with_values_around_words(
     return tuple(piece for piece in found if piece)
 
 
+# Links and emphasis of Markdown and HTML.
+_WRITTEN_BY_HAND = re.compile(r"[\[*_~]|<(?:a|b|em|i|mark|strong|u)\b", re.IGNORECASE)
+
+
+def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Pieces with a space where a range of several words touches a word outside of it, as in see[the page](url): they are no word.
+
+    A range inside one word, as in <b>O</b>nce and [dog](url)s, stays in it; and so do the formats of office documents, which
+    may begin inside a word by a slip of the mouse.
+    """
+    ends = {piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.CLOSE}  # fmt: skip
+    spaces: set[int] = set()
+    for at, piece in enumerate(pieces):
+        if not isinstance(piece, Markup) or piece.role is not Role.OPEN or piece.number not in ends:
+            continue
+        if _WRITTEN_BY_HAND.match(piece.raw) is None:
+            continue
+        end = ends[piece.number]
+        if any(character.isspace() for character in plain_text(pieces[at:end]).strip()):
+            spaces |= {place for place in (at, end + 1) if _is_inside_word(pieces, place)}
+    if not spaces:
+        return tuple(pieces)
+    return tuple(merged([part for at, piece in enumerate(pieces) for part in ([" ", piece] if at in spaces else [piece])]))  # fmt: skip
+
+
+def _is_inside_word(pieces: Sequence[Piece], place: int) -> bool:
+    """Whether a word goes on directly before and behind pieces[place]."""
+    before = next((each for each in reversed(pieces[:place]) if not _is_edge_of_range(each)), "")
+    behind = next((each for each in pieces[place:] if not _is_edge_of_range(each)), "")
+    return (
+        isinstance(before, str)
+        and isinstance(behind, str)
+        and before[-1:].isalnum()
+        and behind[:1].isalnum()
+    )
+
+
+def _is_edge_of_range(piece: Piece) -> bool:
+    return isinstance(piece, Markup) and piece.role in (Role.OPEN, Role.CLOSE)
+
+
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges in order, of which those that touch are one."""
     joined: list[tuple[int, int]] = []

@@ -77,6 +77,8 @@ _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}")
 _KEY_OF_LANGUAGE = re.compile(
     r"(?:.*[\W_])?(?:lang|language|locale|hreflang)s?|.*[a-z](?:Lang|Language|Locale)s?"
 )
+# The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
+_KEY_OF_NAME, _NAME = re.compile(r"_?ids?", re.IGNORECASE), re.compile(r"[a-z][\w.-]*")
 
 # Formats of dates for programs, such as %Y-%m-%d and DD/MM/YYYY.
 _DATE_FORMAT = re.compile(
@@ -96,7 +98,7 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     key = next((key for key in reversed(path) if isinstance(key, str)), "")
     if _LANGUAGE_CODE.fullmatch(value) and any(map(_KEY_OF_LANGUAGE.fullmatch, (key, key.lower()))):
         return False
-    if _DATE_FORMAT.fullmatch(value):
+    if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME.fullmatch(value)):
         return False
     # A placeholder in a path is a part of it, as in %{folder}/en.yml, but {price}/month is text.
     name = _PLACEHOLDER_IN_PATH.sub("x", value) if "/" in value else value

@@ -2,12 +2,14 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count, pairwise
+from itertools import chain, count, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
+from transformer_cli.decoding.translation import PlacedPiece
 from transformer_cli.extensions.documents.segments import (
     Markup,
     Piece,
@@ -37,6 +39,8 @@ class MarkedRange(NamedTuple):
     closing: Markup
     parents: tuple[int, ...]
     """The numbers of the ranges around it, the outermost first."""
+    is_apart: bool = False
+    """Of one without text: whether white space stands on both sides of it; in the text, only that before it is left."""
 
 
 class MarkedPoint(NamedTuple):
@@ -94,7 +98,8 @@ class InlineText:
             else:
                 start, opening, index = opened.pop()
                 parents = tuple(outer.number for _, outer, _ in opened)
-                ranges[index] = MarkedRange(start, len(text), opening, piece, parents)
+                is_apart = start == len(text) and text.endswith(" ") and piece in followed
+                ranges[index] = MarkedRange(start, len(text), opening, piece, parents, is_apart)
         complete = tuple(each for each in ranges if each is not None)
         return cls(text, complete, tuple(points), words, before, after)
 
@@ -218,6 +223,8 @@ class _Node:
     own: frozenset[int] = frozenset()
     """The indices of the target words that are linked to its source words."""
     target: Extent = (0, 0)
+    lack: WithoutWords | None = None
+    """What became of it if it has words in the source, and none in the translation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +245,7 @@ def place_markup(
     target: str,
     links: Sequence[LinkedWords],
     known: Mapping[int, int] = _NOTHING_KNOWN,
+    pieces: Sequence[PlacedPiece] = (),
 ) -> PlacedMarkup:
     """The translation of a text with the markup of the text.
 
@@ -246,8 +254,9 @@ def place_markup(
         target: its translation, with the same labels in place of each WORD.
         links: of words of both texts, with their places.
         known: places of the text, such as those between two sentences, and the same places of the translation.
+        pieces: what was translated by itself, in order: the markup of one piece stands in the translation of this piece.
     """
-    return _Placement(source, target, links, known).placed()
+    return _Placement(source, target, links, known, pieces).placed()
 
 
 class _Placement:
@@ -257,8 +266,10 @@ class _Placement:
         target: str,
         links: Sequence[LinkedWords],
         known: Mapping[int, int],
+        pieces: Sequence[PlacedPiece],
     ) -> None:
         self._source = source
+        self._translated = pieces
         self._known = known
         self._target = target
         parts = _links_of_parts(links, source.text, target)
@@ -350,21 +361,58 @@ class _Placement:
         return None
 
     def _place_children(self, parent: _Node) -> None:
-        """Give each child a range of the parent's range; ranges of siblings do not overlap."""
-        free = [parent.target]
-        for child in sorted(parent.children, key=self._order):
-            child.target = self._range_of(child, free)
-            # Without this, equal empty parts double with each range that has no words.
-            free = list(dict.fromkeys(part for each in free for part in _without(each, child.target)))  # fmt: skip
-        for child in parent.children:
+        """Give each child a range of the parent's range; ranges of siblings do not overlap.
+
+        Those whose place is sure have the first choice, then those with the most words; or those with the fewest, if that fits
+        better: a range of several sentences would take their words away.
+        """
+        children = parent.children
+        by_size = sorted(children, key=lambda node: (not self._is_sure(node), -len(node.own)))
+        self._choose_in_order(by_size, parent.target)
+        if sum(bool(child.own) for child in children) > 1:
+            fit, found = self._fit(children), [(child.target, child.lack) for child in children]
+            by_size.sort(key=lambda node: (not self._is_sure(node), len(node.own)))
+            self._choose_in_order(by_size, parent.target)
+            if self._fit(children) <= fit:
+                for child, (target, lack) in zip(children, found, strict=True):
+                    child.target, child.lack = target, lack
+        for child in children:
+            self._num_empty += child.lack is WithoutWords.EMPTY
+            self._num_at_nearest += child.lack is WithoutWords.AT_NEAREST
             self._place_children(child)
 
-    def _order(self, node: _Node) -> tuple[bool, int]:
-        """Which siblings have the first choice: those whose place is sure, then those with the most words."""
-        return self._in_copied_text(node.source) is None, -len(node.own)
+    def _choose_in_order(self, nodes: Sequence[_Node], outer: Extent) -> None:
+        free = [outer]
+        for node in nodes:
+            node.lack = None
+            node.target = self._range_of(node, free)
+            # Without this, equal empty parts double with each range that has no words.
+            free = list(dict.fromkeys(part for each in free for part in _without(each, node.target)))  # fmt: skip
+
+    def _fit(self, nodes: Sequence[_Node]) -> tuple[int, int]:
+        """How good the ranges of some nodes are: the number of those with words that belong to no other, and of own words without others."""
+        owners = Counter(number for node in nodes for number in node.own)
+        own = [
+            [number in node.own and owners[number] for number in self._words_inside(node.target)]
+            for node in nodes
+        ]
+        num_words = sum(map(len, own))
+        return sum(1 in each for each in own), 2 * sum(map(bool, chain(*own))) - num_words
+
+    def _words_inside(self, extent: Extent) -> range:
+        """The numbers of the words of the translation that lie in a range of it."""
+        first = bisect_left(self._cores, (extent[0], extent[0]))
+        end = first
+        while end < len(self._cores) and self._cores[end][1] <= extent[1]:
+            end += 1
+        return range(first, end)
+
+    def _is_sure(self, node: _Node) -> bool:
+        return self._in_copied_text(node.source) is not None
 
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
+        anywhere, free = free, _inside(free, self._extent_of_pieces(node.source))
         sure = self._in_copied_text(node.source)
         if sure and any(start <= sure[0] and sure[1] <= end for start, end in free):
             return sure
@@ -382,12 +430,48 @@ class _Placement:
                 map(str.isalnum, self._target[slice(*found)])
             ):
                 return found
-        if inner and (nearest := self._nearest_word(node, free)) is not None:
-            self._num_at_nearest += 1
+        # The range around it may have no words of its piece.
+        nearest = self._nearest_word(node, free) or self._nearest_word(node, anywhere)
+        if inner and nearest is not None:
+            node.lack = WithoutWords.AT_NEAREST
             return nearest
         is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
-        self._num_empty += bool(inner) and not is_left_out
+        node.lack = WithoutWords.EMPTY if inner and not is_left_out else None
         return self._empty_range(node, free)
+
+    def _extent_of_pieces(self, source: Extent) -> Extent:
+        """The part of the translation that belongs to the pieces of a range of the source, or to what is between two of them."""
+        first, last = source
+        pieces = self._translated
+        touched = [
+            number
+            for number, ((start, end), _, _) in enumerate(pieces)
+            if start < last and first < end
+        ]
+        if not touched:
+            behind = sum(piece.source[1] <= first for piece in pieces)
+            start, end = self._end_before(behind), self._start_of(behind)
+            if behind and pieces[behind - 1].source[1] == first:
+                # The mark of a footnote behind a word goes where the word goes.
+                is_at_word = self._source.text[first - 1].isalnum()
+                return (pieces[behind - 1].target[0], end) if is_at_word else (start, start)
+            is_at_next = behind < len(pieces) and last == pieces[behind].source[0]
+            return (end, end) if is_at_next else (start, end)
+        number, until = touched[0], touched[-1]
+        is_at_start = pieces[number].source[0] <= first
+        is_at_end = last <= pieces[until].source[1]
+        return (
+            self._start_of(number) if is_at_start else self._end_before(number),
+            pieces[until].target[1] if is_at_end else self._start_of(until + 1),
+        )
+
+    def _start_of(self, number: int) -> int:
+        """Where a piece begins in the translation; its end behind the last one."""
+        return self._translated[number].target[0] if number < len(self._translated) else len(self._target)  # fmt: skip
+
+    def _end_before(self, number: int) -> int:
+        """Where the piece before one ends in the translation; its beginning before the first one."""
+        return self._translated[number - 1].target[1] if number else 0
 
     def _nearest_word(self, node: _Node, free: Sequence[Extent]) -> Extent | None:
         """The free word beside the place of a range that must stand around one; None if there is none, or it may be empty."""
@@ -562,14 +646,20 @@ class _Placement:
                 self._num_left_out += 1
             else:
                 pieces = [child.marked.opening, *pieces, child.marked.closing]
+                if child.marked.is_apart and first == last:
+                    pieces = self._with_space(pieces, first)
             inner.append((first, last, number, pieces))
         taken = [child.target for child in node.children]
         for number, point in enumerate(node.points):
-            place = min(max(self._place_beside(point.place), start), end)
+            first, last = self._extent_of_pieces((point.place, point.place))
+            place = min(max(self._place_beside(point.place), first), last)
+            place = min(max(place, start), end)
             place = next((last for first, last in taken if first < place < last), place)
             if self._in_copied_text((point.place, point.place)) is None:
                 place = self._outside_spans((place, place), (start, end))[1]
-            inner.append((place, place, number, self._with_space(point, place)))
+            pieces = [point.markup]
+            apart = self._with_space(pieces, place) if point.is_apart else pieces
+            inner.append((place, place, number, apart))
         result: list[Piece] = []
         for first, last, _, pieces in sorted(inner, key=lambda each: each[:3]):
             result += self._source.with_words(self._target[start:first])
@@ -577,12 +667,10 @@ class _Placement:
             start = last
         return merged([*result, *self._source.with_words(self._target[start:end])])
 
-    def _with_space(self, point: MarkedPoint, place: int) -> list[Piece]:
-        """A point with white space on the side where the translation has none, if it had some on both sides."""
-        if not point.is_apart:
-            return [point.markup]
+    def _with_space(self, pieces: list[Piece], place: int) -> list[Piece]:
+        """Markup that had white space on both sides, with some on the side where the translation has none."""
         is_behind_space = place == 0 or self._target[place - 1].isspace()
-        return [point.markup, " "] if is_behind_space else [" ", point.markup]
+        return [*pieces, " "] if is_behind_space else [" ", *pieces]
 
 
 _NEVER_FIRST = " ,.;:!?\u2026)]}"
@@ -701,6 +789,22 @@ def _places_of(part: str, text: str) -> Iterator[int]:
     while place >= 0:
         yield place
         place = text.find(part, place + 1)
+
+
+def _inside(free: Sequence[Extent], outer: Extent) -> list[Extent]:
+    """The parts of free ranges that are in an outer range; if there are none, the free place nearest to it."""
+    inside = [
+        (max(part[0], outer[0]), min(part[1], outer[1]))
+        for part in free
+        if part[0] <= outer[1] and outer[0] <= part[1]
+    ]
+    if inside:
+        return inside
+    before = max((part[1] for part in free if part[1] < outer[0]), default=None)
+    behind = min((part[0] for part in free if part[0] > outer[1]), default=None)
+    if before is None or (behind is not None and behind - outer[1] < outer[0] - before):
+        return [(behind or 0,) * 2]
+    return [(before, before)]
 
 
 def _without(part: Extent, taken: Extent) -> list[Extent]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.repair import TextPiece, lost_brackets
-from transformer_cli.decoding.translation import Estimate, least_of
+from transformer_cli.decoding.translation import Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.mnemonics import (
     KeysOfLabels,
@@ -30,6 +30,7 @@ from transformer_cli.extensions.documents.segments import (
     is_text_as_markup,
     merged,
     plain_text,
+    with_spaces_at_ranges,
     with_values_around_words,
 )
 from transformer_cli.extensions.documents.tag_placement import (
@@ -45,8 +46,10 @@ from transformer_cli.extensions.documents.translator import (
     LinkedWords,
     TextTranslator,
     links_by_position,
+    moved_links,
+    moved_pieces,
 )
-from transformer_cli.text.languages import primary_language
+from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import (
     BRACKETS,
     Sentence,
@@ -97,6 +100,8 @@ class CheckedAnswer(NamedTuple):
     doubts: tuple[str, ...]
     estimate: Estimate | None = None
     """As of `AnsweredText`."""
+    pieces: tuple[PlacedPiece, ...] = ()
+    """As of `AnsweredText`."""
 
 
 def with_kept_spans(
@@ -114,15 +119,16 @@ def with_kept_spans(
         if brackets or not has_spans:
             broken[asked] = _pieces(asked.text, brackets)
     # A model that has seen whole sentences only may read part of one without a full stop as a question.
-    texts = [
-        piece.text + closing_mark(asked.text)
-        for asked, pieces in broken.items()
-        for piece in pieces
-        if piece.is_translated
-    ]
-    asked_pieces = [AskedText(text) for text in dict.fromkeys(texts)]
+    asked_pieces = list(
+        dict.fromkeys(
+            AskedText(piece.text + closing_mark(asked.text), asked.needs_links)
+            for asked, pieces in broken.items()
+            for piece in pieces
+            if piece.is_translated
+        )
+    )
     found = translator.translate(asked_pieces) if asked_pieces else []
-    of_pieces = {asked.text: answer for asked, answer in zip(asked_pieces, found, strict=True)}
+    of_pieces = dict(zip(asked_pieces, found, strict=True))
     checked = {
         asked: _in_pieces(
             asked, broken[asked], of_pieces, primary_language(translator.languages.target)
@@ -166,11 +172,10 @@ def _with_brackets(asked: AskedText, answer: CheckedAnswer) -> CheckedAnswer:
     """The answer with those brackets around protected spans that the text has, and without others that have no partner."""
     if answer.text == asked.text or not any(map(asked.text.__contains__, "()[]")):
         return answer
-    inserted = _lost_around_spans(asked.text, answer.text)
-    text, links = _edited(answer.text, answer.links, inserted)
-    mended = [] if _unbalanced(asked.text) else _balancing(text)
-    text, links = _edited(text, links, mended)
-    return CheckedAnswer(text, links, (*answer.doubts, UNBALANCED) if mended else answer.doubts)
+    edited = _edited(answer, _lost_around_spans(asked.text, answer.text))
+    mended = [] if _unbalanced(asked.text) else _balancing(edited.text)
+    edited = _edited(edited, mended)
+    return edited._replace(doubts=(*answer.doubts, UNBALANCED)) if mended else edited
 
 
 class _Insertion(NamedTuple):
@@ -227,15 +232,13 @@ def _balancing(text: str) -> list[_Insertion]:
     return found
 
 
-def _edited(
-    text: str, links: tuple[LinkedWords, ...], changes: Sequence[_Insertion]
-) -> tuple[str, tuple[LinkedWords, ...]]:
-    """A translation with some changes, and its links to the places after them."""
+def _edited(answer: CheckedAnswer, changes: Sequence[_Insertion]) -> CheckedAnswer:
+    """A translation with some changes, and its links and pieces at the places after them."""
     result, place = [], 0
     for change in sorted(changes):
-        result += [text[place : change.place], change.sign]
+        result += [answer.text[place : change.place], change.sign]
         place = change.place + (not change.sign)
-    result.append(text[place:])
+    result.append(answer.text[place:])
 
     def moved(extent: Extent) -> Extent:
         start, end = (
@@ -245,7 +248,11 @@ def _edited(
         )
         return start, max(start, end)
 
-    return "".join(result), tuple(LinkedWords(source, moved(target)) for source, target in links)
+    return answer._replace(
+        text="".join(result),
+        links=tuple(link._replace(target=moved(link.target)) for link in answer.links),
+        pieces=tuple(piece._replace(target=moved(piece.target)) for piece in answer.pieces),
+    )
 
 
 def _is_before(change: _Insertion, place: int, is_end: bool) -> bool:
@@ -267,7 +274,8 @@ def _checked(asked: AskedText, answer: AnsweredText) -> CheckedAnswer:
     doubts = _doubts(answer)
     is_same = answer.text == asked.text
     links = () if is_same or not asked.needs_links else answer.links
-    return CheckedAnswer(answer.text, links or links_by_position(asked.text, answer.text), doubts)
+    links = links or links_by_position(asked.text, answer.text)
+    return CheckedAnswer(answer.text, links, doubts, pieces=answer.pieces)
 
 
 def _doubts(answer: AnsweredText) -> tuple[str, ...]:
@@ -285,7 +293,7 @@ def _doubts(answer: AnsweredText) -> tuple[str, ...]:
 def _in_pieces(
     asked: AskedText,
     pieces: Sequence[TextPiece],
-    of_pieces: Mapping[str, AnsweredText],
+    of_pieces: Mapping[AskedText, AnsweredText],
     language: str,
 ) -> CheckedAnswer:
     """The translation that the pieces give together, with links for the words of each piece.
@@ -299,21 +307,40 @@ def _in_pieces(
     closing = closing_mark(asked.text)
     text, place = "", 0
     links: list[LinkedWords] = []
+    placed: list[PlacedPiece] = []
     doubts = [IN_PIECES]
     for piece in pieces:
         translated = piece.text
+        of_model: Sequence[LinkedWords] = ()
         if piece.is_translated:
-            answer = of_pieces[piece.text + closing]
+            answer = of_pieces[AskedText(piece.text + closing, asked.needs_links)]
             translated = without_closing_mark(answer.text) if closing else answer.text
             if place:
                 translated = as_inner_part(translated, piece.text, target_language=language)
             doubts += _doubts(answer)
-        links += _moved(links_by_position(piece.text, translated), place, len(text))
+            if answer.text.casefold().startswith(translated.casefold()):
+                of_model = _links_up_to(answer.links, len(piece.text), len(translated))
+        of_piece = of_model or links_by_position(piece.text, translated)
+        links += moved_links(of_piece, place, len(text))
+        extents = (place, place + len(piece.text)), (len(text), len(text) + len(translated))
+        placed.append(PlacedPiece(*extents, is_kept=not piece.is_translated))
         text += translated
         place += len(piece.text)
     if _promise(asked.text).is_kept_by(text):
-        return CheckedAnswer(text, tuple(links), tuple(dict.fromkeys(doubts)))
+        doubts_once = tuple(dict.fromkeys(doubts))
+        return CheckedAnswer(text, tuple(links), doubts_once, pieces=tuple(placed))
     return _copied(asked)
+
+
+def _links_up_to(
+    links: Sequence[LinkedWords], end_of_source: int, end_of_target: int
+) -> list[LinkedWords]:
+    """The links of a text and its translation, both of which end earlier."""
+    return [
+        LinkedWords((first, min(last, end_of_source)), (start, min(end, end_of_target)))
+        for (first, last), (start, end) in links
+        if first < end_of_source and start < end_of_target
+    ]
 
 
 def _pieces(text: str, brackets: Sequence[int] = ()) -> list[TextPiece]:
@@ -590,6 +617,10 @@ class _SegmentInWork:
                 label, mnemonic = found
                 plain = cls._of(replace(segment, pieces=(label,)), translator)
                 return replace(plain, segment=segment, mnemonic=mnemonic)
+        if has_spaces(translator.languages.source):
+            spaced = with_spaces_at_ranges(segment.pieces)
+            if spaced != segment.pieces:
+                return replace(cls.of(replace(segment, pieces=spaced), translator), segment=segment)
         of_letter = _Initial.of(segment.pieces)
         if of_letter is not None:
             initial, pieces = of_letter
@@ -713,24 +744,29 @@ class _SegmentInWork:
             return TranslatedSegment(self.segment.pieces, doubts)
         text = ""
         links: list[LinkedWords] = []
+        pieces: list[PlacedPiece] = []
         known: dict[int, int] = {}
         for part, answer in zip(self.parts, found, strict=True):
             gap = _gap(part.gap, text, languages)
             # A gap can hold sentences without letters, such as numbers, which have markup as others do.
-            links += _moved(links_by_position(part.gap, gap), part.start - len(part.gap), len(text))
+            links += moved_links(
+                links_by_position(part.gap, gap), part.start - len(part.gap), len(text)
+            )
             text += gap
-            links += _moved(answer.links, part.start, len(text))
+            links += moved_links(answer.links, part.start, len(text))
+            whole = PlacedPiece((0, len(part.asked.text)), (0, len(answer.text)))
+            pieces += moved_pieces(answer.pieces or [whole], part.start, len(text))
             # What stands between two sentences stays there.
             known[part.start] = len(text)
             text += answer.text
             if not part.asked.text[-1:].isalnum():
                 known[part.start + len(part.asked.text)] = len(text)
         end_of_source = len(self.inline.text) - len(self.end)
-        links += _moved(links_by_position(self.end, self.end), end_of_source, len(text))
+        links += moved_links(links_by_position(self.end, self.end), end_of_source, len(text))
         text += self.end
         inner: list[Piece] = self.inline.with_words(text)
         if self.inline.ranges or self.inline.points:
-            placed = place_markup(self.inline, text, links, known)
+            placed = place_markup(self.inline, text, links, known, pieces)
             inner = placed.pieces
             found_without_words = {
                 EMPTY: placed.num_empty,
@@ -738,11 +774,11 @@ class _SegmentInWork:
                 AT_NEAREST: placed.num_at_nearest,
             }
             doubts += tuple(doubt for doubt, number in found_without_words.items() if number)
-        pieces = [*self.inline.before, *inner, *self.inline.after]
+        written = [*self.inline.before, *inner, *self.inline.after]
         if self.has_text_as_markup:
-            pieces = [piece.raw if is_text_as_markup(piece) else piece for piece in pieces]
-            pieces = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in pieces]  # fmt: skip
-        return TranslatedSegment(tuple(merged(pieces)), doubts)
+            written = [piece.raw if is_text_as_markup(piece) else piece for piece in written]
+            written = [piece.replace(DIVISION, "") if isinstance(piece, str) else piece for piece in written]  # fmt: skip
+        return TranslatedSegment(tuple(merged(written)), doubts)
 
 
 def _values_at_words(text: str) -> Iterator[tuple[int, int]]:
@@ -788,10 +824,3 @@ def _gap(of_source: str, text: str, languages: Direction) -> str:
     if not of_source.isspace() or "\n" in of_source or not text:
         return of_source
     return gap_between(of_source, *languages)
-
-
-def _moved(links: Sequence[LinkedWords], by_source: int, by_target: int) -> Iterator[LinkedWords]:
-    for (first, last), (start, end) in links:
-        yield LinkedWords(
-            (first + by_source, last + by_source), (start + by_target, end + by_target)
-        )

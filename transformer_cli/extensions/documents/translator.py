@@ -1,6 +1,6 @@
 """What translates the texts of documents: its interface, and the translator that a trained model gives."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -9,7 +9,12 @@ from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.details import word_spans
 from transformer_cli.decoding.given_pairs import TextAligner
 from transformer_cli.decoding.quality import Drift
-from transformer_cli.decoding.translation import Estimate, Translation
+from transformer_cli.decoding.translation import (
+    Estimate,
+    PlacedPiece,
+    Translation,
+    placed_pieces,
+)
 from transformer_cli.text.sentences import Sentence, split_sentences_around
 from transformer_cli.text.spans import find_spans, span_texts
 
@@ -39,6 +44,8 @@ class AnsweredText(NamedTuple):
     text: str
     links: tuple[LinkedWords, ...] = ()
     """Which words belong together, if it was asked for; nothing if the model cannot tell."""
+    pieces: tuple[PlacedPiece, ...] = ()
+    """What was translated by itself, in order; nothing if that is the whole text. No link reaches from one into another."""
     is_copied: bool = False
     """Whether a sentence stands here as in the source, because the model lost protected parts of it."""
     is_in_pieces: bool = False
@@ -133,11 +140,14 @@ class ModelTranslator:
             for asked, translation in zip(texts, translations, strict=True)
             if asked.needs_links
         ]
-        links = dict(zip(map(id, linked), self._links(linked), strict=True))
+        pieces = {id(each): placed_pieces(each) for each in linked}
+        of_linked = self._links(linked, list(pieces.values()))
+        links = dict(zip(pieces, of_linked, strict=True))
         return [
             AnsweredText(
                 translation.text,
                 links.get(id(translation), ()),
+                tuple(pieces.get(id(translation), ())),
                 is_copied=translation.is_partly_copied,
                 is_in_pieces=translation.is_in_pieces,
                 is_cut=translation.is_cut,
@@ -155,16 +165,85 @@ class ModelTranslator:
             for asked, translation in zip(texts, translations, strict=True)
         ]
 
-    def _links(self, translations: Sequence[Translation]) -> list[tuple[LinkedWords, ...]]:
-        """The links of each translation; none if the engine cannot tell its attention."""
-        before = self.translator.before
-        if before is None:
-            return _links_of(self.translator, [(each.source, each.text) for each in translations])
+    def _links(
+        self, translations: Sequence[Translation], pieces: Sequence[Sequence[PlacedPiece]]
+    ) -> list[tuple[LinkedWords, ...]]:
+        """The links of each translation, inside of its pieces; none if the engine cannot tell its attention."""
+        if self.translator.before is not None:
+            of_wholes = self._links_through_pivot(self.translator.before, translations)
+            return [
+                _links_in_pieces(*each)
+                for each in zip(translations, pieces, of_wholes, strict=True)
+            ]
+        wholes = [
+            of_one
+            or [PlacedPiece((0, len(each.source)), (0, len(each.text)), each.source == each.text)]
+            for each, of_one in zip(translations, pieces, strict=True)
+        ]
+        # The model reads a piece as for its translation, without words of others that may draw its attention.
+        asked = [
+            (number, piece)
+            for number, of_one in enumerate(wholes)
+            for piece in of_one
+            if not piece.is_kept and all(map(str.strip, piece.texts(translations[number])))
+        ]
+        pairs = [piece.texts(translations[number]) for number, piece in asked]
+        found: list[list[LinkedWords]] = [[] for _ in translations]
+        for (number, piece), links in zip(asked, _links_of(self.translator, pairs), strict=True):
+            found[number] += moved_links(links, piece.source[0], piece.target[0])
+        return [_links_in_pieces(*each) for each in zip(translations, pieces, found, strict=True)]
+
+    def _links_through_pivot(
+        self, before: Translator, translations: Sequence[Translation]
+    ) -> list[tuple[LinkedWords, ...]]:
+        """The links of each translation by two models, as a whole."""
         pivots = ["" if each.pivot is None else each.pivot.text for each in translations]
         first = zip([each.source for each in translations], pivots, strict=True)
         second = zip(pivots, [each.text for each in translations], strict=True)
         steps = _links_of(before, list(first)), _links_of(self.translator, list(second))
         return [links_through(*links) for links in zip(*steps, strict=True)]
+
+
+def _links_in_pieces(
+    translation: Translation, pieces: Sequence[PlacedPiece], links: Sequence[LinkedWords]
+) -> tuple[LinkedWords, ...]:
+    """The links between words of the same piece; by their positions in a piece that has none, such as one that is kept."""
+    if not pieces:
+        return tuple(links)
+    kept: list[LinkedWords] = []
+    for piece in pieces:
+        inside = [
+            link
+            for link in links
+            if all(
+                begin < end and start < last
+                for (start, end), (begin, last) in zip(link, piece[:2], strict=True)
+            )
+        ]
+        if piece.is_kept or not inside:
+            by_position = links_by_position(*piece.texts(translation))
+            inside = list(moved_links(by_position, piece.source[0], piece.target[0]))
+        kept += inside
+    return tuple(kept)
+
+
+def moved_links(
+    links: Iterable[LinkedWords], by_source: int, by_target: int
+) -> Iterator[LinkedWords]:
+    """Links of a part of a text, as those of the whole."""
+    for (first, last), (start, end) in links:
+        yield LinkedWords(
+            (first + by_source, last + by_source), (start + by_target, end + by_target)
+        )
+
+
+def moved_pieces(
+    pieces: Iterable[PlacedPiece], by_source: int, by_target: int
+) -> Iterator[PlacedPiece]:
+    """Pieces of a part of a text, as those of the whole."""
+    for piece in pieces:
+        (link,) = moved_links([LinkedWords(*piece[:2])], by_source, by_target)
+        yield PlacedPiece(*link, is_kept=piece.is_kept)
 
 
 def _links_of(

@@ -15,6 +15,7 @@ from transformer_cli.checkpoint.trained_files import converted_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
     MAX_LOGITS,
+    OF_THE_TEXT,
     ExplainingEngine,
     Explanation,
     Hypothesis,
@@ -22,7 +23,9 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
     length_batches,
+    length_penalty,
     require_agreement,
+    unknown_settings,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.extensions.exchange.ctranslate2_models import (
@@ -47,24 +50,16 @@ NUM_CHECKED = 20
 """Sentences whose translations must be those of PyTorch before a converted model is kept."""
 VOCABULARY_MAP = "vmap.txt"
 """The file of CTranslate2 for a lexical shortlist."""
-_KNOWN = {
-    "engine",
+_KNOWN = OF_THE_TEXT | {
     "beam_size",
     "length_penalty",
     "num_best",
     "max_length",
     "allow_unknown",
     "batch_tokens",
-    # Of the text pipeline, which does them with every engine.
-    "split_sentences",
-    "keep_layout",
-    "known_spellings",
-    "keep_text",
-    # Other searches, of `with_all_settings`.
-    "repair",
     "shortlist",
 }
-"""The settings of decoding that this engine follows or that do not concern it; others must have their defaults."""
+"""The settings of decoding that this engine follows; others must have their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +169,7 @@ class CTranslate2Engine:
             min_decoding_length=0,
             use_vmap=self.shortlist is not None,
         )
-        return [_ranked(result, options.length_penalty) for result in results]
+        return [_ranked(result, options) for result in results]
 
     def _is_allowed(self, ids: TokenIds, options: DecodingConfig) -> bool:
         """Whether the PyTorch engine, too, could have found these tokens."""
@@ -189,12 +184,11 @@ class CTranslate2Engine:
         return min(options.max_length or 2 * len(source) + 20, self.max_positions)
 
     def _refuse_unknown(self, options: DecodingConfig) -> None:
-        for name, field in sorted(DecodingConfig.model_fields.items()):
-            if name not in _KNOWN and getattr(options, name) != field.default:
-                raise ConfigError(
-                    f"decoding.{name}: CTranslate2 does not know this setting",
-                    hint=f"leave decoding.{name} out, or set decoding.engine=torch",
-                )
+        for name in unknown_settings(options, _KNOWN):
+            raise ConfigError(
+                f"decoding.{name}: CTranslate2 does not know this setting",
+                hint=f"leave decoding.{name} out, or set decoding.engine=torch",
+            )
         if (options.max_length or 0) > self.max_positions:
             raise ConfigError(
                 f"decoding.max_length: {options.max_length}, but the converted model has positions for "
@@ -203,12 +197,13 @@ class CTranslate2Engine:
             )
 
 
-def _ranked(result: Any, alpha: float) -> list[Hypothesis]:
-    """The hypotheses of one sentence, best first: log-probability / ((5 + length) / 6)^alpha."""
+def _ranked(result: Any, options: DecodingConfig) -> list[Hypothesis]:
+    """The hypotheses of one sentence, best first: log-probability / length penalty."""
     hypotheses = []
+    normalization, alpha = options.length_normalization, options.length_penalty
     for tokens, total in zip(result.hypotheses, result.scores, strict=True):
         ids = tuple(map(int, tokens))
-        hypotheses.append(Hypothesis(ids, total / ((5.0 + len(ids)) / 6.0) ** alpha))
+        hypotheses.append(Hypothesis(ids, total / length_penalty(len(ids), normalization, alpha)))
     return sorted(hypotheses, key=lambda one: -one.score)
 
 

@@ -24,6 +24,7 @@ from transformer_cli.decoding.details import (
     word_spans,
     words_at,
 )
+from transformer_cli.decoding.protected_spans import HIDDEN
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import Estimate, Link
 from transformer_cli.extensions.serving.texts import fields_of
@@ -279,10 +280,6 @@ def _place(start: int, text: str) -> dict[str, Any]:
     return {"start": start, "end": start + len(text), "text": text}
 
 
-# In place of the characters of a protected span: neither a letter nor white space nor a mark of a layout.
-_HIDDEN = "\ue000"
-
-
 class PlacedSentence(NamedTuple):
     """A sentence of a text."""
 
@@ -340,7 +337,7 @@ def _as_read(pipeline: TextPipeline, gap: str) -> str:
 def _ranges(line: str, *, keeps_layout: bool) -> Iterator[TextRange]:
     """The ranges of a line that are translated, without white space around them."""
     if keeps_layout:
-        yield from text_ranges(line, masked(line, find_spans(line), _HIDDEN))
+        yield from text_ranges(line, masked(line, find_spans(line), HIDDEN))
     elif line.strip():
         start = len(line) - len(line.lstrip())
         yield TextRange(start, len(line.rstrip()))

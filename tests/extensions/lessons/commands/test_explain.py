@@ -9,27 +9,29 @@ import pytest
 from transformer_cli.extensions.lessons.explaining.learning import read_moments
 
 from ....experiments import TINY, write_tiny
-from ....launcher import Launcher, Tfm
+from ....launcher import TfmHere
+
+pytestmark = pytest.mark.long
 
 TEXT = TINY.replace("num_samples: 0", "num_samples: 3")
 
 
 @pytest.fixture(scope="module")
-def trained(launcher: Launcher, memory_folder: Path) -> Tfm:
+def trained(memory_folder: Path) -> TfmHere:
     """A folder with a run of the tiny experiment, whose validations have kept sentences."""
-    tfm = Tfm(launcher, memory_folder)
+    tfm = TfmHere(memory_folder)
     finished = tfm("train", "--config", write_tiny(memory_folder, TEXT))
     assert finished.exit_code == 0, finished.talk
     return tfm
 
 
 @pytest.fixture(scope="module")
-def sentence(trained: Tfm) -> str:
+def sentence(trained: TfmHere) -> str:
     moments = read_moments(trained.folder / "runs/tiny/learning.jsonl")
     return moments[0].sentences[0].source
 
 
-def test_the_first_line_is_what_translate_prints(trained: Tfm, sentence: str) -> None:
+def test_the_first_line_is_what_translate_prints(trained: TfmHere, sentence: str) -> None:
     explained = trained("explain", sentence, "--run", "tiny")
     translated = trained("translate", sentence, "--run", "tiny")
     assert (explained.exit_code, translated.exit_code) == (0, 0), explained.talk
@@ -37,7 +39,7 @@ def test_the_first_line_is_what_translate_prints(trained: Tfm, sentence: str) ->
     assert "\x1b" not in explained.text
 
 
-def test_json_is_one_object_on_one_line(trained: Tfm, sentence: str) -> None:
+def test_json_is_one_object_on_one_line(trained: TfmHere, sentence: str) -> None:
     explained = trained(
         "explain", sentence, "--json", "--beam-size", "3", "--n-best", "2", "--top", "4"
     )
@@ -51,7 +53,7 @@ def test_json_is_one_object_on_one_line(trained: Tfm, sentence: str) -> None:
 
 
 def test_page_and_picture_are_written_and_the_text_is_printed_all_the_same(
-    trained: Tfm, sentence: str
+    trained: TfmHere, sentence: str
 ) -> None:
     explained = trained("explain", sentence, "--html", "page.html", "--png", "slide.png")
     assert explained.exit_code == 0, explained.talk
@@ -68,7 +70,7 @@ def test_page_and_picture_are_written_and_the_text_is_printed_all_the_same(
     )
 
 
-def test_what_a_run_has_learned_is_shown_for_each_validation(trained: Tfm) -> None:
+def test_what_a_run_has_learned_is_shown_for_each_validation(trained: TfmHere) -> None:
     shown = trained("explain", "--over-time", "--html", "film.html", "--png", "film.png")
     assert shown.exit_code == 0, shown.talk
     moments = read_moments(trained.folder / "runs/tiny/learning.jsonl")
@@ -105,7 +107,7 @@ def test_what_a_run_has_learned_is_shown_for_each_validation(trained: Tfm) -> No
     ],
 )
 def test_a_mistake_is_one_clear_message(
-    trained: Tfm, arguments: list[str], exit_code: int, message: str
+    trained: TfmHere, arguments: list[str], exit_code: int, message: str
 ) -> None:
     finished = trained("explain", *arguments)
     assert finished.exit_code == exit_code, finished.talk
@@ -114,7 +116,7 @@ def test_a_mistake_is_one_clear_message(
     assert "Traceback" not in finished.talk
 
 
-def test_a_run_that_kept_nothing_says_so(trained: Tfm) -> None:
+def test_a_run_that_kept_nothing_says_so(trained: TfmHere) -> None:
     file = trained.folder / "runs/tiny/learning.jsonl"
     kept = file.read_bytes()
     file.unlink()
@@ -135,7 +137,7 @@ def test_a_run_that_kept_nothing_says_so(trained: Tfm) -> None:
     ],
 )
 def test_a_name_that_does_not_fit_its_content_is_refused(
-    trained: Tfm, option: str, file: str, message: str, hint: str
+    trained: TfmHere, option: str, file: str, message: str, hint: str
 ) -> None:
     refused = trained("explain", "a sentence", option, file)
     assert refused.exit_code == 2

@@ -18,17 +18,20 @@ from transformer_cli.storage import MANIFEST_NAME
 from transformer_cli.storage.filesystem import size_in_words
 
 from ....experiments import TINY, write_tiny
-from ....launcher import Tfm
+from ....launcher import run_here
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def run(launcher: object, memory_folder: Path) -> Path:
+def run(memory_folder: Path) -> Path:
     """The folder of a trained run."""
     folder = memory_folder / "of-drawing"
     folder.mkdir()
-    config = TINY.replace("num_samples: 0", "num_samples: 1")
-    tfm = Tfm(launcher, folder)  # type: ignore[arg-type]
-    assert tfm("train", "--config", write_tiny(folder, config)).exit_code == 0
+    config = TINY.replace("num_samples: 0", "num_samples: 1").replace(
+        "validate_every: 4", "validate_every: 13"
+    )
+    assert run_here(folder, "train", "--config", write_tiny(folder, config)).exit_code == 0
     return folder / "runs" / "tiny"
 
 

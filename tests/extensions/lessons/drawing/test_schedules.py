@@ -98,6 +98,7 @@ def test_the_warm_up_ends_at_the_peak(kind: str) -> None:
     assert curves()[kind][4000] == pytest.approx(PEAK)
 
 
+@pytest.mark.long
 def test_the_curve_of_the_kind_of_a_config_is_that_of_its_training() -> None:
     config = load_config("en-it.yaml")
     drawn = curves(config="en-it.yaml")["cosine"]

@@ -4,12 +4,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from selenium import webdriver
 
-from .browser import Page, chromium
 from .pretend_server import PretendServer, running
+
+# Selenium takes half a second to import, and most runs of tests have no browser.
+if TYPE_CHECKING:
+    from selenium import webdriver
+
+    from .browser import Page
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +23,9 @@ def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def driver(downloads: Path) -> Iterator[webdriver.Chrome]:
+def driver(downloads: Path) -> Iterator["webdriver.Chrome"]:
+    from .browser import chromium
+
     with chromium(downloads) as browser:
         yield browser
 
@@ -36,8 +43,10 @@ def server(running_server: PretendServer) -> PretendServer:
 
 
 @pytest.fixture
-def page(driver: webdriver.Chrome, server: PretendServer) -> Iterator[Page]:
+def page(driver: "webdriver.Chrome", server: PretendServer) -> "Iterator[Page]":
     """The page of the pretended server; at the end, the browser has nothing to complain about but refused requests."""
+    from .browser import Page
+
     found = Page(driver, server.address)
     found.look(1200)
     found.complaints()

@@ -1,0 +1,92 @@
+"""What was translated by itself: each translation tells its pieces, and where they stand in it."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from transformer_cli.config import Direction
+from transformer_cli.decoding.translation import (
+    TranslatedPiece,
+    Translation,
+    placed_pieces,
+    through_pivot,
+)
+
+from .stub_translators import silent_about, stub_translator, upper
+
+
+def shown(translation: Translation) -> list[tuple[str, str]]:
+    return [piece.texts(translation) for piece in placed_pieces(translation)]
+
+
+def test_a_sentence_that_is_translated_as_a_whole_has_no_pieces() -> None:
+    [found] = stub_translator(upper).translate(["the train waits."])
+    assert found.pieces == ()
+
+
+def test_the_sentences_and_the_clauses_of_a_line_are_pieces() -> None:
+    model = stub_translator(silent_about("mute"))
+    [found] = model.translate(["  the train waits, the mute sleeps. the house burns."])
+    assert shown(found) == [
+        ("the train waits,", "THE TRAIN WAITS,"),
+        ("the mute sleeps.", "the mute sleeps."),
+        ("the house burns.", "THE HOUSE BURNS."),
+    ]
+    assert [piece.is_kept for piece in placed_pieces(found)] == [False, True, False]
+
+
+def test_the_pieces_around_protected_spans_are_pieces_also_with_stand_ins() -> None:
+    def says(text: str) -> list[str]:  # it loses a number before a word
+        return [re.sub(r"\d+", "", text.upper())]
+
+    model = replace(stub_translator(says), protects_spans=True)
+    [found] = model.translate(["the train waits 8 the house burns."])
+    assert found.is_in_pieces
+    assert shown(found) == [
+        ("the train waits", "THE TRAIN WAITS"),
+        ("8", "8"),
+        ("the house burns.", "THE HOUSE BURNS."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "source", "text", "expected"),
+    [
+        # Another case of the first letter, other marks, other white space.
+        ([("we go", "Andiamo"), ("it is late", "\u00c8 tardi.")], "We go,  it  is late.", "Andiamo, \u00e8 tardi.", [("We go,", "Andiamo,"), ("it  is late.", "\u00e8 tardi.")]),
+        # A piece that vanishes, and one that cannot be found, are one with what is beside them, and nothing else is.
+        ([("a b", "A"), ("c d", ""), ("e", "E")], "a b, c d, e", "A, E", [("a b,", "A,"), ("c d, ", " "), ("e", "E")]),
+        ([("a", "A"), ("x", "Y"), ("e", "E")], "a b c e", "A B E", [("a", "A"), (" b c ", " B "), ("e", "E")]),
+        ([("a", "A"), ("b", "B")], "q", "A B", [("q", "A B")]),
+    ],
+)  # fmt: skip
+def test_pieces_are_found_in_the_texts(
+    pieces: list[tuple[str, str]], source: str, text: str, expected: list[tuple[str, str]]
+) -> None:
+    found = Translation(
+        source, text, 0.0, (), pieces=tuple(TranslatedPiece(*each) for each in pieces)
+    )
+    of_source, of_text = zip(*shown(found), strict=True)
+    assert [each.strip() for each in of_source] == [each.strip() for each, _ in expected]
+    assert [each.strip() for each in of_text] == [each.strip() for _, each in expected]
+
+
+def test_two_models_in_a_row_have_the_ends_that_both_have() -> None:
+    def of(source: str, text: str, *pieces: tuple[str, str]) -> Translation:
+        return Translation(
+            source, text, 0.0, (), pieces=tuple(TranslatedPiece(*each) for each in pieces)
+        )
+
+    first = of("a, b, c d", "x, y, z", ("a", "x"), ("b", "y"), ("c d", "z"))
+    second = of("x, y, z", "u, v w", ("x", "u"), ("y, z", "v w"))
+    both = through_pivot(first, second, Direction("en", "it"))
+    assert shown(both) == [("a,", "u,"), ("b, c d", "v w")]
+    as_a_whole = replace(second, pieces=())
+    assert through_pivot(first, as_a_whole, Direction("en", "it")).pieces == ()
+
+
+def test_a_line_that_stays_has_no_pieces() -> None:
+    [found] = stub_translator(lambda text: [""]).translate(["the train waits, the house burns."])
+    assert found.is_untranslated
+    assert found.pieces == ()
