@@ -437,7 +437,7 @@ def test_lost_question_marks_labels_and_quotes_are_found(
 def test_a_quote_without_an_end_is_looked_at_once(mark: str) -> None:
     # With a time that grows with the square of the length, this would take many minutes.
     assert not lacks_form(mark + " a" * 100_000, "b", "it")
-    assert not lacks_form(f"{mark} a " * 20_000, "b" * 9 + '"', "it")
+    assert not lacks_form(f"{mark} a " * 20_000, '"' + "b" * 9 + '"', "it")
 
 
 def test_a_lost_row_of_signs_is_found() -> None:
