@@ -417,6 +417,12 @@ def test_loops_of_all_sizes_are_found(tokens: list[str]) -> None:
         ("'The dog is big.' 'The cat, too.'", "«Il cane è grande.» «Anche il gatto.»", "it", False),
         ("She said \"no\".", "Ha detto no.", "it", True),
         ("She said \u201cno\u201d.", "Sie sagte \u201enein\u201c.", "de", False),
+        ('The "red dog" is big.', 'Il cane rosso" è grande.', "it", True),
+        ("The 'red dog' is big.", "Il cane 'rosso è grande.", "it", True),
+        ("The 'red dog' is big.", "Il cane rosso' è grande.", "it", True),
+        ("The 'red dog' is big.", "Un po' di 'cane rosso'.", "it", False),
+        ('The "red dog" is big.', "Il «cane rosso» è grande.", "it", False),
+        ('The "red dog" of 5" is big.', 'Il "cane rosso" è di 5".', "it", False),
         ("The dogs' house is Anna's.", "La casa dei cani è di Anna.", "it", False),
         ("'Tis big.", "È grande.", "it", False),
         ("It's 5'10\" tall.", "È alto 5 piedi e 10.", "it", False),
@@ -432,7 +438,7 @@ def test_lost_question_marks_labels_and_quotes_are_found(
 def test_a_quote_without_an_end_is_looked_at_once(mark: str) -> None:
     # With a time that grows with the square of the length, this would take many minutes.
     assert not lacks_form(mark + " a" * 100_000, "b", "it")
-    assert not lacks_form(f"{mark} a " * 20_000, "b" * 9 + '"', "it")
+    assert not lacks_form(f"{mark} a " * 20_000, '"' + "b" * 9 + '"', "it")
 
 
 def test_a_lost_row_of_signs_is_found() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.config import Direction
-from transformer_cli.decoding import Translation, Translator
+from transformer_cli.config import DecodingConfig, Direction
+from transformer_cli.decoding import Hypothesis, Request, Translation, Translator
 from transformer_cli.decoding.doubts import BESIDE_PLACEHOLDER, ENCLOSED, MARKS
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
 from transformer_cli.decoding.line_form import _without_single_marks
@@ -26,6 +27,8 @@ from .stub_translators import (
     NOUNS,
     TOKENIZER,
     VERBS,
+    Model,
+    StubEngine,
     asked_by,
     cut_after,
     silent_about,
@@ -40,6 +43,22 @@ LONGEST = 12
 def translated(line: str, of: Translator) -> Translation:
     [translation] = of.translate([line])
     return translation
+
+
+class SureOrNot(StubEngine):
+    """Gives all its answers one score."""
+
+    def __init__(self, model: Model, score: float) -> None:
+        super().__init__(model)
+        self.score = score
+
+    def translate(
+        self, requests: Sequence[Request], options: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        return [
+            [each._replace(score=self.score) for each in of_request]
+            for of_request in super().translate(requests, options)
+        ]
 
 
 def num_tokens(text: str) -> int:
@@ -176,6 +195,60 @@ def test_only_the_clause_that_is_lost_stays() -> None:
 def test_a_sentence_beside_one_that_is_lost_is_translated() -> None:
     found = translated("The mute sleeps. The train waits.", stub_translator(silent_about("mute")))
     assert (found.text, found.is_untranslated) == ("The mute sleeps. THE TRAIN WAITS.", True)
+
+
+def test_a_short_translation_of_which_a_model_is_not_sure_is_not_written() -> None:
+    """It has as many tokens as a translation may have, but one word for six."""
+
+    def says(text: str) -> list[str]:
+        return ["THE - - - -"] if len(text.split()) > 4 else [text.upper()]
+
+    line = "the hotel and the train waits"
+    of = stub_translator(says, seen=SeenLengths(longest=12, smallest_ratio=0.4))
+    assert translated(line, replace(of, engine=SureOrNot(says, -5.0))).text == line.upper()
+    sure = translated(line, replace(of, engine=SureOrNot(says, -0.1)))
+    assert (sure.text, sure.is_divided) == ("THE - - - -", False)
+
+
+def test_a_short_translation_that_cannot_be_mended_leaves_its_source() -> None:
+    of = stub_translator(upper, seen=SeenLengths(longest=12, smallest_ratio=0.4))
+    line = "the hotel sleeps train waits"
+    found = translated(line, replace(of, engine=SureOrNot(lambda text: ["THE - -"], -9.0)))
+    assert (found.text, found.is_untranslated) == (line, True)
+
+
+@pytest.mark.parametrize("said", ["THE HOTEL,.", "THE HOTEL,, SLEEPS.", ", HOTEL SLEEPS."])
+def test_a_clause_that_leaves_only_its_comma_is_translated_by_itself(said: str) -> None:
+    def says(text: str) -> list[str]:
+        return [said if "," in text else text.upper()]
+
+    line = "The hotel, train, sleeps."
+    found = translated(line, stub_translator(says))
+    assert (found.text, found.is_divided) == (line.upper(), True)
+
+
+def test_a_clause_that_a_model_cannot_read_stays_between_its_commas() -> None:
+    def says(text: str) -> list[str]:
+        if "," in text:
+            return ["THE HOTEL,, SLEEPS."]
+        return ["."] if "mute" in text else [text.upper()]
+
+    found = translated("The hotel, mute, sleeps.", stub_translator(says))
+    assert (found.text, found.is_untranslated) == ("THE HOTEL, mute, SLEEPS.", True)
+
+
+def test_commas_that_the_source_has_twice_are_no_lost_clause() -> None:
+    found = translated("the hotel,, sleeps", stub_translator(upper))
+    assert (found.text, found.is_divided) == ("THE HOTEL,, SLEEPS", False)
+
+
+def test_a_half_that_loses_a_clause_after_a_repair_is_divided_again() -> None:
+    """The docs' own model, with halves that only the repair makes."""
+    of = load_translator(Path(__file__).parents[2] / "docs/run")
+    for line in ("The dog, queue, sees the cat.", "I see the dog, queue, cat, and houses."):
+        found = translated(line, of)
+        assert ",," not in found.text.replace(" ", "")
+        assert "queue" in found.text
 
 
 @pytest.mark.parametrize("mark", ["...", "\u2026", "!", "?", "! ", "... "])

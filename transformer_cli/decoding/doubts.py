@@ -24,7 +24,12 @@ from transformer_cli.text.languages import (
     primary_language,
     scripts_of_language,
 )
-from transformer_cli.text.sentences import BRACKETS, num_inner_ellipses, partners_of_brackets
+from transformer_cli.text.sentences import (
+    BRACKETS,
+    num_inner_ellipses,
+    partners_of_brackets,
+    quotes_without_partner,
+)
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 WORDLESS = "has no words"
@@ -455,7 +460,7 @@ _QUOTE = re.compile(
 
 
 def lacks_form(source: str, translation: str, target: str) -> bool:
-    """Whether no question mark, no colon behind a label such as a speaker's name, or no quote of a source is left in its translation.
+    """Whether no question mark, no colon behind a label such as a speaker's name, or no quote of a source is left in its translation, or half a pair of quotes.
 
     Args:
         target: the language of the translation; of one without spaces nothing is said about question marks.
@@ -470,7 +475,7 @@ def lacks_form(source: str, translation: str, target: str) -> bool:
             return True
     if _OPENING_QUOTE.search(source) is None or _QUOTED.search(source) is None:
         return False
-    return _QUOTE.search(translation) is None
+    return _QUOTE.search(translation) is None or bool(quotes_without_partner(source, translation))
 
 
 def lacks_words_at_placeholders(source: str, translation: str, languages: Direction) -> bool:

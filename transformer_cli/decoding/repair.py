@@ -80,6 +80,15 @@ _ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
+# So is one with fewer than this share of the words of its source, if the model is not sure of it. Of a sure one nothing is said: the
+# seven words "I'd like to help her prove it." are two in Italian.
+_FEW_WORDS = 0.4
+_FAIRLY_SURE = 0.6
+# A pause with no words behind it: what stood there is lost, as in "The dog,, sees the cat." An ellipsis may follow a comma.
+_EMPTY_CLAUSE = re.compile(
+    r"\A\s*[,;\u060c\u061b\uff0c\u3001\uff1b]"
+    r"|[,;\u060c\u061b\uff0c\u3001\uff1b]\s*(?!\.\.)(?=[,;:.!?\u060c\u061b\u061f\uff0c\u3001\uff1b\u3002\uff01\uff1f]|\Z)"
+)
 # What may stand between two clauses of a sentence; the last one between two sentences, before a label: "It is late.x:We go."
 CLAUSE_MARK = re.compile(
     rf"[,;:\u060c\u061b\u1363\u3001\uff0c\uff1a\uff1b\u2013\u2014]|\s-\s|[.!?]{LABEL}"
@@ -170,36 +179,49 @@ def _comma_of(pipeline: TextPipeline) -> str:
 
 
 def lost_parts(
-    pipeline: TextPipeline, chunk: Chunk, hypotheses: Mapping[Request, Sequence[Hypothesis]]
+    pipeline: TextPipeline,
+    chunk: Chunk,
+    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+    options: DecodingConfig,
 ) -> list[int]:
-    """The numbers of the parts whose best hypotheses lose text, without those that are kept as they are."""
+    """The numbers of the parts whose best hypotheses, found with some options, lose text, without those that are kept as they are."""
     return [
         number
         for number, part in enumerate(chunk.parts)
-        if not part.is_kept and _loses_text(pipeline, part, hypotheses[part.request][:1])
+        if not part.is_kept and _loses_text(pipeline, part, hypotheses[part.request][:1], options)
     ]
 
 
 def without_short_rivals(
-    pipeline: TextPipeline, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]
+    pipeline: TextPipeline,
+    chunk: Chunk,
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    options: DecodingConfig,
 ) -> list[list[Hypothesis]]:
     """The best hypothesis of each part, and those others that lose no text."""
     return [
-        [*of_part[:1], *(each for each in of_part[1:] if not _loses_text(pipeline, part, [each]))]
+        [
+            *of_part[:1],
+            *(each for each in of_part[1:] if not _loses_text(pipeline, part, [each], options)),
+        ]
         for part, of_part in zip(chunk.parts, hypotheses, strict=True)
     ]
 
 
-def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis]) -> bool:
+def _loses_text(
+    pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis], options: DecodingConfig
+) -> bool:
     """Whether a translation is surely no translation of the whole text.
 
     That is a translation without a word of a text with words; one that is far shorter than those that the model was
-    trained to write; or one of fewer sentences than its text, which was not divided into them. A translation whose beginning is forced is what the caller wants.
+    trained to write, or that has far fewer words while the model is not sure; one with a pause before no words; or one of fewer
+    sentences than its text, which was not divided into them. A translation whose beginning is forced is what the caller wants.
 
     Args:
         pipeline: of the model.
         part: what was translated.
         best: its best hypothesis; nothing if the search found none.
+        options: of the search.
     """
     if part.request.prefix:
         return False
@@ -209,6 +231,10 @@ def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesi
     num_target_words = pipeline.target_tokenizer.count_written(ids)
     if num_target_words == 0:
         return any(map(str.isalnum, part.text))
+    if _has_few_words(pipeline, part, best[0], options) or _empties_a_clause(
+        pipeline, part, best[0]
+    ):
+        return True
     ratio, num_tokens = pipeline.seen.smallest_ratio, len(part.request.ids)
     if ratio is None or num_tokens < FEWEST_TOKENS:
         return False
@@ -218,6 +244,37 @@ def _loses_text(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesi
     # Rows of marks, such as !!!!!!, may become one mark.
     num_source_words = pipeline.source_tokenizer.count_written(part.request.ids)
     return num_source_words >= max(_FEWEST_WORD_TOKENS, num_target_words / ratio)
+
+
+def _has_few_words(
+    pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig
+) -> bool:
+    """Whether a translation of which the model is not sure has far fewer words than its source.
+
+    Tokens alone do not show it: the first word may have as many of them as the others together. Of terms of a glossary, and of
+    languages without spaces, nothing is said.
+    """
+    if len(part.given.split()) < _FEWEST_WORD_TOKENS or part.terms:
+        return False
+    confidence = search_confidence(best, options)
+    if confidence is None or confidence >= _FAIRLY_SURE:
+        return False
+    if not all(map(has_spaces, pipeline.languages)):
+        return False
+    written = pipeline.target_tokenizer.decode(best.ids)
+    num_read, num_written = (
+        sum(any(map(str.isalnum, word)) for word in text.split()) for text in (part.given, written)
+    )
+    return num_read >= _FEWEST_WORD_TOKENS and num_written < _FEW_WORDS * num_read
+
+
+def _empties_a_clause(pipeline: TextPipeline, part: TextPart, best: Hypothesis) -> bool:
+    """Whether a translation has more pauses before no words than its source."""
+    if not CLAUSE_MARK.search(part.given):
+        return False
+    written = pipeline.target_tokenizer.decode(best.ids)
+    found = _EMPTY_CLAUSE.findall(written)
+    return bool(found) and len(found) > len(_EMPTY_CLAUSE.findall(part.given))
 
 
 def _lacks_a_sentence(pipeline: TextPipeline, part: TextPart, best: Sequence[Hypothesis]) -> bool:
@@ -473,7 +530,8 @@ class Repair:
        than half the words of its source has a cost, too.
     3. A part with strong doubts is divided in two, if its halves have fewer doubts. So is a part of which the model is unsure,
        but only between clauses.
-    4. A part of unknown words whose translation is a guess stays as it is, and with `decoding.keep_text` one without any word.
+    4. A part of unknown words whose translation is a guess stays as it is. With `decoding.keep_text` so does one without any word,
+       and one that loses text is divided.
     """
 
     pipeline: TextPipeline
@@ -513,7 +571,7 @@ class Repair:
         for place in doubtful:
             chunk = self._without_guesses(self._in_halves(chunks[place], hypotheses), hypotheses)
             if self.pipeline.keeps_text:
-                chunk = self._without_wordless(chunk, hypotheses)
+                chunk = self._without_losses(chunk, hypotheses)
             is_repaired = self._total(chunk, hypotheses) < before[place]
             of_parts = (self._doubts_of_part(part, hypotheses) for part in chunk.parts)
             left = tuple(dict.fromkeys(doubt for doubts in of_parts for doubt in doubts))
@@ -618,13 +676,19 @@ class Repair:
         }
         return _keeping(chunk, guesses)
 
-    def _without_wordless(self, chunk: Chunk, hypotheses: Found) -> Chunk:
-        """The chunk in which those parts stay as they are that would be lost."""
+    def _without_losses(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
+        """The chunk in which the parts that would lose text are divided until none does, or stay as they are."""
         parts = enumerate(chunk.parts)
-        lost = {
+        wordless = {
             number for number, part in parts if WORDLESS in self._doubts_of_part(part, hypotheses)
         }
-        return _keeping(chunk, lost)
+        chunk = _keeping(chunk, wordless)
+        while lost := lost_parts(self.pipeline, chunk, hypotheses, self.options):
+            chunk = divided(self.pipeline, chunk, lost)
+            new = [request for request in chunk.requests if request not in hypotheses]
+            if new:
+                hypotheses.update(zip(new, self.search(new, self.options), strict=True))
+        return chunk
 
     def _doubtful_parts(self, chunk: Chunk, hypotheses: Found) -> list[int]:
         parts = enumerate(chunk.parts)

@@ -533,7 +533,7 @@ class Translator:
         found = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
         if pipeline.keeps_text and self.decoding.num_best > 1:
             pairs = zip(chunks, found, strict=True)
-            found = [without_short_rivals(pipeline, *pair) for pair in pairs]
+            found = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
         translations = list(map(pipeline.restore, chunks, found))
         if explainer is not None or self.estimates:
             return self._with_details(chunks, hypotheses, translations, explainer)
@@ -608,12 +608,20 @@ class Translator:
             chunks: get the divided parts.
             hypotheses: of all parts; get those of the new parts.
         """
-        waiting: Iterable[int] = range(len(chunks))
+        self._divide_lost(range(len(chunks)), chunks, hypotheses)
+
+    def _divide_lost(
+        self,
+        waiting: Iterable[int],
+        chunks: list[Chunk],
+        hypotheses: dict[Request, list[Hypothesis]],
+    ) -> None:
+        """Divide the parts of some chunks until none loses text; chunks and hypotheses as of `_keep_text`."""
         while True:
             lost = {
                 place: numbers
                 for place in waiting
-                if (numbers := lost_parts(self.pipeline, chunks[place], hypotheses))
+                if (numbers := lost_parts(self.pipeline, chunks[place], hypotheses, self.decoding))
             }
             if not lost:
                 return
@@ -638,6 +646,7 @@ class Translator:
         self._translate_new(list(divided.values()), hypotheses)
         for place, halves in divided.items():
             chunks[place] = longer_of(pipeline, chunks[place], halves, hypotheses)
+        self._divide_lost(divided, chunks, hypotheses)
 
     def _with_terms_in_place(
         self, chunks: Sequence[Chunk], hypotheses: Mapping[Request, list[Hypothesis]]

@@ -210,6 +210,41 @@ def test_brackets_around_protected_parts_come_back_and_none_is_left_without_a_pa
     assert [doubt.reason for doubt in found.doubts] == ([IN_PIECES] if has_words else wanted)
 
 
+@pytest.mark.parametrize(
+    ("text", "lost", "written"),
+    [
+        ('The "big" dog', '"BIG', "THE DOG"),
+        ("The \u201cbig\u201d dog", "\u201d", "THE BIG DOG"),
+        ("The \u00abbig\u00bb dog (here)", "\u00ab", "THE BIG DOG (HERE)"),
+        ('The key "dog-%1$s"', '"DOG-', "THE KEY %1$s"),
+        ("The 'blue' dog", "'", "THE BLUE DOG"),
+        ("'Blue' dog", "'B", "LUE' DOG"),
+        ("'Sea' (dog)", "'", "SEA (DOG)"),
+        ("The 'one' and the 'sea side'", "'SEA ", "THE 'ONE' AND THE SIDE"),
+        ("The 'purple house' is", "'PURPLE ", "THE HOUSE IS"),
+        ("The 'purple house' is", "HOUSE'", "THE PURPLE IS"),
+    ],
+)
+def test_half_a_pair_of_quotation_marks_is_taken_away_and_named(
+    text: str, lost: str, written: str
+) -> None:
+    document = Segments(Segment.plain(text, "x"))
+    found = translate_document(document, Losing(lost))
+    has_half = lost not in (
+        "'",
+        "'B",
+    )  # both are lost; and three letters before an apostrophe may be a short word
+    assert " ".join(document.written[0].text.split()) == written
+    assert [doubt.reason for doubt in found.doubts] == ([UNBALANCED] if has_half else [])
+
+
+def test_quotation_marks_around_a_placeholder_stay_around_it() -> None:
+    for text, lost in ('See "%s" now', '"'), ("See \u201c%s\u201d now", "\u201c"):
+        document = Segments(Segment.plain(text, "x"))
+        translate_document(document, Losing(lost))
+        assert document.written[0].text == text.upper().replace("%S", "%s")
+
+
 @given(st.text(st.sampled_from("()[]ab %s{x}.|"), max_size=24))
 def test_no_division_into_units_loses_a_character(text: str) -> None:
     for has_markup in (False, True):

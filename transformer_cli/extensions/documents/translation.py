@@ -53,11 +53,13 @@ from transformer_cli.extensions.documents.translator import (
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import (
     BRACKETS,
+    QUOTE,
     Sentence,
     as_inner_part,
     closing_mark,
     gap_between,
     partners_of_brackets,
+    quotes_without_partner,
     text_ranges,
     without_closing_mark,
 )
@@ -71,7 +73,7 @@ from transformer_cli.text.spans import (
 )
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
-UNBALANCED = "a bracket of the translation had no partner, and was put right"
+UNBALANCED = "a bracket or quotation mark of the translation had no partner, and was put right"
 IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"
 CUT = "a sentence was too long for the model, and was translated in parts"
 DIVIDED = "a sentence was translated clause by clause, because it is long or its translation as a whole was doubtful: look whether words are missing"
@@ -139,7 +141,7 @@ def with_kept_spans(
         for asked, answer in answers.items()
     }
     finished = {
-        asked: _with_brackets(asked, answer)
+        asked: _with_pairs(asked, answer)
         if _keeps_specifications(asked.text, answer.text)
         else _copied(asked)
         for asked, answer in checked.items()
@@ -169,14 +171,26 @@ def _keeps_specifications(text: str, translation: str) -> bool:
     return source == Counter(SPECIFICATION.findall(translation))
 
 
-def _with_brackets(asked: AskedText, answer: CheckedAnswer) -> CheckedAnswer:
-    """The answer with those brackets around protected spans that the text has, and without others that have no partner."""
-    if answer.text == asked.text or not any(map(asked.text.__contains__, "()[]")):
+def _with_pairs(asked: AskedText, answer: CheckedAnswer) -> CheckedAnswer:
+    """The answer with those brackets and quotation marks around protected spans that the text has, and without others that have no partner."""
+    if answer.text == asked.text or not (
+        any(map(asked.text.__contains__, "()[]")) or QUOTE.search(answer.text + asked.text)
+    ):
         return answer
     edited = _edited(answer, _lost_around_spans(asked.text, answer.text))
     mended = [] if _unbalanced(asked.text) else _balancing(edited.text)
+    mended += [_Insertion(place, "") for place in quotes_without_partner(asked.text, edited.text)]
     edited = _edited(edited, mended)
     return edited._replace(doubts=(*answer.doubts, UNBALANCED)) if mended else edited
+
+
+_PAIRS_AROUND_SPANS = {
+    **BRACKETS,
+    '"': '"',
+    "\u201c": "\u201d",
+    "\u201e": "\u201c",
+    "\u00ab": "\u00bb",
+}
 
 
 class _Insertion(NamedTuple):
@@ -187,11 +201,14 @@ class _Insertion(NamedTuple):
 
 
 def _lost_around_spans(text: str, translation: str) -> list[_Insertion]:
-    """The brackets around spans, such as those of (%s), that a translation lacks."""
+    """The brackets and quotation marks around spans, such as those of (%s) and "%s", that a translation lacks.
+
+    A translation may have other quotation marks there, as in «%s».
+    """
     enclosed: Counter[tuple[str, str, str]] = Counter()
     for span in find_spans(text):
         around = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
-        if BRACKETS.get(around[0]) == around[1]:
+        if _PAIRS_AROUND_SPANS.get(around[0]) == around[1]:
             enclosed[around[0], text[span.start : span.end], around[1]] += 1
     for (opening, span_text, closing), number in enclosed.items():
         enclosed[opening, span_text, closing] = number - translation.count(f"{opening}{span_text}{closing}")  # fmt: skip
@@ -200,6 +217,8 @@ def _lost_around_spans(text: str, translation: str) -> list[_Insertion]:
         before, behind = translation[max(0, span.start - 1) : span.start], translation[span.end : span.end + 1]  # fmt: skip
         for (opening, span_text, closing), number in enclosed.items():
             is_same = translation[span.start : span.end] == span_text
+            if opening not in BRACKETS and QUOTE.fullmatch(before) and QUOTE.fullmatch(behind):
+                is_same = False
             if number > 0 and is_same and (before, behind) != (opening, closing):
                 enclosed[opening, span_text, closing] -= 1
                 found += [_Insertion(span.start, opening)] if before != opening else []
