@@ -25,18 +25,20 @@ CPU = torch.device("cpu")
 
 
 def test_the_phases_of_a_lap_fill_it_and_a_phase_may_come_twice() -> None:
+    before = time.perf_counter()
     stopwatch = Stopwatch(CPU)
-    started_at = time.perf_counter()
+    begun = time.perf_counter()
     for phase in ("first", "second", "first"):
         time.sleep(0.002)
         stopwatch.mark(phase)
+    least = time.perf_counter() - begun
     stopwatch.end_lap("rest")
-    whole, timed = time.perf_counter() - started_at, Timed()
+    most, timed = time.perf_counter() - before, Timed()
     stopwatch.give_times([timed], ("first", "never"))
     lap = timed.phases
     assert list(lap) == ["first", "never", "second", "rest"]
     assert timed.seconds == sum(lap.values())
-    assert sum(lap.values()) == pytest.approx(whole, abs=0.002)
+    assert least <= sum(lap.values()) <= most
     assert lap["first"] >= 0.004
     assert lap["second"] >= 0.002
 
