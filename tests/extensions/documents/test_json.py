@@ -140,6 +140,19 @@ def test_formats_of_dates_and_names_of_other_messages_stay() -> None:
     assert read_json(f'["{"MMM" * 5000} man"]'.encode()).segments
 
 
+@pytest.mark.parametrize("word", ["Add", "add", "Adds", "mass", "daddy", "Mammy", "hmm", "Add!"])
+def test_words_of_the_letters_of_formats_of_dates_are_texts(word: str) -> None:
+    assert translated(read_json(f'["{word}"]'.encode())) == f'["{word.upper()}"]'
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["yyyy", "EEEE", "HH:mm", "h:mma", "HHmmss", "yyyyMMdd", "EEE, d MMM yyyy", "MM/dd/yyyy hh:mm a"],
+)  # fmt: skip
+def test_formats_of_dates_with_a_letter_for_each_field_stay(form: str) -> None:
+    assert not read_json(f'["{form}"]'.encode()).segments
+
+
 def test_what_describes_a_message_for_programs_stays() -> None:
     text = '{"@@locale": "en", "hello": "Good day", "@hello": {"description": "A greeting", "placeholders": {"name": {"type": "String"}}}}'
     assert translated(read_json(text.encode())) == text.replace("Good day", "GOOD DAY")

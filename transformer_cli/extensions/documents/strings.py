@@ -80,10 +80,20 @@ _KEY_OF_LANGUAGE = re.compile(
 # The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
 _KEY_OF_NAME, _NAME = re.compile(r"_?ids?", re.IGNORECASE), re.compile(r"[a-z][\w.-]*")
 
-# Formats of dates for programs, such as %Y-%m-%d and DD/MM/YYYY.
+# Formats of dates for programs, such as %Y-%m-%d, DD/MM/YYYY, yyyyMMdd and EEEE: fields between signs, each of one letter.
+# Fields stand together only in known orders, since "Add" and "mass" are words.
 _DATE_FORMAT = re.compile(
-    r"(?=.*%)(?:%[-^_0#]?[A-Za-z]|[\W\d_])++"
-    r"|(?=.*(?:YYYY|yyyy|MM|DD|dd|HH|hh|mm|ss))(?:Y++|y++|M++|D++|d++|H++|h++|m++|s++|[AaZz]|[\W\d_]++)++"
+    r"""
+    (?=.*%)(?:%[-^_0#]?[A-Za-z]|[\W\d_])++
+  | (?=.*(?:YYYY|yyyy|MM|DD|dd|HH|hh|mm|ss|EEE))
+    (?:
+        (?:(?:YYYY|yyyy)(?:MM(?:DD|dd)?)? | (?:HH|hh)mm(?:ss)?[AaZz]? | mm(?:ss)?[AaZz]? | ss[AaZz]
+          | Y{1,4} | y{1,4} | M{1,4} | D{1,2} | d{1,2} | H{1,2} | h{1,2} | m{1,2} | s{1,2} | E{1,4} | [AaZz]
+        )(?![^\W\d_])
+      | [\W\d_]
+    )++
+    """,
+    re.VERBOSE,
 )
 
 
