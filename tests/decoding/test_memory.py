@@ -62,7 +62,7 @@ def test_of_several_translations_the_last_counts_and_the_text_is_named(
     assert found is not None
     assert found.text == "Certo."
     assert "m.csv:3: another translation of Yes.: the last counts" in caplog.text
-    assert "m.csv: 1 translations are reused" in caplog.text
+    assert "m.csv: 1 translation is reused" in caplog.text
 
 
 @pytest.mark.parametrize(("name", "text"), [("m.csv", CSV), ("m.tmx", TMX)])

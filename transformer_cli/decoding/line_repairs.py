@@ -30,7 +30,10 @@ _BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
 def with_lost_parts(
     translator: "Translator", lines: Sequence[Line], translations: list[Translation]
 ) -> list[Translation]:
-    """The translations of lines; those that lost a number, a URL, a placeholder, an & or brackets around nothing are made again, if that brings it back, and doubtful ones in an odd case."""
+    """The translations of lines; those that lost a number, a URL, a placeholder, an & or brackets around nothing are made again, if that brings it back.
+
+    Doubtful lines in an odd case, such as "The Dog Is Big", are made again from small letters.
+    """
     if not translator.protects_spans:
         translations = _with_lost_spans(translator, lines, translations)
     if any("&" in line.given for line in lines):

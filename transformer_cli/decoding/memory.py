@@ -52,7 +52,7 @@ class TranslationMemory:
             memory.targets[key] = target
         if doubtful > 1:
             logger.warning("%s: %d texts have several translations", name, doubtful)
-        logger.info("%s: %d translations are reused where a whole text is equal", name, len(memory.targets))  # fmt: skip
+        logger.info("%s: %d translation%s reused where a whole text is equal", name, len(memory.targets), " is" if len(memory.targets) == 1 else "s are")  # fmt: skip
         return memory
 
     def _key(self, text: str) -> str:

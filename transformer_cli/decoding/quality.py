@@ -151,7 +151,7 @@ class Quality:
         if translation.is_in_pieces:
             return "it was made in pieces around protected spans"
         if self.is_too_short(translation):
-            return "it has a sentence that is shorter than 99 % of the lines of the calibration, of which alone something is promised"
+            return "it has a sentence that is shorter than 99 % of the lines of the calibration, and the promise of green is made only for lines like those"
         features = features_of(translation, self.length_ratio)
         if features is not None and features["least_log_prob"] < self.least_log_prob:
             return (
