@@ -1,5 +1,6 @@
 """What translates the texts of documents: its interface, and the translator that a trained model gives."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -210,14 +211,20 @@ def _links_in_pieces(
     """The links between words of the same piece; by their positions in a piece that has none, such as one that is kept."""
     if not pieces:
         return tuple(links)
+    # A long text has many of both, so only the links near a piece are compared with it.
+    ordered = sorted(links)
+    starts = [start for (start, _), _ in ordered]
+    longest = max((end - start for (start, end), _ in ordered), default=0)
     kept: list[LinkedWords] = []
     for piece in pieces:
+        first, last = piece.source
+        near = slice(bisect_right(starts, first - longest), bisect_left(starts, last))
         inside = [
             link
-            for link in links
+            for link in ordered[near]
             if all(
-                begin < end and start < last
-                for (start, end), (begin, last) in zip(link, piece[:2], strict=True)
+                begin < end and start < stop
+                for (start, end), (begin, stop) in zip(link, piece[:2], strict=True)
             )
         ]
         if piece.is_kept or not inside:
