@@ -471,3 +471,16 @@ def test_an_element_without_text_keeps_the_space_on_both_of_its_sides(inner: str
     assert translated(read_html(page.encode())) == wanted
     found = translated(read_html(b'<p>Click the <i class="x"></i> button</p>'), REVERSED)
     assert re.sub("<[^<>]*>", "", found).strip() == "BUTTON THE CLICK"
+
+
+def test_a_number_inside_two_elements_is_a_word_of_the_sentence() -> None:
+    for tagged in ('<i><a href="#">#124</a></i>', '<del><b><a href="#">7</a></b></del>'):
+        text = f"<p>I see {tagged}, the house is here.</p>"
+        (segment,) = read_html(text.encode()).segments
+        assert plain_text(segment.pieces) in (
+            "I see #124, the house is here.",
+            "I see 7, the house is here.",
+        )
+    # Directly behind a word it is the mark of a note, as before.
+    (segment,) = read_html(b'<p>The house<i><a href="#">7</a></i> is here.</p>').segments
+    assert plain_text(segment.pieces) == "The house is here."

@@ -331,6 +331,14 @@ def test_a_tag_of_a_word_that_comes_back_as_it_is_stays_at_it_without_links() ->
     )
 
 
+def test_a_tag_of_a_word_with_marks_inside_that_stays_holds_the_whole_of_it() -> None:
+    for word in ("house:dog.zip", "user#2", "#124#note-6", "commit:c6f4d0fd"):
+        target = f"Qui vedo {word} (il gatto)."
+        assert placed(f"I see <a>{word}</a> (the cat).", target, "0-1 1-1 2-2") == (
+            f"Qui vedo <a>{word}</a> (il gatto)."
+        )
+
+
 def placed_in_pieces(tagged: str, target: str, pairs: str, pieces: list[tuple[str, str]]) -> str:
     """As `placed`, for a text that was translated in pieces, each given by its text and its translation."""
     inline = InlineText.of(segment_of(tagged))

@@ -542,7 +542,12 @@ class _Reader:
             if each.kind in (TokenKind.TEXT, TokenKind.CDATA)
         ]
         text = unescaped_html("".join(self._text[each.start : each.end] for each in texts)).strip()
-        is_behind_word = start.start > 0 and not self._text[start.start - 1].isspace()
+        # A number inside two elements stands behind what is before the outer one.
+        first = index
+        while first > 0 and self._tokens[first - 1].kind in (TokenKind.START, TokenKind.END) and self._tokens[first - 1].name in _INLINE:  # fmt: skip
+            first -= 1
+        place = self._tokens[first].start
+        is_behind_word = place > 0 and not self._text[place - 1].isspace()
         is_alone = end - index == _NUM_TOKENS_OF_TEXT
         if start.name in ("sup", "sub") and is_alone:
             before = self._text[max(0, start.start - _LONGEST_SYMBOL) : start.start]

@@ -338,8 +338,9 @@ class _Placement:
             for match in re.finditer(re.escape(label), text)
         ]
         names = _kept_words(text, target) if inner else []
-        found += names
         whole = {(marked.start, marked.end) for marked in self._source.ranges}
+        names += _kept_compounds(text, target, sorted(whole))
+        found += names
         whole &= {*spans, *(name.source for name in names)}
         for first, last in spans:
             start = target.find(text[first:last], searched.get(text[first:last], 0))
@@ -707,6 +708,21 @@ def _kept_words(text: str, target: str) -> list[LinkedWords]:
     ]
 
 
+def _kept_compounds(text: str, target: str, ranges: Sequence[Extent]) -> list[LinkedWords]:
+    """The ranges of one word with marks inside it, such as house:dog.zip and user#2, that a translation has as often."""
+    found = []
+    for compound in dict.fromkeys(text[start:end] for start, end in ranges):
+        if _COMPOUND.fullmatch(compound) is None:
+            continue
+        pattern = re.compile(rf"(?<!\w){re.escape(compound)}(?!\w)")
+        of_source, of_target = (
+            [match.span() for match in pattern.finditer(each)] for each in (text, target)
+        )
+        if len(of_source) == len(of_target):
+            found += map(LinkedWords, of_source, of_target)
+    return found
+
+
 def _places_of_names(text: str) -> dict[str, list[Extent]]:
     found: dict[str, list[Extent]] = {}
     has_small_letters = not text.isupper()
@@ -718,6 +734,7 @@ def _places_of_names(text: str) -> dict[str, list[Extent]]:
 
 
 _WORD = re.compile(r"\w+")
+_COMPOUND = re.compile(r"#?\w+(?:[^\w\s]+\w+)+")
 # A dash or another mark between two words without white space; an apostrophe, a hyphen and a point are inside of one word.
 _BETWEEN_WORDS = re.compile(
     r"(?<=\w)[^\w\s'\u2019.\u00b7\u2010\u2011-]+(?=\w)|(?<=\w)(?:-{2,}|\.{2,})(?=\w)"
