@@ -710,7 +710,7 @@ def _kept_words(text: str, target: str) -> list[LinkedWords]:
 
 def _kept_compounds(text: str, target: str, ranges: Sequence[Extent]) -> list[LinkedWords]:
     """The ranges of one word with marks inside it, such as house:dog.zip and user#2, that a translation has as often."""
-    found = []
+    found: list[LinkedWords] = []
     for compound in dict.fromkeys(text[start:end] for start, end in ranges):
         if _COMPOUND.fullmatch(compound) is None:
             continue
