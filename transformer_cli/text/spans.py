@@ -157,6 +157,7 @@ _PATTERNS = {
     rf"|{_OPTION}"
     r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
+    r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?!\w)"  # 5.x, 2.3.x
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
     # The endings of files and domains by themselves, and platforms that are named so: .pdf, .NET, ASP.NET
     rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:NET|{_DOMAINS}|{_FILE_ENDINGS}|{_CAPITAL_ENDINGS})(?![\w-])|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
