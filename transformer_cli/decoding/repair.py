@@ -610,12 +610,16 @@ class Repair:
     ) -> None:
         if not parts:
             return
+        unk_id = self.pipeline.target_tokenizer.unk_id
         for part, found in zip(parts, self.search(parts, options), strict=True):
             # Of equals, the first one: what the ordinary search has found.
             candidates = [*hypotheses[part][:1], *found]
             if candidates:
                 if not part.terms:  # a term may have to stand twice
                     candidates[1:1] = self._cut_loops(sources[part], candidates[0])
+                # A repair does not have more unknown words than what it repairs; samples may.
+                most = candidates[0].ids.count(unk_id)
+                candidates = [each for each in candidates if each.ids.count(unk_id) <= most]
                 values = [self._value(sources[part], each) for each in candidates]
                 hypotheses[part] = [candidates[values.index(max(values))]]
 
