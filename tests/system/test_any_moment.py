@@ -98,7 +98,8 @@ def how_it_ended(number: signal.Signals, ended: Ended) -> str:
 
 def storm(tfm: Tfm, num_moments: int, span_seconds: float) -> Counter[str]:
     """Signals at moments that are spread evenly; how the processes ended, and how often."""
-    (tfm.folder / "many.txt").write_text("1 2 3\n4 5 6 7\n" * 10_000)
+    # So many that no command ends by itself while signals come.
+    (tfm.folder / "many.txt").write_text("1 2 3\n4 5 6 7\n" * 100_000)
     config = write_tiny(tfm.folder)
     assert tfm("train", "--config", config).exit_code == 0
     (tfm.folder / "runs/tiny").rename(tfm.folder / "model")
