@@ -21,7 +21,7 @@ One update, in the order in which it happens:
     the device, and the CPU does not wait (callbacks.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
-    (session.py). Each of these calls the callbacks (callbacks.py).
+    (run.py). Each of these calls the callbacks (callbacks.py).
 
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
