@@ -221,10 +221,12 @@ class TextPipeline:
             return ()
         # The model reads the normalised text, whose unknown words may have another spelling, and so did training.
         source, language = self.normalize_source(translation.source), self.languages.source
-        found = unseen_words(source, translation.text, seen, language)
-        if found and self.spellings is not None:
-            found = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
-        return found
+        unseen = unseen_words(source, translation.text, seen, language)
+        if unseen and self.spellings is not None:
+            unseen = unseen_words(
+                self.spellings.respelled(source), translation.text, seen, language
+            )
+        return unseen
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
         """A line as one text with its parts; see `prepared`."""
@@ -289,21 +291,21 @@ class TextPipeline:
         """
         required = self.required_terms(self.normalize_source(line))
         visible = masked(line, spans_outside_terms(line, required), HIDDEN) if required else line
-        result, place = "", 0
+        result, position = "", 0
         for each in required:
-            start = visible.find(each.source, place)
-            if start < 0 or any(map(str.isalnum, visible[place:start])):
+            start = visible.find(each.source, position)
+            if start < 0 or any(map(str.isalnum, visible[position:start])):
                 return None
             starts = (
                 not any(map(str.isalpha, visible[:start]))
                 and each.source[:1].isupper()
                 and each.first_forms
             )
-            result += line[place:start] + (each.first_forms[0] if starts else each.forms[0])
-            place = start + len(each.source)
-        if not required or any(map(str.isalnum, visible[place:])):
+            result += line[position:start] + (each.first_forms[0] if starts else each.forms[0])
+            position = start + len(each.source)
+        if not required or any(map(str.isalnum, visible[position:])):
             return None
-        result += line[place:]
+        result += line[position:]
         terms = applied_terms(result, required)
         if not all(term.is_applied for term in terms):
             return None
