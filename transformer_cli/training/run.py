@@ -537,9 +537,8 @@ def open_session(
     if not processes.is_alone:
         # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
         processes.sums(0)
-    model, average = _on_device(
-        new_model(config, data.tokenizers, initial), config, machine, processes
-    )
+    model = new_model(config, data.tokenizers, initial)
+    model, average = _on_device(model, config, machine, processes)
     optimizer = Optimizer(model, config.training, machine.precision)
     newest = checkpoints.newest_valid()
     for name, reason in checkpoints.skipped.items():
@@ -555,8 +554,9 @@ def open_session(
     else:
         progress, validation = _restore(newest, model, optimizer, average, meter)
         if not is_finished(progress, config.training):
-            described = folder.path, progress.step, machine.describe()
-            logger.info("resuming %s at step %d; %s", *described)
+            logger.info(
+                "resuming %s at step %d; %s", folder.path, progress.step, machine.describe()
+            )
     num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
     progress = replace(progress, num_micro_batches=num_micro)
     updates = open_updates(
@@ -751,9 +751,9 @@ class TrainingSession:
         return portable_files(self.config, *self.data.tokenizers)
 
     def _save(self, progress: Progress, meter: Meter) -> None:
-        processes = self.experiment.runner.processes
+        experiment, processes = self.experiment, self.experiment.runner.processes
+        scale = experiment.optimizer.scale
         is_validated = self.validation.get("step") == progress.step
-        experiment = self.experiment
         model, optimizer = tensors_to_save(
             experiment.model, experiment.optimizer, experiment.average
         )
@@ -769,11 +769,7 @@ class TrainingSession:
                 "meter": meter.to_json(),
                 "validation": self.validation,
                 SEEN_LENGTHS: self.seen._asdict(),
-                **(
-                    {GRADIENT_SCALE: scale.to_json()}
-                    if (scale := experiment.optimizer.scale)
-                    else {}
-                ),
+                **({GRADIENT_SCALE: scale.to_json()} if scale else {}),
                 **({INIT_FROM: self.origin} if self.origin else {}),
             },
             files=self._files,
