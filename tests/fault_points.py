@@ -26,11 +26,11 @@ from faults import WRITING
 # The points at which a fault can happen: just before a call of this function.
 POINTS = {
     "config": "transformer_cli.config:load_config",
-    "data": "transformer_cli.training.opening:prepare_data",
+    "data": "transformer_cli.training.run:prepare_data",
     "connection": "transformer_cli.training.joining:_wait_for_address",
     "step": "transformer_cli.training.loop:train_step",
     "forward": "transformer_cli.model.transformer:Transformer.decoder_output",
-    "validation": "transformer_cli.training.session:validate",
+    "validation": "transformer_cli.training.run:validate",
     "batch": "transformer_cli.decoding.pytorch_engine:PyTorchEngine._padded",
     "board": "transformer_cli.training.callbacks:_EventFile.__init__",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet

@@ -14,7 +14,7 @@ from transformer_cli.acceleration.masks import with_tokens_in_all
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.acceleration.recorded_passes import Record, Work
 from transformer_cli.config import DecodingConfig
-from transformer_cli.config.schema import SamplingConfig
+from transformer_cli.config.decoding import SamplingConfig
 from transformer_cli.decoding.engine import Request, SpecialIds
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import DecoderState

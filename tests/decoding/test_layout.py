@@ -22,7 +22,7 @@ from transformer_cli.decoding import (
     Translator,
 )
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.decoding.translation import Chunk, TranslatedPiece
+from transformer_cli.decoding.translation import SourceText, TranslatedPiece
 from transformer_cli.text.seen_words import SeenWords
 from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -103,18 +103,18 @@ def data_of(source: str, target: str) -> FilesData:
 
 @dataclass(frozen=True, slots=True)
 class TranslatorOfSayings(Translator):
-    """A translator without a model: a function translates the chunks of its lines."""
+    """A translator without a model: a function translates the texts of its lines."""
 
-    says: Callable[[Sequence[Chunk]], list[Translation]] = lambda chunks: []
+    says: Callable[[Sequence[SourceText]], list[Translation]] = lambda texts: []
 
-    def translate_chunks(
-        self, chunks: Sequence[Chunk], explainer: ExplainingEngine | None = None
+    def translate_texts(
+        self, texts: Sequence[SourceText], explainer: ExplainingEngine | None = None
     ) -> list[Translation]:
-        return self.says(chunks)
+        return self.says(texts)
 
 
 def translator_of(
-    says: Callable[[Sequence[Chunk]], list[Translation]],
+    says: Callable[[Sequence[SourceText]], list[Translation]],
     pipeline: TextPipeline,
     *,
     protects: bool,
@@ -138,11 +138,10 @@ def formatted(
     tokenizer: object = SUBWORDS,
     languages: tuple[str, str] = ("en", "it"),
 ) -> TranslatorOfSayings:
-    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
-        texts = [each.text for each in chunks]
-        of_texts = [list(dict.fromkeys(model(text))) for text in texts]
+    def translate(texts: Sequence[SourceText]) -> list[Translation]:
+        of_texts = [list(dict.fromkeys(model(text.text))) for text in texts]
         return [
-            Translation(text, each[0], -1.0, tuple(Alternative(one, -1.0) for one in each))
+            Translation(text.text, each[0], -1.0, tuple(Alternative(one, -1.0) for one in each))
             for text, each in zip(texts, of_texts, strict=True)
         ]
 
@@ -424,12 +423,12 @@ def test_cells_without_words_never_reach_the_model() -> None:
 
 
 def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
-    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+    def translate(texts: Sequence[SourceText]) -> list[Translation]:
         return [
             Translation(
                 text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3
             )
-            for text in (chunk.text for chunk in chunks)
+            for text in (each.text for each in texts)
         ]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50)
@@ -446,22 +445,22 @@ def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
 
 
 def test_the_first_text_of_a_line_gets_its_prefix() -> None:
-    seen: list[Chunk] = []
+    seen: list[SourceText] = []
 
-    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
-        seen.extend(chunks)
+    def translate(texts: Sequence[SourceText]) -> list[Translation]:
+        seen.extend(texts)
         return [
             Translation(text, text, -1.0, (Alternative(text, -1.0),))
-            for text in (chunk.text for chunk in chunks)
+            for text in (each.text for each in texts)
         ]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
     translator = translator_of(translate, pipeline, protects=True)
     lines = ["- one <b>two</b>. cat.", "12"]
     list(translator.translate(lines, prefixes=["prefix", "other"], num_before=7))
-    found = [(chunk.text, chunk.prefix, chunk.line) for chunk in seen]
+    found = [(each.text, each.prefix, each.line) for each in seen]
     assert found == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
-    assert len({chunk.first_part for chunk in seen}) == 3
+    assert len({each.first_part for each in seen}) == 3
 
 
 @pytest.mark.parametrize("protects", [False, True])
@@ -488,12 +487,12 @@ def test_what_programs_write_into_texts_is_left_as_it_is(
     """Line ends and tabs divide texts, quotes are read as signs, and other marks and names stay in their places."""
     seen: list[str] = []
 
-    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
-        seen.extend(chunk.text for chunk in chunks)
+    def translate(texts: Sequence[SourceText]) -> list[Translation]:
+        seen.extend(each.text for each in texts)
         # As a model that has seen none of this: it loses the marks, and keeps the names that stand for them.
         texts = [
             re.sub(r"\\\w*|\*\*|\b\w+\\\w+|&amp;|%n", "", text).replace("  ", " ").strip()
-            for text in (chunk.text for chunk in chunks)
+            for text in (each.text for each in texts)
         ]
         found = [each if each in STAND_INS else upper_but(each) for each in texts]
         return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text in found]
@@ -518,10 +517,10 @@ def test_a_sentence_is_cut_at_marks_that_the_model_knows_only_if_it_loses_them(
     pipeline = TextPipeline(known, known, data_of("en", "it"), 50, splits_sentences=True)
     seen: list[str] = []
 
-    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
-        seen.extend(chunk.text for chunk in chunks)
-        texts = [chunk.text.upper() for chunk in chunks]
-        said = texts if keeps_marks else [text.replace("*", "") for text in texts]
+    def translate(texts: Sequence[SourceText]) -> list[Translation]:
+        seen.extend(each.text for each in texts)
+        large = [each.text.upper() for each in texts]
+        said = large if keeps_marks else [text.replace("*", "") for text in large]
         return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text in said]
 
     [found] = translator_of(translate, pipeline, protects=True).translate(["The *cat* is one"])

@@ -8,14 +8,17 @@ import sys
 import threading
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import torch
+from torch import nn
 
 from transformer_cli import Callback, Config, load_config, load_translator, train
 from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
-from transformer_cli.training.run import _who_received
+from transformer_cli.training.joining import StoppedError
+from transformer_cli.training.run import _between_batches, _who_received
 
 QUICK = [
     *("data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"),
@@ -311,7 +314,7 @@ def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
     before = records_of(run, with_log=True)
     assert "max_steps: 4" in before["config.yaml"].decode()
     # Another machine must not appear in the record of this training either.
-    monkeypatch.setattr("transformer_cli.training.opening.environment", lambda: {"host": "other"})
+    monkeypatch.setattr("transformer_cli.training.run.environment", lambda: {"host": "other"})
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
         again = train(with_settings(config, **settings))
     assert (again.was_finished, again.step) == (True, 4)
@@ -370,3 +373,20 @@ def test_an_average_that_a_finished_run_makes_later_is_recorded_in_its_config(
     assert "average_last: 2" not in (run.folder / "config.yaml").read_text()
     assert train(with_settings(config, save_every=2, average_last=2)).was_finished
     assert "average_last: 2" in (run.folder / "config.yaml").read_text()
+
+
+def test_a_validation_is_asked_before_each_batch_whether_it_must_stop() -> None:
+    model: Any = nn.Module()
+    model.encoder = nn.Identity()
+    answers, encoded = [False, False, True, False], []
+
+    def encode_until_stopped() -> None:
+        with _between_batches(cast(Any, model), lambda: answers.pop(0)):
+            while True:
+                encoded.append(model.encoder(torch.zeros(1)))
+
+    with pytest.raises(StoppedError):
+        encode_until_stopped()
+    assert (len(encoded), answers) == (2, [False])
+    model.encoder(torch.zeros(1))
+    assert answers == [False], "nobody asks after the block"

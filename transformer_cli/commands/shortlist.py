@@ -49,7 +49,7 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
         UsageError: the run has no training pairs.
         MissingInputError: their file is gone.
     """
-    from transformer_cli.config.schema import ShortlistConfig
+    from transformer_cli.config.decoding import ShortlistConfig
     from transformer_cli.data.lexical_translations import learn_lexicon
     from transformer_cli.decoding.loading import load_run
     from transformer_cli.decoding.shortlist import (

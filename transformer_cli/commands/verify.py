@@ -269,7 +269,7 @@ def _wrong_shortlist(path: Path, checkpoint: Path | None) -> list[str]:
         DataError, MissingInputError: as of `load_shortlist`.
     """
     from transformer_cli.checkpoint.trained_files import read_files
-    from transformer_cli.config.schema import ShortlistConfig
+    from transformer_cli.config.decoding import ShortlistConfig
     from transformer_cli.decoding.shortlist import load_shortlist
 
     if checkpoint is None:

@@ -28,6 +28,7 @@ from transformer_cli.data.order import (
     estimated_updates,
     update_batches,
 )
+from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.process.device import derive_seed, to_device
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.sampling import LatticeSampling, MergeDropout, WordSampler, with_noise
@@ -457,6 +458,46 @@ class ResampledPairs:
             drawn = TokenPair(*(sampler.sample(ids, numbers) for sampler, ids in sides))
         is_too_long = max(map(len, drawn)) > self._max_length
         return ordinary if is_too_long else drawn
+
+
+def open_updates(
+    config: Config,
+    corpus: EncodedCorpus,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    *,
+    num_batches: int,
+    position: AnyPosition,
+    pin_memory: bool,
+) -> Updates:
+    """The updates of a run from a position on.
+
+    Args:
+        corpus: the encoded pairs of the training; of a stream, the first ones.
+        num_batches: of an update, over all processes.
+        pin_memory: whether batches wait in page-locked memory, from which a GPU copies while it computes.
+    """
+    pairs, order = training_pairs(corpus, tokenizers, config)
+    size = UpdateSize(num_batches, config.training.update_tokens)
+    if is_streaming(config.data):
+        from transformer_cli.data.streaming import StreamedUpdates  # it imports this module
+
+        return StreamedUpdates(config, tokenizers, order, size=size, position=position, pin_memory=pin_memory)  # fmt: skip
+    return Updates(
+        pairs,
+        order,
+        size=size,
+        position=position,
+        sequence_format=SequenceFormat.of(config.data),
+        pin_memory=pin_memory,
+    )
+
+
+def num_steps_of(training: TrainingConfig, updates: Updates) -> int:
+    """The last step of a run, estimated from the number of batches of this epoch."""
+    limits = [] if training.max_steps is None else [training.max_steps]
+    if training.max_epochs is not None:
+        limits.append(training.max_epochs * updates.num_updates)
+    return min(limits)
 
 
 def training_pairs(

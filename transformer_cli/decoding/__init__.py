@@ -18,6 +18,7 @@ from transformer_cli.decoding.translation import Chunk as Chunk
 from transformer_cli.decoding.translation import Line as Line
 from transformer_cli.decoding.translation import LineDetails as LineDetails
 from transformer_cli.decoding.translation import PartDetails as PartDetails
+from transformer_cli.decoding.translation import SourceText as SourceText
 from transformer_cli.decoding.translation import TextPart as TextPart
 from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.decoding.translation import UnknownWords as UnknownWords

@@ -1,7 +1,7 @@
 """The form of a line: which texts of it are translated, and how their translations are put back in their places.
 
-`LineForm.split` divides a line into chunks, and `LineForm.join` makes the translation of the line from those of its chunks.
-Everything around the chunks stays in its place.
+`LineForm.split` finds the texts in a line, and `LineForm.join` makes the translation of the line from those of its texts.
+Everything around the texts stays in its place.
 """
 
 import re
@@ -22,8 +22,9 @@ from transformer_cli.decoding.repair import TextPiece
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     LINE_BREAKS,
-    Chunk,
     Line,
+    SourceText,
+    SplitLine,
     Translation,
     copied,
     joined,
@@ -90,8 +91,8 @@ class LineForm:
     protects: bool
     """Whether protected spans inside a text are kept, too."""
 
-    def split(self, line: Line) -> Line:
-        """A line with the chunks that are translated; the prefix of the line is that of its first chunk."""
+    def split(self, line: Line) -> SplitLine:
+        """The line with the texts in it that are translated; the prefix of the line is that of its first text."""
         text = line.given.rstrip("\r\n").translate(LINE_BREAKS)
         if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
             text = remove_control_characters(text)
@@ -102,59 +103,66 @@ class LineForm:
             text, written_quotes = plain_quotes(text)
         spans = self._spans(text) if SPAN_SIGN.search(text) else []
         ranges = self._ranges(text, spans)
-        chunks: list[Chunk] = []
-        for place, (start, end) in enumerate(ranges):
+        texts: list[SourceText] = []
+        for range_index, (start, end) in enumerate(ranges):
             sentences = [Sentence(text[start:end], "")]
             # Else the pipeline splits the text.
             if self.protects and (protected := self._spans(text[start:end])):
                 sentences = self.sentences(text[start:end], protected)
+            is_label = text.startswith(":", end)
             for sentence in sentences:
-                prefix = "" if chunks else line.prefix
-                part = len(chunks) * _PARTS_OF_A_SENTENCE
-                is_label = text.startswith(":", end)
-                chunks.append(
-                    self._chunk(sentence, prefix, line.number, part, place, is_label=is_label)
+                number = len(texts)
+                source_text = SourceText(
+                    sentence.text,
+                    "" if number else line.prefix,
+                    line.number,
+                    number * _PARTS_OF_A_SENTENCE,
+                    sentence.gap,
+                    spans=tuple(self._spans(sentence.text)) if self.protects else (),
+                    range_index=range_index,
                 )
-        as_read = line.given, line.prefix, line.number, line.end
-        return Line(*as_read, text, written_quotes, spans, ranges, chunks)
+                if self.keeps_layout and not source_text.spans:
+                    source_text = self._as_read(source_text, is_label=is_label)
+                texts.append(source_text)
+        return SplitLine(line.given, text, written_quotes, spans, ranges, texts)
 
-    def finished(self, chunk: Chunk, translation: Translation) -> Translation:
-        """The translation of a chunk without protected spans, with the letters and the end of its source."""
+    def finished(self, source_text: SourceText, translation: Translation) -> Translation:
+        """The translation of a text without protected spans, with the letters and the end of its source."""
         if not self.keeps_layout:
             return translation
-        source = chunk.written or chunk.text
-        if not chunk.written and PLAIN_END.search(source):
+        source = source_text.written or source_text.text
+        if not source_text.written and PLAIN_END.search(source):
             return translation
         required = () if self.pipeline.glossary is None else self._required_terms(source)
-        found = []
+        finished = []
         for text, score in translation.alternatives:
             marked = with_final_mark_of(text, source)
             if required and applied_terms(marked, required) != applied_terms(text, required):
                 marked = text  # the full stop belongs to a term
-            found.append((marked.upper() if chunk.written.isupper() else marked, score))
-        return with_alternatives(translation, found)
+            finished.append((marked.upper() if source_text.written.isupper() else marked, score))
+        return with_alternatives(translation, finished)
 
-    def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """The translation of a line from those of its chunks, with everything around them."""
+    def join(self, line: SplitLine, translations: Sequence[Translation]) -> Translation:
+        """The translation of a line from those of its texts, with everything around them."""
         if not translations:
-            found = copied(line.given, line.text)
+            whole = copied(line.given, line.text)
         elif line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
-            [found] = translations
-            if found.source != line.given:
-                found = replace(found, source=line.given)
+            [whole] = translations
+            if whole.source != line.given:
+                whole = replace(whole, source=line.given)
         else:
-            found = joined(line.given, translations, lambda texts: self._line_of(line, texts))
+            whole = joined(line.given, translations, lambda texts: self._line_of(line, texts))
         if self.protects and line.spans and translations:
-            found = self._with_spans_of(line, found)
+            whole = self._with_spans_of(line, whole)
         if not line.written_quotes:
-            return found
+            return whole
         written = [
             (with_written_quotes(text, line.written_quotes), score)
-            for text, score in found.alternatives
+            for text, score in whole.alternatives
         ]
-        return with_alternatives(found, written)
+        return with_alternatives(whole, written)
 
-    def _with_spans_of(self, line: Line, whole: Translation) -> Translation:
+    def _with_spans_of(self, line: SplitLine, whole: Translation) -> Translation:
         """The translation of a line with all its protected spans; else the line as it is."""
         allowed = spans_of_terms(self._required_terms(line.text))
         promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
@@ -168,22 +176,21 @@ class LineForm:
             return [Sentence(text, "")]
         return split_sentences_around(spans, text, self.pipeline.languages.source)
 
-    def piece(self, text: str, whole: Chunk, number: int) -> Chunk:
-        """A piece of a chunk that is translated by itself."""
+    def piece(self, text: str, whole: SourceText, number: int) -> SourceText:
+        """A piece of a text that is translated by itself."""
         spans = tuple(self._spans(text)) if self.protects else ()
-        part = whole.first_part + number
-        return Chunk(text, line=whole.line, first_part=part, spans=spans, place=whole.place)
+        return SourceText(text, "", whole.line, whole.first_part + number, spans=spans)
 
     def in_sentence(self, piece: TextPiece, translation: Translation) -> Translation:
         """The translation of a piece of a sentence, as words within it."""
         language = primary_language(self.pipeline.languages.target)
-        found = []
+        in_sentence = []
         for text, score in translation.alternatives:
             inner = without_closing_mark(text) if piece.closing else text
             if piece.is_inside:
                 inner = as_inner_part(inner, piece.text, target_language=language)
-            found.append((inner, score))
-        return with_alternatives(translation, found)
+            in_sentence.append((inner, score))
+        return with_alternatives(translation, in_sentence)
 
     def span_keeper(self) -> SpanKeeper:
         """How the protected spans of the lines get through the model."""
@@ -191,27 +198,16 @@ class LineForm:
         stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
         return SpanKeeper(source, target, stand_ins, self.pipeline.languages, self._required_terms)
 
-    def _chunk(
-        self, sentence: Sentence, prefix: str, line: int, part: int, place: int, *, is_label: bool
-    ) -> Chunk:
-        text = sentence.text
-        spans = tuple(self._spans(text)) if self.protects else ()
-        is_changed = self.keeps_layout and not spans
-        as_read = text
-        if is_changed and text.isupper() and (is_label or self._is_read_in_small_letters(text)):
-            as_read = self.pipeline.in_small_letters(text)
-        if is_changed and is_label:
+    def _as_read(self, source_text: SourceText, *, is_label: bool) -> SourceText:
+        """The text as the model reads it best: one in capitals in small letters, a label with a full stop."""
+        written = as_read = source_text.text
+        if written.isupper() and (is_label or self._is_read_in_small_letters(written)):
+            as_read = self.pipeline.in_small_letters(written)
+        if is_label:
             as_read += "."  # many models have seen a word by itself only so
-        return Chunk(
-            as_read,
-            prefix,
-            line,
-            part,
-            gap=sentence.gap,
-            written=text if as_read != text else "",
-            spans=spans,
-            place=place,
-        )
+        if as_read == written:
+            return source_text
+        return replace(source_text, text=as_read, written=written)
 
     def _is_read_in_small_letters(self, text: str) -> bool:
         """Whether a text in capital letters is a sentence or heading, or has a term of the glossary, and no term whose capital letters count."""
@@ -226,12 +222,12 @@ class LineForm:
         ranges = self._ranges(visible, self._spans(visible))
         if not ranges:
             return text
-        pieces, place = [], 0
+        pieces, position = [], 0
         for each in ranges:
             inside = self._changed_outside_spans(visible[slice(*each)], with_plain_spaces)
-            pieces += [visible[place : each.start], inside]
-            place = each.end
-        return "".join([*pieces, visible[place:]])
+            pieces += [visible[position : each.start], inside]
+            position = each.end
+        return "".join([*pieces, visible[position:]])
 
     def _ranges(self, text: str, spans: Sequence[Span]) -> list[TextRange]:
         if not self.keeps_layout:
@@ -239,11 +235,11 @@ class LineForm:
         as_letters = hidden = text
         if spans:
             as_letters, hidden = masked(text, spans, "x"), masked(text, spans, HIDDEN)
-        found, place = [], 0
+        ranges, position = [], 0
         for each in [*(written_breaks(text, spans) if spans else ()), None]:
             end = len(text) if each is None else each.start
-            for start, stop in text_ranges(text[place:end], hidden[place:end]):
-                start, stop = place + start, place + stop
+            for start, stop in text_ranges(text[position:end], hidden[position:end]):
+                start, stop = position + start, position + stop
                 parts = [TextRange(start, stop)]
                 if self.pipeline.keeps_text and DASH.search(hidden, *parts[0]):
                     parts = titles(hidden, parts[0])
@@ -251,14 +247,14 @@ class LineForm:
                     parts = [
                         each for part in parts for each in self._label_and_rest(text, hidden, part)
                     ]
-                found += [
+                ranges += [
                     part
                     if _NO_MARK_AT_EDGES.match(as_letters[slice(*part)])
                     else self._without_unknown_marks(as_letters, *part)
                     for part in parts
                 ]
-            place = end if each is None else each.end
-        return found
+            position = end if each is None else each.end
+        return ranges
 
     def _label_and_rest(self, text: str, hidden: str, part: TextRange) -> list[TextRange]:
         """The label and the text behind it, as in "Note: The dog is big."; the label is left out if it stays as it is.
@@ -288,19 +284,19 @@ class LineForm:
         """The text with everything changed that belongs to no protected span."""
         if not self.protects:
             return change(text)
-        pieces, place = [], 0
+        pieces, position = [], 0
         for span in [*self._spans(text), None]:
             end = len(text) if span is None else span.start
             # A joiner behind a digit stays or goes by this digit, so the characters beside the span are read too.
-            before, after = text[place - 1 : place] if place else "", text[end : end + 1]
-            changed = change(before + text[place:end] + after)
+            before, after = text[position - 1 : position] if position else "", text[end : end + 1]
+            changed = change(before + text[position:end] + after)
             has_both = changed.startswith(before) and changed.endswith(after)
             if has_both and len(changed) >= len(before + after):
                 changed = changed[len(before) : len(changed) - len(after)]
             else:
-                changed = change(text[place:end])
+                changed = change(text[position:end])
             pieces += [changed, "" if span is None else text[span.start : span.end]]
-            place = end if span is None else span.end
+            position = end if span is None else span.end
         return "".join(pieces)
 
     def _without_unknown_marks(self, text: str, start: int, end: int) -> TextRange:
@@ -347,17 +343,18 @@ class LineForm:
             return find_spans(text)
         return spans_outside_terms(text, self._required_terms(text))
 
-    def _line_of(self, line: Line, texts: Sequence[str]) -> str:
+    def _line_of(self, line: SplitLine, texts: Sequence[str]) -> str:
         of_ranges = [""] * len(line.ranges)
-        for chunk, text in zip(line.chunks, texts, strict=True):
-            before = of_ranges[chunk.place]
-            of_ranges[chunk.place] = before + self._gap(chunk.gap, before, text) + text
+        for source_text, text in zip(line.texts, texts, strict=True):
+            before = of_ranges[source_text.range_index]
+            gap = self._gap(source_text.gap, before, text)
+            of_ranges[source_text.range_index] = before + gap + text
         target = primary_language(self.pipeline.languages.target)
-        for place, (start, end) in enumerate(line.ranges):
+        for index, (start, end) in enumerate(line.ranges):
             # In "Note: the dog is big", the label stands before a small letter.
             if line.text[:start].rstrip().endswith(":"):
                 source = line.text[start:end]
-                of_ranges[place] = as_inner_part(of_ranges[place], source, target_language=target)
+                of_ranges[index] = as_inner_part(of_ranges[index], source, target_language=target)
         return with_texts(line.text, line.ranges, of_ranges)
 
     def _gap(self, of_source: str, left: str, right: str) -> str:

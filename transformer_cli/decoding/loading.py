@@ -347,9 +347,9 @@ def load_reader(run: str, *, config: Config) -> Reader:
         changed = {"decoding": decoding, "runtime": config.runtime}
         return _loaded(other, other.config.model_copy(update=changed))
 
-    found = find_run(run)
-    loaded = first_usable(found, load)
-    return Reader(loaded.translator, found.name, loaded.trained.step)
+    folder = find_run(run)
+    loaded = first_usable(folder, load)
+    return Reader(loaded.translator, folder.name, loaded.trained.step)
 
 
 def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
@@ -358,7 +358,7 @@ def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
     if run is None:
         return {}
     try:
-        found = read_quality(run.path)
+        qualities = read_quality(run.path)
     except DataError as error:
         # Only --mark and --only-green need it, and they refuse to work without.
         logger.warning(
@@ -367,13 +367,13 @@ def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
             error.hint,
         )
         return {}
-    found = {
+    qualities = {
         direction: quality
-        for direction, quality in found.items()
+        for direction, quality in qualities.items()
         if quality.conditions.get("step") == checkpoint.step
     }
     if not run.seen_words_file.is_file() and any(
-        quality.conditions.get("reads_seen_words") for quality in found.values()
+        quality.conditions.get("reads_seen_words") for quality in qualities.values()
     ):
         logger.warning(
             "%s is missing, which the calibration reads, so nothing is known about the quality of translations; put it back, or "
@@ -381,7 +381,7 @@ def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
             run.seen_words_file,
         )
         return {}
-    return found
+    return qualities
 
 
 def _pytorch_engine(

@@ -10,7 +10,7 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding.doubts import lacks_words_at_placeholders
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.translation import (
-    Chunk,
+    SourceText,
     TranslatedPiece,
     Translation,
     copied,
@@ -203,7 +203,7 @@ class ProtectedSentence:
     that loses the words beside a placeholder, counts only if all do.
     """
 
-    def __init__(self, given: Chunk, keeper: "SpanKeeper") -> None:
+    def __init__(self, given: SourceText, keeper: "SpanKeeper") -> None:
         """
         Args:
             given: one sentence with its spans. Its prefix is that of the translation of its first piece.
@@ -228,12 +228,12 @@ class ProtectedSentence:
         self._pieces: list[_Piece] = []
         self._begin_next_attempt()
 
-    def asked(self) -> list[Chunk]:
+    def asked(self) -> list[SourceText]:
         """The texts whose translations this attempt needs; at least one while there is no result."""
         texts = [piece.text for piece in self._pieces if piece.is_translated]
         prefixes = chain([self._given.prefix], repeat(""))
         return [
-            Chunk(text, prefix, self._given.line, self._given.first_part + number)
+            SourceText(text, prefix, self._given.line, self._given.first_part + number)
             for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=False))
         ]
 

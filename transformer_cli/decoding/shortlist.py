@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.config.schema import ShortlistConfig
+from transformer_cli.config.decoding import ShortlistConfig
 from transformer_cli.decoding.engine import SpecialIds, TokenIds
 from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.text import Tokenizer

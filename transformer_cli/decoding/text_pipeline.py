@@ -23,6 +23,7 @@ from transformer_cli.decoding.translation import (
     LINE_BREAKS,
     Alternative,
     Chunk,
+    SourceText,
     TextPart,
     TranslatedPiece,
     Translation,
@@ -220,68 +221,63 @@ class TextPipeline:
             return ()
         # The model reads the normalised text, whose unknown words may have another spelling, and so did training.
         source, language = self.normalize_source(translation.source), self.languages.source
-        found = unseen_words(source, translation.text, seen, language)
-        if found and self.spellings is not None:
-            found = unseen_words(self.spellings.respelled(source), translation.text, seen, language)
-        return found
+        unseen = unseen_words(source, translation.text, seen, language)
+        if unseen and self.spellings is not None:
+            unseen = unseen_words(
+                self.spellings.respelled(source), translation.text, seen, language
+            )
+        return unseen
 
     def prepare(self, line: str, prefix: str = "") -> Chunk:
-        """A text with its parts; see `prepared`."""
-        return self.prepared(Chunk(line, prefix))
+        """A line as one text with its parts; see `prepared`."""
+        return self.prepared(SourceText(line, prefix))
 
-    def prepared(self, chunk: Chunk) -> Chunk:
+    def prepared(self, given: SourceText) -> Chunk:
         """Normalise a text, split it into sentences, and tokenise them: the parts of the chunk.
 
-        The translation of the first sentence begins with the prefix of the chunk, which is whole words; a blank text ignores it.
+        The translation of the first sentence begins with the prefix of the text, which is whole words; a blank text ignores it.
 
         Raises:
             DataError: the model cannot write this prefix.
         """
-        text = self.normalize_source(chunk.text.rstrip("\r\n"))
+        text = self.normalize_source(given.text.rstrip("\r\n"))
         if is_blank(text):
-            return chunk
+            return Chunk(given.text, given.line, given.first_part)
         sentences = [Sentence(text, "")]
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
-        given = [sentence.text for sentence in sentences]
+        as_written = [sentence.text for sentence in sentences]
         if self.spellings is not None:
             sentences = [
                 Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences
             ]
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
         parts: list[TextPart] = []
-        for sentence, as_given in zip(sentences, given, strict=True):
+        for sentence, written in zip(sentences, as_written, strict=True):
             of_sentence = self._short_parts(sentence.text)
             for number, (part, ids) in enumerate(of_sentence):
                 gap = self.gap(" " if number else sentence.gap) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
-                spelled = as_given if len(of_sentence) == 1 else part
+                spelled = written if len(of_sentence) == 1 else part
                 terms = () if self.glossary is None else self.glossary.find(spelled)
                 request = with_terms(Request(ids), terms) if terms else Request(ids)
                 parts.append(TextPart(request, part, spelled, gap, terms))
-        if chunk.prefix:
-            beginning = parts[0].request._replace(prefix=self.prefix_ids(chunk.prefix))
+        if given.prefix:
+            beginning = parts[0].request._replace(prefix=self.prefix_ids(given.prefix))
             parts[0] = parts[0]._replace(request=beginning)
         unknown_words: tuple[str, ...] = ()
         if any(self.source_tokenizer.unk_id in part.request.ids for part in parts):
             unknown_words = tuple(self.source_tokenizer.unknown_words(text))
         num_known_words = sum(self.source_tokenizer.count_words(one.request.ids) for one in parts)
-        return Chunk(  # `replace` takes much longer
-            chunk.text,
-            chunk.prefix,
-            chunk.line,
-            chunk.first_part,
-            chunk.gap,
-            chunk.written,
-            chunk.spans,
-            chunk.place,
-            parts=tuple(parts),
+        return Chunk(
+            given.text,
+            given.line,
+            given.first_part,
+            tuple(parts),
             read=text,
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
-            doubts=chunk.doubts,
-            is_repaired=chunk.is_repaired,
         )
 
     def required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
@@ -295,21 +291,21 @@ class TextPipeline:
         """
         required = self.required_terms(self.normalize_source(line))
         visible = masked(line, spans_outside_terms(line, required), HIDDEN) if required else line
-        result, place = "", 0
+        result, position = "", 0
         for each in required:
-            start = visible.find(each.source, place)
-            if start < 0 or any(map(str.isalnum, visible[place:start])):
+            start = visible.find(each.source, position)
+            if start < 0 or any(map(str.isalnum, visible[position:start])):
                 return None
             starts = (
                 not any(map(str.isalpha, visible[:start]))
                 and each.source[:1].isupper()
                 and each.first_forms
             )
-            result += line[place:start] + (each.first_forms[0] if starts else each.forms[0])
-            place = start + len(each.source)
-        if not required or any(map(str.isalnum, visible[place:])):
+            result += line[position:start] + (each.first_forms[0] if starts else each.forms[0])
+            position = start + len(each.source)
+        if not required or any(map(str.isalnum, visible[position:])):
             return None
-        result += line[place:]
+        result += line[position:]
         terms = applied_terms(result, required)
         if not all(term.is_applied for term in terms):
             return None

@@ -5,7 +5,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -203,8 +203,8 @@ class TextPart(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """A text that is translated by itself: a line, or one of the texts in it; and its parts, which the engine translates."""
+class SourceText:
+    """A text that is translated by itself: a whole line, or one of the texts in it. `TextPipeline.prepared` makes a `Chunk` of it."""
 
     text: str
     """As the model gets it."""
@@ -213,16 +213,27 @@ class Chunk:
     line: int = 0
     """The number of its line, from 0."""
     first_part: int = 0
-    """The number of its first part in its line; other chunks of the line have other numbers."""
+    """The number of its first part in its line; other texts of the line have other numbers."""
     gap: str = ""
-    """The white space between it and the chunk before it."""
+    """The white space between it and the text before it."""
     written: str = ""
     """The text as it stands in the line, if the model gets it otherwise: one in capitals in small letters, a label with a full stop."""
     spans: tuple[Span, ...] = ()
     """The protected spans in it, whose texts its translation must contain."""
-    place: int = 0
-    """The index of its range in its line (`Line.ranges`)."""
-    # What `TextPipeline.prepared` adds:
+    range_index: int = 0
+    """The index of its range in its line (`SplitLine.ranges`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A text as the model reads it: its parts, which the engine translates, and what is known of their translations."""
+
+    text: str
+    """As in `SourceText`."""
+    line: int = 0
+    """As in `SourceText`."""
+    first_part: int = 0
+    """As in `SourceText`."""
     parts: tuple[TextPart, ...] = ()
     """In order; none for a blank text."""
     read: str = ""
@@ -234,7 +245,7 @@ class Chunk:
     num_words: int = 0
     """As in `Translation`."""
     doubts: tuple[str, ...] = ()
-    """As in `Translation`."""
+    """As in `Translation`; known after a repair."""
     is_repaired: bool = False
     """As in `Translation`."""
 
@@ -246,30 +257,37 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line from its reading to its writing, and what is translated of it."""
+    """A line as it was read."""
 
     given: str
-    """As it was read, without its end."""
+    """Without its end."""
     prefix: str = ""
     """The text with which its translation begins."""
     number: int = 0
     """From 0."""
     end: str = "\n"
     """Its line feed, after a carriage return if it has one."""
-    # What `LineForm.split` adds:
-    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitLine:
+    """A line with the texts in it that are translated; `LineForm.split` makes it, and `LineForm.join` puts the translations in their places."""
+
+    given: str
+    """As in `Line`."""
+    text: str
     """Without control characters; if the pipeline removes invisible characters, without those too, and with plain spaces in its
     ranges. Protected spans and what stands outside of the ranges keep their spaces."""
-    written_quotes: Mapping[str, str] = field(default_factory=dict)
+    written_quotes: Mapping[str, str]
     """How the line writes quotes and apostrophes, which `text` has as signs; see `plain_quotes`."""
-    spans: Sequence[Span] = ()
-    ranges: Sequence[TextRange] = ()
-    chunks: Sequence[Chunk] = ()
+    spans: Sequence[Span]
+    ranges: Sequence[TextRange]
+    texts: Sequence[SourceText]
     """The texts of the ranges, in order."""
 
 
 def seeded(chunk: Chunk, seed: int) -> Chunk:
-    """A text whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+    """The chunk whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
 
     Args:
         chunk: with its parts.

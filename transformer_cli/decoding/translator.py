@@ -62,6 +62,7 @@ from transformer_cli.decoding.translation import (
     Chunk,
     Line,
     LineDetails,
+    SourceText,
     Translation,
     copied,
     joined,
@@ -221,9 +222,9 @@ class Translator:
                 f"the first model translates {written}, and the second one {read}: the second must read what the first writes"
             )
         decoding = first.decoding.model_copy(update={"num_best": 1})
-        found = replace(self, before=replace(first, decoding=decoding), estimates=False)
-        found._check_two_models(with_details=False)
-        return found
+        second = replace(self, before=replace(first, decoding=decoding), estimates=False)
+        second._check_two_models(with_details=False)
+        return second
 
     def _check_two_models(self, *, with_details: bool) -> None:
         """Refuse what describes one model only."""
@@ -294,28 +295,23 @@ class Translator:
             lines: as many as are translated together; they follow each other in their input.
             with_details: as of `translate`.
         """
-        if self.memory is not None:
-            recall = self.memory.recall
-            recalled = [None if line.prefix else recall(line.given) for line in lines]
-            translating = replace(self, memory=None)
-            return translating._beside_known(lines, recalled, with_details=with_details)
-        if self.before is not None:
-            return self._through_pivot(self.before, lines)
-        if self.pipeline.glossary is not None and not with_details:
-            alone = [
-                None if line.prefix else self.pipeline.of_terms_alone(line.given) for line in lines
-            ]
-            if any(alone):
-                return self._beside_known(lines, alone)
-        explainer = self.explaining_engine() if with_details else None
-        translations = self._in_form_of_lines(lines, explainer)
-        if explainer is None:
-            translations = self._mended(lines, translations)
-        if self.estimates:
-            translations = read_in_reverse(self, translations)
-        if self.estimates and (quality := self.pipeline.quality) is not None:
-            translations = [replace(each, estimate=quality.estimate(each)) for each in translations]
-        self._report(lines, translations)
+        known: Sequence[Translation | None] = [None] * len(lines)
+        if self.memory is not None or self.pipeline.glossary is not None:
+            known = self._known_without_model(lines, with_terms=not with_details)
+        unknown = [line for line, each in zip(lines, known, strict=True) if each is None]
+        if self.before is None:
+            answers = iter(self._by_one_model(unknown, with_details=with_details))
+        else:
+            answers = iter(self._by_two_models(self.before, unknown))
+        translations = [next(answers) if each is None else each for each in known]
+        # Without a memory, each of two models has warned of its own translations.
+        if self.reports_lines and lines and (self.before is None or self.memory is not None):
+            warn_of_lines(
+                list(enumerate(translations, lines[0].number + 1)),
+                max_length=self.pipeline.max_length,
+                is_strict=self.is_strict,
+                only_green=self.only_green,
+            )
         if self.only_green:
             translations = [
                 replace(each, text="", alternatives=()) if each.is_not_green else each
@@ -323,48 +319,90 @@ class Translator:
             ]
         return translations
 
-    def _report(self, lines: Sequence[Line], translations: Sequence[Translation]) -> None:
-        """Warn of lines that a person should look at."""
-        if self.reports_lines and lines:
-            warn_of_lines(
-                list(enumerate(translations, lines[0].number + 1)),
-                max_length=self.pipeline.max_length,
-                is_strict=self.is_strict,
-                only_green=self.only_green,
-            )
+    def _known_without_model(
+        self, lines: Sequence[Line], *, with_terms: bool
+    ) -> list[Translation | None]:
+        """The translations of those lines that the memory has, or that have nothing but terms of the glossary; None for the others.
 
-    def _in_form_of_lines(
-        self, lines: Sequence[Line], explainer: ExplainingEngine | None
-    ) -> list[Translation]:
-        """The translations of the texts of lines, joined as the lines are; with details, each line is one text."""
+        Args:
+            with_terms: whether a line of terms alone counts as known; with details, the model reads it.
+        """
+        known: list[Translation | None] = []
+        for line in lines:
+            translation = None
+            if self.memory is not None and not line.prefix:
+                translation = self.memory.recall(line.given)
+            if translation is None and with_terms and not line.prefix:
+                translation = self.pipeline.of_terms_alone(line.given)
+            known.append(translation)
+        return known
+
+    def _by_one_model(self, lines: Sequence[Line], *, with_details: bool) -> list[Translation]:
+        """The translations of lines by the model: first of the texts in them, then again of the lines that lost a part; and their estimates."""
+        explainer = self.explaining_engine() if with_details else None
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
-            chunks = [Chunk(line.given, line.prefix, line.number) for line in lines]
-            return self.translate_chunks(chunks, explainer)
-        form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
-        split = [form.split(line) for line in lines]
-        chunks = [chunk for line in split for chunk in line.chunks]
-        found = self._finished(chunks, form)
-        if self.repairs and any(BRACKET.search(chunk.text) for chunk in chunks):
-            found = self._with_lost_brackets(chunks, found, form)
-        of_chunks = iter(found)
-        return [form.join(line, list(islice(of_chunks, len(line.chunks)))) for line in split]
+            whole = [SourceText(line.given, line.prefix, line.number) for line in lines]
+            translations = self.translate_texts(whole, explainer)
+        else:
+            form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
+            translations = self._in_form_of_lines(lines, form)
+        if explainer is None and self.repairs:
+            translations = self._mended(lines, translations)
+        if explainer is None and (self.repairs or self.estimates):
+            translations = list(map(self.with_doubts_of_line, translations))
+        if self.estimates:
+            translations = read_in_reverse(self, translations)
+            if (quality := self.pipeline.quality) is not None:
+                translations = [
+                    replace(each, estimate=quality.estimate(each)) for each in translations
+                ]
+        return translations
+
+    def _by_two_models(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
+        """The translations of lines through the pivot language: by the first model, and then by this one."""
+        reports_lines = self.reports_lines and self.memory is None
+        first = replace(
+            before,
+            protects_spans=self.protects_spans,
+            is_strict=self.is_strict,
+            reports_lines=reports_lines,
+        )
+        second = replace(self, before=None, memory=None, reports_lines=reports_lines)
+        of_first = first.translate_window([replace(line, prefix="") for line in lines])
+        of_second = second.translate_window(
+            [replace(line, given=each.text) for line, each in zip(lines, of_first, strict=True)]
+        )
+        return [
+            through_pivot(one, other, self.languages)
+            for one, other in zip(of_first, of_second, strict=True)
+        ]
+
+    def _in_form_of_lines(self, lines: Sequence[Line], form: LineForm) -> list[Translation]:
+        """The translations of the texts of lines, joined as the lines are."""
+        split_lines = [form.split(line) for line in lines]
+        texts = [text for line in split_lines for text in line.texts]
+        translations = self._in_form_of_texts(texts, form)
+        if self.repairs and any(BRACKET.search(each.text) for each in texts):
+            translations = self._with_lost_brackets(texts, translations, form)
+        of_texts = iter(translations)
+        return [form.join(line, list(islice(of_texts, len(line.texts)))) for line in split_lines]
 
     def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
-        """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
-        if self.repairs and any(
+        """The translations of lines, some of them translated again because they lost a part."""
+        may_have_lost = any(
             NUMBERS in each.doubts
             or SPAN_SIGN.search(each.source)
             or MAY_BE_EMPTY.search(each.source)
             or has_odd_case(each.source)
             for each in translations
-        ):
-            translations = with_lost_parts(self, lines, translations)
-        if self.repairs or self.estimates:
-            translations = list(map(self.with_doubts_of_line, translations))
-        return translations
+        )
+        if not may_have_lost:
+            return translations
+        # What is asked again is no line of the input, so the memory does not have it.
+        return with_lost_parts(replace(self, memory=None), lines, translations)
 
     def with_doubts_of_line(self, translation: Translation) -> Translation:
         """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
@@ -385,38 +423,6 @@ class Translator:
         is_same = doubts == translation.doubts
         return translation if is_same else replace(translation, doubts=doubts)
 
-    def _beside_known(
-        self,
-        lines: Sequence[Line],
-        known: Sequence[Translation | None],
-        *,
-        with_details: bool = False,
-    ) -> list[Translation]:
-        """The translations of lines, of which some are known: those of a memory, or of nothing but terms. The model reads the others."""
-        others = [line for line, found in zip(lines, known, strict=True) if found is None]
-        silent = replace(self, reports_lines=False)
-        translated = iter(silent.translate_window(others, with_details=with_details))
-        translations = [next(translated) if found is None else found for found in known]
-        self._report(lines, translations)
-        return translations
-
-    def _through_pivot(self, before: "Translator", lines: Sequence[Line]) -> list[Translation]:
-        """The translations of lines by two models in a row."""
-        as_here = replace(
-            before,
-            protects_spans=self.protects_spans,
-            is_strict=self.is_strict,
-            reports_lines=self.reports_lines,
-        )
-        first = as_here.translate_window([replace(line, prefix="") for line in lines])
-        second = replace(self, before=None).translate_window(
-            [replace(line, given=each.text) for line, each in zip(lines, first, strict=True)]
-        )
-        return [
-            through_pivot(one, other, self.languages)
-            for one, other in zip(first, second, strict=True)
-        ]
-
     def with_estimates_if_possible(self) -> "Translator":
         """The translator whose translations have estimates, if the direction has a calibration that promises something.
 
@@ -433,92 +439,92 @@ class Translator:
             return self
         return estimating
 
-    def _finished(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
-        """The translations of chunks in the form of their texts, with the protected spans that the chunks name."""
-        if any(chunk.spans for chunk in chunks):
-            return self._with_spans(chunks, form)
-        found = self.translate_chunks(chunks) if chunks else []
-        return list(map(form.finished, chunks, found))
+    def _in_form_of_texts(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
+        """The translations of texts, with the letters and the ends of their texts, and with the protected spans that they name."""
+        if any(each.spans for each in texts):
+            return self._with_spans(texts, form)
+        return list(map(form.finished, texts, self.translate_texts(texts) if texts else []))
 
     def _with_lost_brackets(
-        self, chunks: Sequence[Chunk], translations: list[Translation], form: LineForm
+        self, texts: Sequence[SourceText], translations: list[Translation], form: LineForm
     ) -> list[Translation]:
         """The translations; a text that loses the brackets around words is translated again, inside and outside of them."""
-        pieces = {
-            place: pieces_around_brackets(form.sentences(chunk.text, find_spans(chunk.text)))
-            for place, (chunk, found) in enumerate(zip(chunks, translations, strict=True))
-            if not chunk.prefix and lost_brackets(chunk.text, found.text)
+        pieces_of_texts = {
+            index: pieces_around_brackets(form.sentences(text.text, find_spans(text.text)))
+            for index, (text, translation) in enumerate(zip(texts, translations, strict=True))
+            if not text.prefix and lost_brackets(text.text, translation.text)
         }
-        if not pieces:
+        if not pieces_of_texts:
             return translations
         asked = [
-            form.piece(piece.text + piece.closing, chunks[place], number)
-            for place, of_chunk in pieces.items()
-            for number, piece in enumerate(of_chunk)
+            form.piece(piece.text + piece.closing, texts[index], number)
+            for index, pieces in pieces_of_texts.items()
+            for number, piece in enumerate(pieces)
             if piece.is_translated
         ]
-        answers = iter(self._finished(asked, form))
+        answers = iter(self._in_form_of_texts(asked, form))
         mended = list(translations)
-        for place, of_chunk in pieces.items():
+        for index, pieces in pieces_of_texts.items():
             parts = [
                 form.in_sentence(piece, next(answers))
                 if piece.is_translated
                 else copied(piece.text)
-                for piece in of_chunk
+                for piece in pieces
             ]
-            whole = form.finished(chunks[place], joined(chunks[place].text, parts, "".join))
+            whole = form.finished(texts[index], joined(texts[index].text, parts, "".join))
             num_terms, num_before = (
-                sum(term.is_applied for term in each.terms) for each in (whole, translations[place])
+                sum(term.is_applied for term in each.terms) for each in (whole, translations[index])
             )
             if num_terms >= num_before:
-                mended[place] = replace(whole, is_in_pieces=True, is_repaired=True)
+                mended[index] = replace(whole, is_in_pieces=True, is_repaired=True)
         return mended
 
-    def _with_spans(self, chunks: Sequence[Chunk], form: LineForm) -> list[Translation]:
-        """The translations of chunks, some of which have protected spans: further rounds follow until every span has come back.
+    def _with_spans(self, texts: Sequence[SourceText], form: LineForm) -> list[Translation]:
+        """The translations of texts, some of which have protected spans: further rounds follow until every span has come back.
 
         In each round, what all sentences ask for is translated in one call, so that batches are full.
         """
         keeper = form.span_keeper()
-        sentences = [ProtectedSentence(chunk, keeper) if chunk.spans else None for chunk in chunks]
+        sentences = [ProtectedSentence(text, keeper) if text.spans else None for text in texts]
         results = [None if sentence is None else sentence.result for sentence in sentences]
-        while waiting := [place for place, result in enumerate(results) if result is None]:
+        while waiting := [index for index, result in enumerate(results) if result is None]:
             asked = [
-                [chunks[place]] if (sentence := sentences[place]) is None else sentence.asked()
-                for place in waiting
+                [texts[index]] if (sentence := sentences[index]) is None else sentence.asked()
+                for index in waiting
             ]
-            answers = iter(self.translate_chunks(list(chain(*asked))))
-            for place, of_sentence in zip(waiting, asked, strict=True):
-                found = list(islice(answers, len(of_sentence)))
-                sentence = sentences[place]
+            answers = iter(self.translate_texts(list(chain(*asked))))
+            for index, of_sentence in zip(waiting, asked, strict=True):
+                translations = list(islice(answers, len(of_sentence)))
+                sentence = sentences[index]
                 if sentence is None:
-                    results[place] = form.finished(chunks[place], found[0])
+                    results[index] = form.finished(texts[index], translations[0])
                 else:
-                    sentence.answer(found)
-                    results[place] = sentence.result
+                    sentence.answer(translations)
+                    results[index] = sentence.result
         return [result for result in results if result is not None]
 
-    def translate_chunks(
-        self, chunks: Sequence[Chunk], explainer: ExplainingEngine | None = None
+    def translate_texts(
+        self, texts: Sequence[SourceText], explainer: ExplainingEngine | None = None
     ) -> list[Translation]:
-        """One translation per chunk, in order: token ids, the engine, and text again.
+        """One translation per text, in order: token ids, the engine, repairs, and text again.
 
         Args:
             explainer: what gives each translation its details; None: they get none.
         """
         pipeline = self.pipeline
-        chunks = list(map(pipeline.prepared, chunks))
+        chunks = list(map(pipeline.prepared, texts))
         if pipeline.keeps_text:
             chunks = [in_clauses(pipeline, chunk) for chunk in chunks]
         if (sampling := self.decoding.sampling) is not None:
             chunks = [seeded(chunk, sampling.seed) for chunk in chunks]
+        # The repairs below put divided chunks into `chunks`, and what is found for their parts into `hypotheses`.
         hypotheses: dict[Request, list[Hypothesis]] = {}
-        self._translate_new(chunks, hypotheses)
+        self._search_new_parts(chunks, hypotheses)
         if pipeline.keeps_text:
             # The words of a line with details are linked by their places, so none of its marks changes.
             if explainer is None and _any_given(chunks, ELLIPSIS):
                 self._regain_ellipses(chunks, hypotheses)
-            self._keep_text(chunks, hypotheses)
+            self._divide_lost(range(len(chunks)), chunks, hypotheses)
             if self.repairs and _any_given(chunks, CLAUSE_MARK):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
@@ -530,11 +536,11 @@ class Translator:
                 unk_id=pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        found = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
+        of_chunks = [[hypotheses[request] for request in chunk.requests] for chunk in chunks]
         if pipeline.keeps_text and self.decoding.num_best > 1:
-            pairs = zip(chunks, found, strict=True)
-            found = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
-        translations = list(map(pipeline.restore, chunks, found))
+            pairs = zip(chunks, of_chunks, strict=True)
+            of_chunks = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
+        translations = list(map(pipeline.restore, chunks, of_chunks))
         if explainer is not None or self.estimates:
             return self._with_details(chunks, hypotheses, translations, explainer)
         return translations
@@ -549,10 +555,14 @@ class Translator:
         """The translations of chunks with what a second pass of the model says about them.
 
         Args:
-            explainer: as of `translate_chunks`; None: they get only what an estimate of the quality reads.
+            explainer: as of `translate_texts`; None: they get only what an estimate of the quality reads.
         """
         used = {request for chunk in chunks for request in chunk.requests}
-        best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
+        best = {
+            request: of_request[0]
+            for request, of_request in hypotheses.items()
+            if of_request and request in used
+        }
         batch_tokens = self.decoding.batch_tokens
         agreements = self._agreements_of(best) if self.estimates else {}
         if explainer is not None:
@@ -573,80 +583,77 @@ class Translator:
             for chunk, each in zip(chunks, translations, strict=True)
         ]
 
-    def _regain_ellipses(
-        self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
-    ) -> None:
-        """Translate sentences again, with commas, whose translations lack an ellipsis inside them; chunks and hypotheses as of `_keep_text`."""
-        changed = {
-            place: read
-            for place, chunk in enumerate(chunks)
-            if (read := with_commas_for_ellipses(self.pipeline, chunk, hypotheses)) is not chunk
-        }
-        if not changed:
-            return
-        for place, read in changed.items():
-            chunks[place] = read
-        self._translate_new(list(changed.values()), hypotheses)
-
-    def _translate_new(
+    def _search_new_parts(
         self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
         """Translate those parts of some chunks that have no hypotheses yet; equal parts are translated once."""
         requests = dict.fromkeys(part.request for chunk in chunks for part in chunk.parts)
         new = [request for request in requests if request not in hypotheses]
-        hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
+        hypotheses.update(zip(new, self._best_hypotheses(new) if new else [], strict=True))
         if self.pipeline.glossary is not None:
             of_new = {request: hypotheses[request] for request in new}
             hypotheses |= self._with_terms_in_place(chunks, of_new)
 
-    def _keep_text(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
-        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
-
-        A part that cannot be divided any more is kept as it is.
-
-        Args:
-            chunks: get the divided parts.
-            hypotheses: of all parts; get those of the new parts.
-        """
-        self._divide_lost(range(len(chunks)), chunks, hypotheses)
+    def _regain_ellipses(
+        self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
+    ) -> None:
+        """Translate sentences again, with commas, whose translations lack an ellipsis inside them."""
+        changed = {
+            index: read
+            for index, chunk in enumerate(chunks)
+            if (read := with_commas_for_ellipses(self.pipeline, chunk, hypotheses)) is not chunk
+        }
+        if not changed:
+            return
+        for index, read in changed.items():
+            chunks[index] = read
+        self._search_new_parts(list(changed.values()), hypotheses)
 
     def _divide_lost(
         self,
-        waiting: Iterable[int],
+        indexes: Iterable[int],
         chunks: list[Chunk],
         hypotheses: dict[Request, list[Hypothesis]],
     ) -> None:
-        """Divide the parts of some chunks until none loses text; chunks and hypotheses as of `_keep_text`."""
+        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
+
+        A part that cannot be divided any more is kept as it was given.
+
+        Args:
+            indexes: of the chunks that are looked at.
+            chunks: get the divided parts.
+            hypotheses: of all parts; get those of the new parts.
+        """
         while True:
             lost = {
-                place: numbers
-                for place in waiting
-                if (numbers := lost_parts(self.pipeline, chunks[place], hypotheses, self.decoding))
+                index: numbers
+                for index in indexes
+                if (numbers := lost_parts(self.pipeline, chunks[index], hypotheses, self.decoding))
             }
             if not lost:
                 return
-            for place, numbers in lost.items():
-                chunks[place] = divided(self.pipeline, chunks[place], numbers)
-            self._translate_new([chunks[place] for place in lost], hypotheses)
-            waiting = lost
+            for index, numbers in lost.items():
+                chunks[index] = divided(self.pipeline, chunks[index], numbers)
+            self._search_new_parts([chunks[index] for index in lost], hypotheses)
+            indexes = lost
 
     def _regain_clauses(
         self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
-        """Divide sentences whose translations lack a clause, though none is far too short; chunks and hypotheses as of `_keep_text`."""
+        """Divide sentences whose translations lack a clause, though none is far too short."""
         pipeline = self.pipeline
-        divided = {
-            place: halves
-            for place, chunk in enumerate(chunks)
+        in_halves = {
+            index: halves
+            for index, chunk in enumerate(chunks)
             if (halves := divided_if_doubtful(pipeline, chunk, hypotheses, self.decoding))
             is not chunk
         }
-        if not divided:
+        if not in_halves:
             return
-        self._translate_new(list(divided.values()), hypotheses)
-        for place, halves in divided.items():
-            chunks[place] = longer_of(pipeline, chunks[place], halves, hypotheses)
-        self._divide_lost(divided, chunks, hypotheses)
+        self._search_new_parts(list(in_halves.values()), hypotheses)
+        for index, halves in in_halves.items():
+            chunks[index] = longer_of(pipeline, chunks[index], halves, hypotheses)
+        self._divide_lost(in_halves, chunks, hypotheses)
 
     def _with_terms_in_place(
         self, chunks: Sequence[Chunk], hypotheses: Mapping[Request, list[Hypothesis]]
@@ -668,7 +675,7 @@ class Translator:
         )
         return placer.placed(required, hypotheses)
 
-    def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+    def _best_hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
         """The best hypotheses of each part: by their scores, by those of several models (`decoding.rescore`), or by minimum Bayes risk (`decoding.mbr`)."""
         options = self.decoding
         is_rescored = bool(self.rescorers) and options.rescore is not None
@@ -679,17 +686,17 @@ class Translator:
         if is_rescored:
             from transformer_cli.decoding.rescoring import rescored
 
-            found = rescored(self, parts, candidates)
+            best = rescored(self, parts, candidates)
         else:
             from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility  # numpy
 
             read = self.pipeline.source_tokenizer.decode
             write, utility = self.pipeline.target_tokenizer.decode, self.utility
-            found = [
+            best = [
                 by_expected_utility(of_part, write, utility and partial(utility, read(part.ids)))
                 for part, of_part in zip(parts, candidates, strict=True)
             ]
-        return [of_part[: options.num_best] for of_part in found]
+        return [of_part[: options.num_best] for of_part in best]
 
     def _search_again(
         self, parts: Sequence[Request], options: DecodingConfig
@@ -735,12 +742,12 @@ class Translator:
         # Samples keep no terms of a glossary.
         plain = [part._replace(terms=(), seed=0) for part in parts]
         decode = self.pipeline.target_tokenizer.decode
-        found = self._search_again(plain, options)
+        of_parts = self._search_again(plain, options)
         return [
             float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100
             if samples
             else 0.0
-            for text, samples in zip(texts, found, strict=True)
+            for text, samples in zip(texts, of_parts, strict=True)
         ]
 
 

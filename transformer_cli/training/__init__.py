@@ -1,6 +1,6 @@
 """The trainer: a whole run, the loop, one update, and callbacks; usable from Python without the command line.
 
-`run.py` tells a run from the top (`opening.py` opens it, `session.py` validates and saves), `loop.py` an update in the order in which it happens.
+`run.py` tells a run from the top: how it is opened, validates, saves and ends; `loop.py` an update in the order in which it happens.
 """
 
 from transformer_cli.training.callbacks import Callback as Callback

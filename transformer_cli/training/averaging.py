@@ -6,7 +6,7 @@ A run that is killed meanwhile makes the average when it is started again; after
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -24,12 +24,14 @@ from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import DamagedError, point_link, remove
-from transformer_cli.training.session import TrainingSession
+
+if TYPE_CHECKING:  # it calls this module
+    from transformer_cli.training.run import TrainingSession
 
 logger = logging.getLogger(__name__)
 
 
-def average_at_end(session: TrainingSession) -> bool:
+def average_at_end(session: "TrainingSession") -> bool:
     """Write and validate the average that the config asks for, unless it is there already; returns whether it was written."""
     training, folder = session.config.training, session.checkpoints.folder
     assert training.average_last is not None
@@ -92,7 +94,7 @@ def _is_still_right(final: Path, chosen: Sequence[Checkpoint]) -> bool:
     return steps == sorted(found.step for found in chosen) or not there.issuperset(steps)
 
 
-def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -> None:
+def _make(final: Path, chosen: Sequence[Checkpoint], session: "TrainingSession") -> None:
     settings, metric = session.config.validation, session.config.training.best_metric
     data, device = session.data, session.experiment.machine.device
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
@@ -116,7 +118,7 @@ def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -
 
 
 def _compared_with_best(
-    model: Transformer, weights: Mapping[str, Tensor], session: TrainingSession
+    model: Transformer, weights: Mapping[str, Tensor], session: "TrainingSession"
 ) -> dict[str, Any] | None:
     """The average and the best checkpoint, with the beam size of `tfm translate`; None if validations have the same one.
 

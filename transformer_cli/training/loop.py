@@ -21,7 +21,7 @@ One update, in the order in which it happens:
     the device, and the CPU does not wait (callbacks.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
-    (session.py). Each of these calls the callbacks (callbacks.py).
+    (run.py). Each of these calls the callbacks (callbacks.py).
 
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
@@ -278,7 +278,7 @@ class Progress:
         best = list(map(Validated, self.best_goodness, self.best_losses))
         is_best = not math.isnan(goodness) and goodness > max(self.best_goodness, default=-math.inf)
         if not math.isnan(goodness):
-            best.insert(self._place(validated), validated)
+            best.insert(self._rank(validated), validated)
         kept = best[:keep_best]
         num_waited = 0 if is_best or plateau_patience is None else self.plateau_validations + 1
         has_dropped = plateau_patience is not None and num_waited >= plateau_patience
@@ -294,9 +294,9 @@ class Progress:
 
     def is_among_best(self, validated: Validated, *, keep_best: int) -> bool:
         """Whether the validation of this step, which is not counted yet, is one of the best."""
-        return not math.isnan(validated.goodness) and self._place(validated) < keep_best
+        return not math.isnan(validated.goodness) and self._rank(validated) < keep_best
 
-    def _place(self, validated: Validated) -> int:
+    def _rank(self, validated: Validated) -> int:
         """How many of the remembered validations are at least as good."""
         best = map(Validated, self.best_goodness, self.best_losses)
         return sum(one.rank >= validated.rank for one in best)

@@ -1,30 +1,60 @@
-"""A whole training run: from a config, or from its last checkpoint, to a trained model in a folder."""
+"""A whole training run: from a config, or from its last checkpoint, to a trained model in a folder.
+
+`train` opens the run (`open_run`): its data, and a `TrainingSession` with its newest checkpoint or its initial weights. The session
+trains in the loop (loop.py), which calls its validations and saves.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
+import torch
+
+from transformer_cli.acceleration import accelerate
+from transformer_cli.acceleration.accelerate import compilation_errors_explained, compile_layers
+from transformer_cli.acceleration.compilation import NOTHING, Compilation, planned_compilation
+from transformer_cli.acceleration.native_kernels import kernel_level
+from transformer_cli.checkpoint import (
+    Checkpoint,
+    Retention,
+    Snapshot,
+    portable_files,
+    tokenizers_of,
+)
 from transformer_cli.checkpoint.checkpoints import Checkpoints
-from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights
-from transformer_cli.config import Config
+from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
+from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
+from transformer_cli.config import Config, to_yaml
+from transformer_cli.data.encoded import lengths_seen_in
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
+from transformer_cli.data.selection import pairs_to_validate
+from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
+from transformer_cli.data.streaming import require_shareable
+from transformer_cli.data.updates import Share, num_steps_of, open_updates
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
+from transformer_cli.evaluation import validate
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.validation import summary_lines
+from transformer_cli.model import Transformer
 from transformer_cli.process.device import (
     Machine,
+    environment,
     prepare_machine,
     require_cuda_graphs,
     require_training_precision,
+    return_freed_memory,
 )
 from transformer_cli.process.errors import (
     ConfigError,
@@ -35,7 +65,9 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.messages import log_to_file
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.process.torchrun import Launch, read_launch
-from transformer_cli.storage import RunLock
+from transformer_cli.storage import RunLock, remove, replace_file
+from transformer_cli.text.seen_words import read_seen_words, write_seen_words
+from transformer_cli.text.sentences import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.advice import (
     Alarms,
     Announcer,
@@ -45,21 +77,44 @@ from transformer_cli.training.advice import (
     limit_of_watchdog,
 )
 from transformer_cli.training.averaging import average_at_end
-from transformer_cli.training.callbacks import Callback, Callbacks, SignalsObeyed, recorders
+from transformer_cli.training.batch_size import with_fitting_batches
+from transformer_cli.training.callbacks import Callback, Callbacks, Meter, SignalsObeyed, recorders
+from transformer_cli.training.config_changes import accepted_config
 from transformer_cli.training.initial_weights import (
+    INIT_FROM,
+    InitialModel,
+    checked_origin,
+    load_initial_model,
+    new_model,
     require_memory_for_training,
 )
 from transformer_cli.training.joining import (
+    SharedEngine,
+    StoppedError,
+    data_of_main,
     joined,
     place_on_device,
+    require_same_settings,
 )
 from transformer_cli.training.loop import (
+    Experiment,
+    Progress,
+    Validated,
+    checked_validation,
     is_finished,
     limits_reached,
+    micro_batches_of_an_update,
+    run_loop,
 )
-from transformer_cli.training.opening import open_run, record_run
-from transformer_cli.training.process_group import ALONE, Processes
-from transformer_cli.training.session import TrainingSession
+from transformer_cli.training.optimizers import (
+    GRADIENT_SCALE,
+    MovingAverage,
+    Optimizer,
+    restore_tensors,
+    tensors_to_save,
+)
+from transformer_cli.training.process_group import ALONE, Processes, gathered, shard, whole_copy
+from transformer_cli.training.step import build_objective, build_runner
 
 logger = logging.getLogger(__name__)
 
@@ -125,38 +180,19 @@ def train(
             ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
-    if not isinstance(config, Config):
-        raise TypeError(
-            f"config: {config!r} is no Config; load_config makes one of a file or a name"
-        )
-    # Before the work begins, so that a mistake does not end a long training.
-    callbacks = (callbacks,) if isinstance(callbacks, Callback) else tuple(callbacks)
-    if wrong := [one for one in callbacks if not isinstance(one, Callback)]:
-        raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
+    callbacks, splits = _checked_arguments(config, data, languages, callbacks)
     launch = read_launch()
-    splits = None if data is None else named_splits(data)
-    if languages is not None and splits is None:
-        raise TypeError("languages: those of `data`, which is not given")
-    if isinstance(languages, str) or (languages is not None and len(languages) != 2):
-        raise TypeError(f'languages: {languages!r}; two codes are expected, such as ("de", "en")')
-    # Rank 0 decides for all processes, and says why the training ended.
+    # Rank 0 decides for all processes, and says why the training ended. The time starts here.
     max_minutes = config.training.max_minutes if launch.rank == 0 else None
     time_limit = None if max_minutes is None else TimeLimit(max_minutes)
     machine = _checked_machine(config, launch)
-    # Before the corpus is read: with any vocabulary, the model is at least this large.
-    require_memory_for_training(config, (1, 1), machine.device)
     folder, here = RunFolder(Path(runs_folder) / config.name), Path.cwd()
     folder.require_own_files()
     connected = nullcontext(ALONE) if launch.is_alone else joined(launch, machine.device)
     with _one_training(), connected as processes, _writing(folder, processes):
         if splits is not None:
-            config = config_of_given(config, splits, folder.given_folder, languages)
-            if processes.is_main:
-                languages = config.data.source_language, config.data.target_language
-                is_begun = Checkpoints(folder.path).newest_valid() is not None
-                may_change = from_scratch or accept_data_change or not is_begun
-                write_given(splits, languages, folder.given_folder, may_change=may_change)
-            processes.any_of(False)  # the others read the files when they are there
+            may_change = from_scratch or accept_data_change
+            config = _with_given(config, splits, languages, folder, processes, may_change)
         session = open_run(
             folder, config, machine, processes,
             from_scratch=from_scratch, accept_data_change=accept_data_change,
@@ -180,37 +216,35 @@ def train(
     )
 
 
-def _end(
-    session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
-) -> None:
-    is_done = is_finished(session.progress, session.config.training)
-    if is_done:
-        averages = session.config.training.average_last is not None
-        if averages and average_at_end(session) and was_finished:
-            record_run(folder, session)
+# The steps of `train`, in its order; then the opening of a run (`open_run`), and the session that it returns.
 
-        def best() -> Translator:
-            found = session.checkpoints.best() or session.checkpoints.newest_valid()
-            assert found is not None, "a run that is done has saved"
-            config, tokenizers = session.config, session.data.tokenizers
-            model = load_weights(TrainedFiles(config, *tokenizers, found)).model
-            return build_translator(model, *tokenizers, config, session.experiment.machine)
 
-        for line in summary_lines(session.config, folder.metrics_file, best):
-            logger.info("%s", line, extra={"is_no_record": was_finished})
-    if not was_finished:
-        how = f"stopped by {', '.join(limits) or 'a callback'}"
-        if is_done:
-            early = [limit for limit in limits if not limit.startswith("training.max_steps")]
-            how = f"finished by {', '.join(early)}" if early else "finished"
-        step = session.progress.step
-        logger.info("%s after %d step%s: %s", how, step, "" if step == 1 else "s", folder.path)
+def _checked_arguments(
+    config: Config,
+    data: Given | None,
+    languages: tuple[str, str] | None,
+    callbacks: Callback | Iterable[Callback],
+) -> tuple[list[Callback], dict[str, Given] | None]:
+    """The callbacks, and the splits of the data; checked before the work begins, so that a mistake does not end a long training."""
+    if not isinstance(config, Config):
+        raise TypeError(
+            f"config: {config!r} is no Config; load_config makes one of a file or a name"
+        )
+    checked = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
+    if wrong := [one for one in checked if not isinstance(one, Callback)]:
+        raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
+    splits = None if data is None else named_splits(data)
+    if languages is not None and splits is None:
+        raise TypeError("languages: those of `data`, which is not given")
+    if isinstance(languages, str) or (languages is not None and len(languages) != 2):
+        raise TypeError(f'languages: {languages!r}; two codes are expected, such as ("de", "en")')
+    return checked, splits
 
 
 def _checked_machine(config: Config, launch: Launch) -> Machine:
     """The machine of this process; what would fail later is refused now.
 
-    That is a precision that cannot train, CUDA graphs without a GPU, a score whose package is missing.
+    That is a precision that cannot train, CUDA graphs without a GPU, a score whose package is missing, too little memory.
     """
     require_training_precision(config.runtime)
     for name in config.validation.scores:
@@ -218,9 +252,30 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     machine = prepare_machine(config.runtime)
     if config.runtime.cuda_graphs:
         require_cuda_graphs(config.runtime, machine)
-    if launch.is_alone and config.runtime.sharding == "none":
-        return machine
-    return place_on_device(machine, launch, config.runtime)
+    if not (launch.is_alone and config.runtime.sharding == "none"):
+        machine = place_on_device(machine, launch, config.runtime)
+    # Before the corpus is read: with any vocabulary, the model is at least this large.
+    require_memory_for_training(config, (1, 1), machine.device)
+    return machine
+
+
+def _with_given(
+    config: Config,
+    splits: dict[str, Given],
+    languages: tuple[str, str] | None,
+    folder: RunFolder,
+    processes: Processes,
+    may_change: bool,
+) -> Config:
+    """The config that reads the data sets of the caller, which the main process writes into the run folder."""
+    config = config_of_given(config, splits, folder.given_folder, languages)
+    if processes.is_main:
+        languages = config.data.source_language, config.data.target_language
+        is_begun = Checkpoints(folder.path).newest_valid() is not None
+        may_change = may_change or not is_begun
+        write_given(splits, languages, folder.given_folder, may_change=may_change)
+    processes.any_of(False)  # the others read the files when they are there
+    return config
 
 
 @contextmanager
@@ -286,3 +341,458 @@ def _who_received(received: Sequence[int]) -> str:
         return ""
     number = max(received)
     return f", because rank {received.index(number)} received {signal.Signals(number).name}"
+
+
+def _end(
+    session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
+) -> None:
+    """Average the checkpoints of a run that is done, say how good it is, and say why the training has ended."""
+    is_done = is_finished(session.progress, session.config.training)
+    if is_done:
+        averages = session.config.training.average_last is not None
+        if averages and average_at_end(session) and was_finished:
+            record_run(folder, session)
+
+        def translator_of_best() -> Translator:
+            best = session.checkpoints.best() or session.checkpoints.newest_valid()
+            assert best is not None, "a run that is done has saved"
+            config, tokenizers = session.config, session.data.tokenizers
+            model = load_weights(TrainedFiles(config, *tokenizers, best)).model
+            return build_translator(model, *tokenizers, config, session.experiment.machine)
+
+        for line in summary_lines(session.config, folder.metrics_file, translator_of_best):
+            logger.info("%s", line, extra={"is_no_record": was_finished})
+    if not was_finished:
+        how = f"stopped by {', '.join(limits) or 'a callback'}"
+        if is_done:
+            early = [limit for limit in limits if not limit.startswith("training.max_steps")]
+            how = f"finished by {', '.join(early)}" if early else "finished"
+        step = session.progress.step
+        logger.info("%s after %d step%s: %s", how, step, "" if step == 1 else "s", folder.path)
+
+
+def open_run(
+    folder: RunFolder,
+    config: Config,
+    machine: Machine,
+    processes: Processes,
+    *,
+    from_scratch: bool,
+    accept_data_change: bool,
+) -> TrainingSession:
+    """The session of a run that starts or goes on; rank 0 writes the files of the run.
+
+    Raises:
+        ConfigError: a setting has changed, so that this would be another experiment; or the processes have
+            different settings.
+        DataError: the corpus cannot be used, or has changed.
+    """
+    if not processes.is_alone:
+        require_same_settings(config, processes, from_scratch=from_scratch)
+    # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
+    initial = load_initial_model(config, folder.path) if from_scratch else None
+    if processes.is_main:
+        Checkpoints(folder.path).sweep()
+        if from_scratch:
+            along = [path.name for path in folder.records()]
+            if (moved_to := Checkpoints(folder.path).move_away(along)) is not None:
+                logger.info("the earlier checkpoints are now in %s", moved_to)
+    try:
+        return _opened(folder, config, machine, processes, initial, accept_data_change)
+    except BaseException:
+        if processes.is_main and from_scratch:  # the earlier run is put back
+            Checkpoints(folder.path).sweep()
+        raise
+
+
+def _opened(
+    folder: RunFolder,
+    config: Config,
+    machine: Machine,
+    processes: Processes,
+    initial: InitialModel | None,
+    accept_data_change: bool,
+) -> TrainingSession:
+    """The session of `open_run`, after an earlier run was moved away."""
+    newest = Checkpoints(folder.path).newest_valid() if processes.is_main else None
+    if newest is not None and IMPORTED in newest.state():
+        changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
+        raise ConfigError(
+            f"{folder.path}: this run was imported, so its training cannot go on",
+            hint=f"fine-tune it in a new run: tfm train --config {folder.config_file} {changes}",
+        )
+    [has_begun] = processes.any_of(newest is not None)
+    if has_begun:
+        config = accepted_config(folder, config, newest, accept_data_change=accept_data_change)
+    else:
+        if is_streaming(config.data):  # before the corpus is read
+            num_batches = config.training.accumulate * processes.size
+            require_shareable(config.data, num_batches, processes.size)
+        if initial is None and config.training.init_from is not None:
+            initial = load_initial_model(config, folder.path)
+    origin = checked_origin(newest) if newest else dict(initial.origin) if initial else {}
+    prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
+    data = prepare() if processes.is_alone else data_of_main(prepare, config, folder, processes)
+    return_freed_memory()
+    if config.training.batch_tokens == "auto":
+        config = with_fitting_batches(config, data, machine, processes)
+    session = open_session(folder, config, data, machine, processes, initial=initial)
+    session.origin = origin
+    # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
+    trains_on = not is_finished(session.progress, config.training)
+    if processes.is_main and (trains_on or not folder.config_file.exists()):
+        record_run(folder, session)
+        _record_seen_words(folder, data, newest, initial)
+    return session
+
+
+def record_run(folder: RunFolder, session: TrainingSession) -> None:
+    """Write the config and the environment of a run, which the main process does when its model changes."""
+    described = environment(kernel_level()) | {
+        "device": session.experiment.machine.describe(),
+        "processes": session.experiment.runner.processes.size,
+        "data": dict(session.data.fingerprint),
+    }
+    described |= {INIT_FROM: dict(session.origin)} if session.origin else {}
+    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
+    # Last: a run has started when it has a config.
+    replace_file(folder.config_file, to_yaml(session.config).encode())
+
+
+def _record_seen_words(
+    folder: RunFolder, data: PreparedData, newest: Checkpoint | None, initial: InitialModel | None
+) -> None:
+    """Write which words the model sees in its training; no record if those of its updates until now are not known."""
+    words, earlier = data.seen_words, None
+    if newest is not None:
+        # Without a record, an earlier version has trained this run, perhaps on other data than those of now.
+        earlier = read_seen_words(folder.seen_words_file)
+    elif initial is not None:
+        earlier = initial.trained.seen_words
+    has_begun = newest is not None or initial is not None
+    if words is not None and (earlier is not None or not has_begun):
+        write_seen_words(
+            folder.seen_words_file, words if earlier is None else words.joined(earlier)
+        )
+    elif (newest is None or is_streaming(data.config.data)) and folder.seen_words_file.exists():
+        # What lies there tells of other data: of a start without a checkpoint, or of those before the stream.
+        remove([folder.seen_words_file])
+
+
+def _prepared_data(
+    folder: RunFolder,
+    config: Config,
+    newest: Checkpoint | None,
+    initial: InitialModel | None,
+    accept_data_change: bool,
+) -> PreparedData:
+    """The data that the newest checkpoint was trained on, or newly prepared data."""
+    tokenizers = tokenizers_of(newest) if newest else initial.tokenizers if initial else None
+    is_done = False
+    if newest is None:
+        take_over(config, folder.data_folder, folder.path.parent)
+    else:
+        progress = Progress.from_json(newest.training_state().part("progress"))
+        is_done = is_finished(progress, config.training)
+    data = prepare_data(
+        config,
+        folder.data_folder,
+        accept_change=accept_data_change,
+        has_begun=newest is not None,
+        is_finished=is_done,
+        tokenizers=tokenizers,
+    )
+    if newest is None or accept_data_change:
+        for line in data.report.lines():
+            logger.info("%s", line, extra={"is_table": True})
+    return data
+
+
+def open_session(
+    folder: RunFolder,
+    config: Config,
+    data: PreparedData,
+    machine: Machine,
+    processes: Processes,
+    *,
+    initial: InitialModel | None = None,
+    compilation: Compilation | None = None,
+) -> TrainingSession:
+    """A new session, from random weights or from `initial`; or the continuation of the newest valid checkpoint.
+
+    Args:
+        compilation: what torch.compile compiles; None: what the config asks for.
+
+    Raises:
+        ConfigError: the processes cannot share out the batches of an update.
+        StorageError: there are checkpoints, and none is valid.
+        DataError: the newest checkpoint is not of this model.
+        TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
+    """
+    retention = Retention.of(config.training)
+    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
+    checkpoints.recognise_folder()
+    vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
+    require_memory_for_training(config, vocab_sizes, machine.device)
+    if not processes.is_alone:
+        # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
+        processes.sums(0)
+    model = new_model(config, data.tokenizers, initial)
+    model, average = _on_device(model, config, machine, processes)
+    optimizer = Optimizer(model, config.training, machine.precision)
+    newest = checkpoints.newest_valid()
+    for name, reason in checkpoints.skipped.items():
+        logger.warning("skipped %s: %s", name, reason)
+    progress, meter = Progress(), Meter(machine.device)
+    validation: dict[str, Any] = {}
+    if newest is None:
+        tensors = tensors_to_save(model, optimizer, average)
+        saved_bytes = sum(tensor.nbytes for part in tensors for tensor in part.values())
+        checkpoints.require_space(saved_bytes + optimizer.state_bytes())
+        count = sum(p.numel() for p in model.parameters())
+        logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
+    else:
+        progress, validation = _restore(newest, model, optimizer, average, meter)
+        if not is_finished(progress, config.training):
+            logger.info(
+                "resuming %s at step %d; %s", folder.path, progress.step, machine.describe()
+            )
+    num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
+    progress = replace(progress, num_micro_batches=num_micro)
+    updates = open_updates(
+        config,
+        data.train,
+        data.tokenizers,
+        num_batches=progress.num_micro_batches or config.training.accumulate,
+        position=progress.position,
+        pin_memory=machine.device.type == "cuda",
+    )
+    if not processes.is_alone:
+        updates = updates.shared(Share(processes.rank, processes.size))
+    if compilation is None:
+        compilation = planned_compilation(
+            config,
+            machine.device,
+            lambda: max(0, num_steps_of(config.training, updates) - progress.step),
+            processes.size,
+        )
+    if compilation.reason and processes.is_main:
+        logger.info("%s", compilation.reason)
+    if compilation.layers:
+        compile_layers(model)
+    objective = build_objective(
+        config.training, vocab_sizes[1], machine.device, is_compiled=compilation.loss
+    )
+    experiment = Experiment(
+        model=model,
+        optimizer=optimizer,
+        objective=objective,
+        updates=updates,
+        training=config.training,
+        machine=machine,
+        runner=build_runner(config, model, optimizer, objective, machine, processes),
+        seed=config.seed,
+        average=average,
+    )
+    return TrainingSession(
+        config, data, experiment, progress, meter, checkpoints, validation_pairs(config, data),
+        validation, seen=_seen_lengths(data, config, newest, initial), compilation=compilation,
+    )  # fmt: skip
+
+
+def _seen_lengths(
+    data: PreparedData, config: Config, newest: Checkpoint | None, initial: InitialModel | None
+) -> SeenLengths:
+    """The lengths of the texts of the training, with those that the model has seen before."""
+    seen = lengths_seen_in(data.train, config)
+    if newest is not None and SEEN_LENGTHS in newest.state():
+        return seen.joined(seen_lengths_of(newest, config))
+    if initial is not None:
+        return seen.joined(seen_lengths_of(initial.trained.checkpoint, initial.trained.config))
+    return seen
+
+
+def _on_device(
+    model: Transformer, config: Config, machine: Machine, processes: Processes
+) -> tuple[Transformer, MovingAverage | None]:
+    """A model and its moving average, accelerated, on a device; if they are sharded, the device gets a part of each.
+
+    Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
+    """
+    device = machine.device
+    accelerate(model, device)
+    is_sharded = config.runtime.sharding == "full"
+    if not is_sharded:
+        model.to(device)
+    decay = config.training.ema_decay
+    average = None if decay is None else MovingAverage(model, decay)
+    if is_sharded:
+        for one in (model, *([average.model] if average else [])):
+            shard(one, device, processes, machine.precision)
+    return model, average
+
+
+def _restore(
+    newest: Checkpoint,
+    model: Transformer,
+    optimizer: Optimizer,
+    average: MovingAverage | None,
+    meter: Meter,
+) -> tuple[Progress, dict[str, Any]]:
+    """Put a checkpoint into model, optimizer, average and meter; return the progress, and the last validation."""
+    state = newest.training_state()
+    progress = Progress.from_json(state.part("progress"))
+    meter.restore(state.part("meter"))
+    if optimizer.scale is not None:
+        optimizer.scale.restore(state)
+    restore_tensors(newest, model, optimizer, average)
+    return progress, checked_validation(state.part("validation"), progress)
+
+
+def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
+    """The validation pairs that a run uses; if these are not all, the log says so."""
+    pairs = pairs_to_validate(config, data.validation)
+    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
+        logger.info(
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
+            "number, and tfm validate scores all",
+            f"{len(pairs):,}", f"{len(data.validation):,}",
+        )  # fmt: skip
+    return pairs
+
+
+@dataclass
+class TrainingSession:
+    """Model, optimizer and data put together; it knows how to validate and how to save."""
+
+    config: Config
+    data: PreparedData
+    experiment: Experiment
+    progress: Progress
+    meter: Meter
+    checkpoints: Checkpoints
+    validation_pairs: list[SentencePair]
+    validation: dict[str, Any] = field(default_factory=dict)  # the last one: its step and figures
+    origin: dict[str, Any] = field(default_factory=dict)  # of the initial weights; empty: random
+    seen: SeenLengths = UNKNOWN_LENGTHS
+    """The lengths of the texts that the model has seen, with those of the run of its initial weights."""
+    compilation: Compilation = NOTHING
+    callbacks: Callbacks = field(default_factory=Callbacks)
+
+    def run(self, callbacks: Callbacks) -> Progress:
+        """Train until the run is finished or a callback asks to stop; the state is saved then."""
+        self.callbacks = callbacks
+        num_steps = num_steps_of(self.config.training, self.experiment.updates)
+        is_running = callbacks.running(self.progress.step, num_steps)
+        with self.compiling(), is_running, self.experiment.updates:
+            self.progress = run_loop(
+                self.experiment,
+                self.progress,
+                self.meter,
+                validate=self._validate,
+                save=self._save,
+                callbacks=callbacks,
+            )
+        return self.progress
+
+    def compiling(self) -> AbstractContextManager[None]:
+        """In the block, what is compiled is used; see `compilation_errors_explained`."""
+        is_compiled = self.compilation.layers or self.compilation.loss
+        return compilation_errors_explained() if is_compiled else nullcontext()
+
+    def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
+        settings, processes = self.config.validation, self.experiment.runner.processes
+        average = self.experiment.average  # if there is one, it is validated and translates
+        # Each step switches it back.
+        model = (average.model if average else self.experiment.model).eval()
+        if self.config.runtime.sharding == "full":
+            model = whole_copy(model, self.experiment.machine.device)
+        # The callbacks get the translator of this process; of several, all share out the work.
+        translator = shared = self.translator(model)
+        if not processes.is_alone:
+            shared = replace(translator, engine=SharedEngine(translator.engine, processes))
+        return_freed_memory()  # decoding cannot use what training has freed in small pieces
+        try:
+            with _between_batches(model, must_stop_now):
+                report = validate(
+                    shared,
+                    self.validation_pairs,
+                    scores=settings.scores,
+                    num_samples=settings.num_samples,
+                )
+        except StoppedError:
+            logger.info("step %d  validation: stopped; the resumed run repeats it", step)
+            return None
+        self.callbacks.call("on_validation", step, report, translator)
+        return_freed_memory()
+        metric = self.config.training.best_metric
+        value = report.metric(metric)
+        self.validation = {"step": step, "value": value} | report.as_json()
+        return Validated(goodness(value, metric), report.loss)
+
+    def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
+        """A translator with a model of this run, as validations use it, or with another beam size."""
+        decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
+        # A validation compares models: a copied source or a repair would hide what a model writes.
+        decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
+        data = self.config.data
+        if data.cleaning.normalize_invisible is None:
+            # A run of an earlier version was validated on sources with their invisible characters. With other sources it
+            # might stop at another step or keep another checkpoint.
+            cleaning = data.cleaning.model_copy(update={"normalize_invisible": False})
+            data = data.model_copy(update={"cleaning": cleaning})
+        config = self.config.model_copy(update={"data": data})
+        machine = self.experiment.machine
+        return build_translator(model, *self.data.tokenizers, config, machine, decoding=decoding)
+
+    @cached_property
+    def _files(self) -> dict[str, bytes]:
+        """The config and the tokenizers, which are the same in each checkpoint."""
+        return portable_files(self.config, *self.data.tokenizers)
+
+    def _save(self, progress: Progress, meter: Meter) -> None:
+        experiment, processes = self.experiment, self.experiment.runner.processes
+        scale = experiment.optimizer.scale
+        is_validated = self.validation.get("step") == progress.step
+        model, optimizer = tensors_to_save(
+            experiment.model, experiment.optimizer, experiment.average
+        )
+        if not processes.is_alone:
+            progress = progress.known_to_all(processes)
+            model, optimizer = gathered(model, processes), gathered(optimizer, processes)
+        snapshot = Snapshot(
+            step=progress.step,
+            model=model,
+            optimizer=optimizer,
+            state={
+                "progress": progress.to_json(),
+                "meter": meter.to_json(),
+                "validation": self.validation,
+                SEEN_LENGTHS: self.seen._asdict(),
+                **({GRADIENT_SCALE: scale.to_json()} if scale else {}),
+                **({INIT_FROM: self.origin} if self.origin else {}),
+            },
+            files=self._files,
+        )
+        score = self.validation["value"] if is_validated else None
+        if processes.is_alone:
+            folder = self.checkpoints.save(snapshot, score)
+        else:
+            folder = Path(processes.from_main(lambda: str(self.checkpoints.save(snapshot, score))))
+        self.callbacks.call("on_save", progress.step, folder)
+
+
+@contextmanager
+def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
+    """Before each batch of sources, ask whether to stop; if so, end the block with StoppedError."""
+
+    def ask(*_: Any) -> None:
+        with torch.inference_mode(mode=False):  # a checkpoint may be written here
+            if must_stop_now():
+                raise StoppedError
+
+    handle = model.encoder.register_forward_pre_hook(ask)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -16,7 +16,7 @@ from sentencepiece import SentencePieceProcessor
 
 from transformer_cli.checkpoint import TrainedModel, load_trained
 from transformer_cli.config import DecodingConfig
-from transformer_cli.config.schema import ShortlistConfig
+from transformer_cli.config.decoding import ShortlistConfig
 from transformer_cli.decoding.shortlist import load_shortlist, shortlist_content, shortlist_path
 from transformer_cli.extensions.exchange.bergamot import (
     BergamotFolder,

@@ -18,7 +18,7 @@ from transformer_cli.model import Transformer
 from transformer_cli.process import device as memory
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, TryAgainError
-from transformer_cli.training import opening
+from transformer_cli.training import run
 from transformer_cli.training.initial_weights import require_memory_for_training
 from transformer_cli.training.process_group import Processes, whole_copy
 
@@ -176,7 +176,7 @@ def test_a_model_and_its_average_are_cut_before_they_are_on_the_device(
     """The device is `meta`, which any machine has; the other process has checked its memory before."""
     config = load_config(config_file, [f"training.ema_decay={ema_decay}"])
     data, processes = prepare_data(config, Path("data")), OneOfTwo()
-    new_model, places = opening.new_model, list[set[str]]()
+    new_model, places = run.new_model, list[set[str]]()
 
     class AllAreCut(Exception):
         pass
@@ -192,12 +192,12 @@ def test_a_model_and_its_average_are_cut_before_they_are_on_the_device(
     def build_optimizer(*_: Any) -> None:
         raise AllAreCut
 
-    monkeypatch.setattr(opening, "new_model", noted)
-    monkeypatch.setattr(opening, "shard", shard)
-    monkeypatch.setattr(opening, "Optimizer", build_optimizer)
+    monkeypatch.setattr(run, "new_model", noted)
+    monkeypatch.setattr(run, "shard", shard)
+    monkeypatch.setattr(run, "Optimizer", build_optimizer)
     machine = Machine(torch.device("meta"), torch.float32)
     with pytest.raises(AllAreCut):
-        opening.open_session(RunFolder(Path("run")), config, data, machine, processes)
+        run.open_session(RunFolder(Path("run")), config, data, machine, processes)
     assert places == [{"cpu"}] * (1 if ema_decay == "null" else 2)
     assert processes.events == ["waited", "built"]
 

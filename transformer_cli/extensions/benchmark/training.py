@@ -23,7 +23,7 @@ from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
-from transformer_cli.data.updates import Batch
+from transformer_cli.data.updates import Batch, Position, num_steps_of, open_updates
 from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import LEAST_GAIN, MachineFacts, Suggestion
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
@@ -38,10 +38,9 @@ from transformer_cli.storage import remove
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.initial_weights import load_initial_model
-from transformer_cli.training.loop import Progress, run_loop
-from transformer_cli.training.opening import open_session, updates_of
+from transformer_cli.training.loop import run_loop
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.session import num_steps_of
+from transformer_cli.training.run import open_session
 from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)
@@ -123,7 +122,10 @@ class Trainee:
         self.cells_of_largest_batch = 0
         if config.training.batch_tokens == "auto":
             config = with_fitting_batches(config, data, self.machine)
-        updates = updates_of(config, data, Progress(), self.machine, ALONE)
+        updates = open_updates(
+            config, data.train, data.tokenizers,
+            num_batches=config.training.accumulate, position=Position(), pin_memory=False,
+        )  # fmt: skip
         limits, device = config.training, self.machine.device
         compilation = planned_compilation(config, device, lambda: num_steps_of(limits, updates))
         never = dict.fromkeys(("max_steps", "save_every", "validate_every"), NEVER)
