@@ -79,7 +79,10 @@ def test_a_long_pair_is_aligned_as_far_as_the_model_reads(
 
 @pytest.mark.parametrize(
     ("source", "target", "problem"),
-    [("uno\ndue\n", "tre\n", "target has 1 lines, source has more"), ("\n", "", "target has 0")],
+    [
+        ("uno\ndue\n", "tre\n", "target has 1 lines, but source has more"),
+        ("\n", "", "target has 0"),
+    ],
 )
 def test_files_of_different_lengths_are_refused(
     capfd: pytest.CaptureFixture[str], source: str, target: str, problem: str

@@ -163,10 +163,10 @@ def test_lines_that_are_not_utf_8_are_left_out_and_counted(
 
 
 def forbid_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    def train_run(*_: object) -> None:
+    def train(*_: object, **__: object) -> None:
         raise UsageError("training begins")
 
-    monkeypatch.setattr(synthetic_corpus, "train_run", train_run)
+    monkeypatch.setattr("transformer_cli.training.run.train", train)
 
 
 @pytest.mark.long

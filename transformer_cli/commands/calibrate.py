@@ -25,6 +25,7 @@ from transformer_cli.commands.command_line import (
 from transformer_cli.commands.validate import (
     ReferenceOption,
     SourceOption,
+    check_text,
     pairs_to_score,
 )
 from transformer_cli.process.errors import DataError, UsageError
@@ -326,16 +327,7 @@ def _check(
             f"--metric {metric}: not a score of sentences here",
             hint=f"name one of {', '.join(_METRICS)}",
         )
-    if (source is None) != (reference is None):
-        raise UsageError(
-            "give both --source and --reference, or neither",
-            hint="--source FILE has the sentences, and --reference FILE their right translations, line by line",
-        )
-    if source is not None and split is not None:
-        raise UsageError(
-            "give either --split, or --source and --reference",
-            hint="leave out --split to take the two files",
-        )
+    check_text(split, source, reference)
 
 
 def _facts(found: Calibrated) -> dict[str, Any]:

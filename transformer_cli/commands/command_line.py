@@ -506,6 +506,40 @@ def check_page_name(option: str, page: Path | None) -> None:
         )
 
 
+# Those of the commands that read a corpus whose format is found out.
+
+
+SourceFieldOption = Annotated[
+    str | None,
+    typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
+]
+TargetFieldOption = Annotated[
+    str | None, typer.Option("--target-field", help="Column of the target.")
+]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
+    ),
+]
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def require_run_name(name: str) -> None:
+    """Refuse a value of --name that cannot be the name of a run.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not _RUN_NAME.fullmatch(name):
+        raise UsageError(
+            f"--name {name!r} cannot be the name of a run",
+            hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
+        )
+
+
 SourceFileOption = Annotated[
     Path, typer.Option("--source", help="A text file, one sentence per line; - is standard input.")
 ]

@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_cli.commands.command_line import (
+    EncodingOption,
+    SourceFieldOption,
+    TargetFieldOption,
+    require_run_name,
+)
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.process.imports import imported
@@ -21,7 +27,6 @@ if TYPE_CHECKING:
     from transformer_cli.data.survey import Side, Survey
 
 SHEET_AS_TSV = "transformer_cli.extensions.corpora.spreadsheets:sheet_as_tsv"
-RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # A model learns little from fewer pairs.
 _FEW_PAIRS = 1000
 # Both languages share a vocabulary if at least this share of the smaller alphabet occurs in both.
@@ -59,21 +64,9 @@ def init_command(
         str | None,
         typer.Option("--target-language", help="Translate into this language, such as it."),
     ] = None,
-    source_field: Annotated[
-        str | None,
-        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
-    ] = None,
-    target_field: Annotated[
-        str | None, typer.Option("--target-field", help="Column of the target.")
-    ] = None,
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            "--encoding",
-            metavar="NAME",
-            help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
-        ),
-    ] = None,
+    source_field: SourceFieldOption = None,
+    target_field: TargetFieldOption = None,
+    encoding: EncodingOption = None,
 ) -> None:
     """Write a config for a corpus of your own. It has comments, and settings that fit the corpus."""
     if len(corpus) > 2:
@@ -86,11 +79,8 @@ def init_command(
     from transformer_cli.data.unknown_files import GivenFacts
     from transformer_cli.storage import replace_file
 
-    if name is not None and not RUN_NAME.fullmatch(name):
-        raise UsageError(
-            f"--name {name!r} cannot be the name of a run",
-            hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
-        )
+    if name is not None:
+        require_run_name(name)
     run = name or _name_of(corpus)
     file = output or Path(f"{run}.yaml")
     _require_no_corpus(file, corpus)

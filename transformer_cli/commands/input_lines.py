@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from transformer_cli.commands.output import STANDARD, descriptor_of
@@ -21,7 +22,13 @@ from transformer_cli.data.sources.lines import (
     refuse_utf_16,
 )
 from transformer_cli.decoding.translator import WINDOW_LINES
-from transformer_cli.process.errors import DataError, MissingInputError, StorageError, TryAgainError
+from transformer_cli.process.errors import (
+    DataError,
+    MissingInputError,
+    StorageError,
+    TryAgainError,
+    UsageError,
+)
 from transformer_cli.text.legacy_encodings import is_not_utf_8, not_utf_8_in_words
 
 PAUSE_SECONDS = 0.05
@@ -102,7 +109,7 @@ def input_status(path: Path, hint: str) -> os.stat_result:
 
 @contextmanager
 def opened_lines(path: Path | None, *, warns: bool = True) -> Iterator[Iterator[list[str]]]:
-    """The lines of a file, or of standard input if `path` is None, in batches of at most WINDOW_LINES lines.
+    """The lines of a file, or of standard input if `path` is None or -, in batches of at most WINDOW_LINES lines.
 
     A named pipe is opened first: this waits for a program that writes to it. If lines come slowly, a batch
     has the lines that have arrived, so that a line is translated before the next one arrives.
@@ -111,10 +118,9 @@ def opened_lines(path: Path | None, *, warns: bool = True) -> Iterator[Iterator[
         path: of the file.
         warns: as of `LineDecoder`.
     """
-    number = 0 if path is None else descriptor_of(path)
-    if path is None:
+    if path is None or path == STANDARD:
         yield _decoded(_batches_of_stream(0, "standard input"), "standard input", warns=warns)
-    elif number is not None:
+    elif (number := descriptor_of(path)) is not None:
         yield _decoded(_batches_of_stream(number, str(path)), str(path), warns=warns)
     elif path.is_file():
         batches = _batches(_pieces_of_file(path), lambda seconds: True, math.inf)
@@ -122,6 +128,40 @@ def opened_lines(path: Path | None, *, warns: bool = True) -> Iterator[Iterator[
     else:
         with opened_stream(path) as descriptor:
             yield _decoded(_batches_of_stream(descriptor, str(path)), str(path), warns=warns)
+
+
+def check_given_pairs(source: Path, target: Path) -> None:
+    """Refuse files of given pairs that cannot be read, before a model is loaded; see `given_pairs`.
+
+    Raises:
+        UsageError: both are standard input.
+        MissingInputError, DataError: as of `check_input`.
+    """
+    if source == target == STANDARD:
+        raise UsageError(
+            "--source - and --target - name the same input", hint="name two different files"
+        )
+    for path, option in ((source, "--source"), (target, "--target")):
+        if path != STANDARD:
+            check_input(path, option)
+
+
+def given_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Line N of the source with line N of the target.
+
+    Raises:
+        DataError: the files have different numbers of lines.
+    """
+    with opened_lines(source) as source_windows, opened_lines(target) as target_windows:
+        sides = chain.from_iterable(source_windows), chain.from_iterable(target_windows)
+        for number, (one, other) in enumerate(zip_longest(*sides)):
+            if one is None or other is None:
+                shorter, longer = (source, target) if one is None else (target, source)
+                raise DataError(
+                    f"{shorter} has {number} lines, but {longer} has more",
+                    hint="line N of one must translate line N of the other; empty lines count",
+                )
+            yield one, other
 
 
 def is_regular_file(path: Path) -> bool:

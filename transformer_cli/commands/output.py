@@ -15,14 +15,14 @@ import select
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
-from transformer_cli.process.messages import escaped, escaped_in_json
+from transformer_cli.process.messages import escaped, escaped_in_json, on_one_line
 from transformer_cli.process.signals import cleaned_up, ended_after
 
 logger = logging.getLogger(__name__)
@@ -81,6 +81,19 @@ def fitting(lines: Iterable[str]) -> list[str]:
 
     num_columns = terminal_width(sys.stdout)
     return [fitted(line, num_columns) for line in lines]
+
+
+def in_columns(rows: Iterable[Sequence[str]], num_left: int | None = None) -> list[str]:
+    """The lines of a table; the cells of the first `num_left` columns stand at the left, the others at the right; None: all at the left."""
+    listed = [[on_one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if num_left is not None and place >= num_left else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in listed
+    ]
 
 
 def show(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:

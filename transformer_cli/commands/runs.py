@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -13,7 +13,7 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption
-from transformer_cli.commands.output import fitting, show
+from transformer_cli.commands.output import fitting, in_columns, show
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.messages import on_one_line
 
@@ -100,7 +100,7 @@ def show_list(folder: Path, *, as_json: bool) -> None:
     found = list_runs(folder)
     heads = ("run", "state", "step", "best", "at step", "size", "saved", "languages")
     rows = [heads, *map(_row, found)]
-    lines = fitting(_table(rows)) if found else [f"no run under {folder}/"]
+    lines = fitting(in_columns(rows)) if found else [f"no run under {folder}/"]
     for run in found:
         if run.problem is not None:
             logger.warning("%s is damaged: %s", run.name, run.problem)
@@ -128,10 +128,14 @@ def show_run_comparison(names: Sequence[str], runs_folder: Path, *, as_json: boo
         )
     found = compare(folders, runs_folder)
     lines = [
-        *_table(_settings_rows(found)),
+        *in_columns(_settings_rows(found)),
         "",
-        *_table(_metrics_rows(found)),
-        *(line for name in _curve_names(found) for line in ("", *_table(_curve_rows(found, name)))),
+        *in_columns(_metrics_rows(found)),
+        *(
+            line
+            for name in _curve_names(found)
+            for line in ("", *in_columns(_curve_rows(found, name)))
+        ),
     ]
     figures = {
         "runs": found.names,
@@ -230,8 +234,7 @@ def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:
     folders: dict[Path, Path] = {}
     for name in names:
         found = find_run(name, runs_folder)
-        of_checkpoint = RunFolder.of_checkpoint(found)
-        folder = found if of_checkpoint is None else of_checkpoint.path
+        folder = (RunFolder.of_checkpoint(found) or RunFolder(found)).path
         folders.setdefault(folder.resolve(), folder)
     return [*folders.values()]
 
@@ -301,13 +304,3 @@ def _value(value: float | None) -> str:
 
 def _number(value: int | None) -> str:
     return _ABSENT if value is None else f"{value:,}"
-
-
-def _table(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows in columns."""
-    listed = [[on_one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in listed
-    ]

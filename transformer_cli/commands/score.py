@@ -219,7 +219,7 @@ def lines_of(path: Path, taker: str) -> list[str]:
 
     if path != STANDARD:
         check_input(path, taker)
-    with opened_lines(None if path == STANDARD else path) as batches:
+    with opened_lines(path) as batches:
         return [line for batch in batches for line in batch]
 
 

@@ -96,15 +96,12 @@ def write_real_pairs(config: Config, folder: Path, steps: Steps) -> RealPairs:
             held_out=held_out_digests(config, held_out),
         )
     )
-    texts = dict[str, bytes]()
-    for number, of_corpus in _by_corpus(pairs).items():
-        name = corpus_name(number)
-        texts[f"{name}.source"] = lines_of(pair.source for pair in of_corpus)
-        texts[f"{name}.target"] = lines_of(pair.target for pair in of_corpus)
     splits = {str(split): found.pairs for split, found in held_out.items() if found.pairs}
-    for split, of_split in splits.items():
-        texts[f"{split}.source"] = lines_of(pair.source for pair in of_split)
-        texts[f"{split}.target"] = lines_of(pair.target for pair in of_split)
+    by_name = {corpus_name(number): found for number, found in _by_corpus(pairs).items()} | splits
+    texts = dict[str, bytes]()
+    for name, of_name in by_name.items():
+        texts[f"{name}.source"] = lines_of(pair.source for pair in of_name)
+        texts[f"{name}.target"] = lines_of(pair.target for pair in of_name)
     conditions = {name: hashlib.sha256(content).hexdigest() for name, content in texts.items()}
 
     def write() -> dict[str, Any]:
@@ -510,6 +507,14 @@ class CandidateChoice:
     """So large a share of the pairs is left out: the worst by the same measure."""
     languages: Languages = ONLY
     """In which the judge is used."""
+
+    def conditions(self, n_best: Path) -> dict[str, Any]:
+        """What the choice among these candidates depends on."""
+        return {
+            "n_best": digest_of(n_best),
+            "judge": None if self.judge is None else digest_of_run(self.judge),
+            "drop": self.dropped_share,
+        }
 
 
 class Chosen(NamedTuple):

@@ -367,7 +367,7 @@ def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iter
     """
     path, prefixes, num_before = options.prefixes, None, 0
     if path is not None:
-        with opened_lines(None if path == STANDARD else path) as batches:
+        with opened_lines(path) as batches:
             prefixes = list(chain.from_iterable(batches))
     for window in windows:
         numbers = range(num_before, num_before + len(window))

@@ -221,16 +221,7 @@ def _check_options(
         MissingInputError: there is no such run to compare with.
         CannotCreateError: the report or the folder of texts cannot be written.
     """
-    if (source is None) != (reference is None):
-        raise UsageError(
-            "give both --source and --reference, or neither",
-            hint="--source FILE has the sentences, and --reference FILE their right translations, line by line",
-        )
-    if source is not None and split is not None:
-        raise UsageError(
-            "give either --split, or --source and --reference",
-            hint="leave out --split to take the two files",
-        )
+    check_text(split, source, reference)
     check_page_name("--report", report)
     check_significance(significance, has_other=against is not None)
     if against is not None and not Path(against).is_file():
@@ -244,6 +235,24 @@ def _check_options(
 
         require_replaceable_folder(
             write, RECORD, "one of tfm validate --write", other="name another folder"
+        )
+
+
+def check_text(split: str | None, source: Path | None, reference: Path | None) -> None:
+    """Refuse a split together with files, and one file without the other.
+
+    Raises:
+        UsageError: the options do not fit together.
+    """
+    if (source is None) != (reference is None):
+        raise UsageError(
+            "give both --source and --reference, or neither",
+            hint="--source FILE has the sentences, and --reference FILE their right translations, line by line",
+        )
+    if source is not None and split is not None:
+        raise UsageError(
+            "give either --split, or --source and --reference",
+            hint="leave out --split to take the two files",
         )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.command_line import DebugOption, Overrides, set_option
+from transformer_cli.commands.command_line import Overrides, set_option
 from transformer_cli.process.errors import UsageError
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,6 @@ def benchmark(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for other programs and for --compare.")
     ] = False,
-    debug: DebugOption = False,
 ) -> None:
     """Measure how fast this machine trains or translates. Say what limits it, and what to change."""
     if sum(given is not None for given in (config, run, compare)) != 1:
@@ -72,9 +71,7 @@ def benchmark(
     from transformer_cli.extensions.benchmark import report
     from transformer_cli.extensions.benchmark.decoding import measure_decoding
     from transformer_cli.extensions.benchmark.training import measure_training
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     if compare is not None:
         found = report.compare_benchmarks(*compare)
         for difference in found["differences"]:

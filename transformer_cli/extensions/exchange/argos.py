@@ -6,7 +6,6 @@ model for both sides, adds no [EOS], and bans no token; so the exported model do
 
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +24,7 @@ from transformer_cli.extensions.exchange.ctranslate2_models import (
 )
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,
+    ExportFormat,
     Obstacle,
     OtherEngine,
     Quantization,
@@ -45,15 +45,14 @@ MODEL_FOLDER = "model"
 _MAX_FILES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ArgosFormat:
-    """See `ExportFormat`."""
+class ArgosFormat(ExportFormat):
+    """A package, which is one file."""
 
-    name: str = "argos"
-    modules: tuple[str, ...] = ("ctranslate2", "sentencepiece", "google.protobuf")
-    suffix: str = ".argosmodel"
-    quantizations: tuple[Quantization, ...] = ("int8",)
-    library: str = "argostranslate"
+    name = "argos"
+    modules = ("ctranslate2", "sentencepiece", "google.protobuf")
+    suffix = ".argosmodel"
+    quantizations = ("int8",)
+    library = "argostranslate"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "Argos Translate runs models in CTranslate2, which has no such layer"

@@ -10,20 +10,19 @@ computes alphas.
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config
 from transformer_cli.decoding.shortlist import load_shortlist, shortlist_path
 from transformer_cli.extensions.exchange.binary_shortlist import binary_shortlist_content
 from transformer_cli.extensions.exchange.export_format import (
+    ExportFormat,
     Obstacle,
     OtherEngine,
     Quantization,
@@ -86,15 +85,13 @@ print(Translator(model=model, src_vocab=source, trg_vocab=target).translate("Goo
 """
 
 
-@dataclass(frozen=True, slots=True)
-class BergamotFormat:
-    """See `ExportFormat`."""
+class BergamotFormat(ExportFormat):
+    """A folder for the translators in browsers."""
 
-    name: str = "bergamot"
-    modules: tuple[str, ...] = ("sentencepiece", "google.protobuf")
-    suffix: str = ""
-    quantizations: tuple[Quantization, ...] = ("int8",)
-    library: str = "bergamot"
+    name = "bergamot"
+    modules = ("sentencepiece", "google.protobuf")
+    quantizations = ("int8",)
+    library = "bergamot"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found, model = MarianFormat().obstacles(config), config.model
@@ -117,12 +114,6 @@ class BergamotFormat:
 
     def open(self, path: Path) -> OtherEngine:
         return BergamotFolder(path)
-
-    def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
-        add_to_folder(path, files)
-
-    def stored_tensors(self, path: Path) -> dict[str, Tensor] | None:
-        return None
 
     def usage(self, trained: TrainedModel, name: str) -> str:
         return _USAGE.format(name=name, vocabs=vocabulary_names(trained))

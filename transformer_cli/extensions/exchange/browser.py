@@ -97,11 +97,11 @@ def read_engine(given: Path | None) -> BrowserEngine:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BrowserFormat(BergamotFormat):
-    """See `ExportFormat`."""
+    """A folder with a page."""
 
-    name: str = "browser"
+    name = "browser"
     engine: Path | None = None
     """The folder of the npm package; None: it is looked for."""
 

@@ -5,8 +5,7 @@ The check reads such a folder with `ctranslate2` and `tokenizers` or `sentencepi
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from transformer_cli.extensions.exchange.ctranslate2_models import (
 )
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,
+    ExportFormat,
     Obstacle,
     OtherEngine,
     Quantization,
@@ -85,15 +85,13 @@ logger = logging.getLogger(__name__)
 MAX_BATCH = 32
 
 
-@dataclass(frozen=True, slots=True)
-class CTranslate2Format:
-    """See `ExportFormat`."""
+class CTranslate2Format(ExportFormat):
+    """A folder for CTranslate2."""
 
-    name: str = "ctranslate2"
-    modules: tuple[str, ...] = ("ctranslate2",)
-    suffix: str = ""
-    quantizations: tuple[Quantization, ...] = ("int8",)
-    library: str = "ctranslate2"
+    name = "ctranslate2"
+    modules = ("ctranslate2",)
+    quantizations = ("int8",)
+    library = "ctranslate2"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "CTranslate2 has no such layer"
@@ -139,9 +137,6 @@ class CTranslate2Format:
         if (path / SOURCE_SPM).is_file():
             return CTranslate2WithSentencePiece(path)
         return CTranslate2WithTokenizers(path)
-
-    def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
-        add_to_folder(path, files)
 
     def stored_tensors(self, path: Path) -> dict[str, Tensor] | None:
         file = path / MODEL_FILE

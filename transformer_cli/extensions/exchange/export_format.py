@@ -1,14 +1,16 @@
 """The interface of an export format: what it cannot hold, how it is written, and how its program decodes it."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
-from transformer_cli.config import Config
+from transformer_cli.config import Config, ModelConfig
 from transformer_cli.decoding import TokenIds
 from transformer_cli.text import SequenceFormat
 
@@ -53,38 +55,26 @@ class OtherEngine(Protocol):
         ...
 
 
-class ExportFormat(Protocol):
-    """A format into which a run can be exported."""
+@dataclass(frozen=True)
+class ExportFormat(ABC):
+    """A format into which a run can be exported; a folder, unless it has a `suffix`."""
 
-    @property
-    def name(self) -> str:
-        """As in `tfm export --to NAME`."""
-        ...
+    name: ClassVar[str]
+    """As in `tfm export --to NAME`."""
+    library: ClassVar[str]
+    """The library that reads the format, as the Hugging Face hub names it."""
+    modules: ClassVar[tuple[str, ...]] = ()
+    """The optional packages that writing and checking need; all are in the extra `export`."""
+    suffix: ClassVar[str] = ""
+    """The end of the name of a format that is one file, such as `.argosmodel`."""
+    quantizations: ClassVar[tuple[Quantization, ...]] = ()
+    """The types of `tfm export --quantize` that the format has."""
 
-    @property
-    def modules(self) -> tuple[str, ...]:
-        """The optional packages that writing and checking need; all are in the extra `export`."""
-        ...
-
-    @property
-    def suffix(self) -> str:
-        """The end of the name of a format that is one file, such as `.argosmodel`; empty: the format is a folder."""
-        ...
-
-    @property
-    def quantizations(self) -> tuple[Quantization, ...]:
-        """The types of `tfm export --quantize` that the format has."""
-        ...
-
-    @property
-    def library(self) -> str:
-        """The library that reads the format, as the Hugging Face hub names it."""
-        ...
-
+    @abstractmethod
     def obstacles(self, config: Config) -> list[Obstacle]:
         """The settings in the way, beside those of `shared_obstacles`; without any, the config can be exported."""
-        ...
 
+    @abstractmethod
     def write(
         self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
     ) -> None:
@@ -98,15 +88,23 @@ class ExportFormat(Protocol):
         Raises:
             ConfigError: the tokenizers of this run cannot be expressed in the format.
         """
-        ...
 
+    @abstractmethod
     def open(self, path: Path) -> OtherEngine:
         """The other program with the files that `write` has written."""
-        ...
+
+    @abstractmethod
+    def usage(self, trained: TrainedModel, name: str) -> str:
+        """How the exported files are used, as Markdown without a heading; code that runs as it stands.
+
+        Args:
+            trained: the run.
+            name: of the folder or file.
+        """
 
     def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
         """Put further files beside those of the model, such as README.md."""
-        ...
+        add_to_folder(path, files)
 
     def stored_tensors(self, path: Path) -> dict[str, Tensor] | None:
         """The float32 tensors in the files, from which `tfm import` takes the weights.
@@ -120,20 +118,17 @@ class ExportFormat(Protocol):
             MissingInputError: a file is missing.
             DataError: a file cannot be read.
         """
-        ...
+        return None
 
-    def usage(self, trained: TrainedModel, name: str) -> str:
-        """How the exported files are used, as Markdown without a heading; code that runs as it stands.
 
-        Args:
-            trained: the run.
-            name: of the folder or file.
-        """
-        ...
+def shown_setting(config: ModelConfig, name: str) -> str:
+    """A setting of a model and its value, such as `model.qk_norm: true`."""
+    value = getattr(config, name)
+    return f"model.{name}: {str(value).lower() if isinstance(value, bool) else value}"
 
 
 def add_to_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """`ExportFormat.add_files` of a format that is a folder."""
+    """Write files into a folder; a name may have a folder before it."""
     for name, content in files.items():
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(content)

@@ -2,19 +2,18 @@
 
 import importlib.util
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,
+    ExportFormat,
     Obstacle,
     OtherEngine,
     Quantization,
@@ -62,15 +61,12 @@ MAX_DIFFERENCE = 1e-3
 _NUM_TARGET_IDS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class HuggingFaceFormat:
-    """See `ExportFormat`."""
+class HuggingFaceFormat(ExportFormat):
+    """A folder for transformers, which may train the model further."""
 
-    name: str = "hf"
-    modules: tuple[str, ...] = ("transformers", "safetensors")
-    suffix: str = ""
-    quantizations: tuple[Quantization, ...] = ()
-    library: str = "transformers"
+    name = "hf"
+    modules = ("transformers", "safetensors")
+    library = "transformers"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "no model class of transformers has this"
@@ -94,12 +90,6 @@ class HuggingFaceFormat:
 
     def open(self, path: Path) -> OtherEngine:
         return TransformersFolder(path)
-
-    def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
-        add_to_folder(path, files)
-
-    def stored_tensors(self, path: Path) -> dict[str, Tensor] | None:
-        return None
 
     def usage(self, trained: TrainedModel, name: str) -> str:
         tags = trained.source_tokenizer.special_tokens[4:]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import ModelConfig
+from transformer_cli.extensions.exchange.export_format import shown_setting
 from transformer_cli.model.layers import sines_and_cosines
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text import Tokenizer
@@ -93,15 +94,17 @@ def hugging_face_obstacles(config: ModelConfig) -> Iterator[str]:
         "num_kv_heads": config.kv_heads != config.num_heads,
         "qk_norm": config.qk_norm,
     }
-    yield from (_shown(config, name) for name, is_in_the_way in settings.items() if is_in_the_way)
+    yield from (
+        shown_setting(config, name) for name, is_in_the_way in settings.items() if is_in_the_way
+    )
     if config.positions in ("rotary", "sinusoidal_marian"):
-        yield _shown(config, "positions")
+        yield shown_setting(config, "positions")
     model_class = _class_by_norms(config)
     if model_class is None:
         yield _misplaced_norm(config)
     elif not model_class.saves_positions and config.positions in ("learned", "none"):
         # It would load such a table, but lose it without a word when it is saved again.
-        yield f"{_shown(config, 'positions')} together with {_shown(config, 'norm_placement')}"
+        yield f"{shown_setting(config, 'positions')} together with {shown_setting(config, 'norm_placement')}"
 
 
 def _class_by_norms(config: ModelConfig) -> ModelClass | None:
@@ -114,14 +117,9 @@ def _class_by_norms(config: ModelConfig) -> ModelClass | None:
 
 def _misplaced_norm(config: ModelConfig) -> str:
     if config.norm_placement == "residual_of_normed":
-        return _shown(config, "norm_placement")
+        return shown_setting(config, "norm_placement")
     final_norm = str(config.has_final_norm).lower()
-    return f"model.final_norm: {final_norm} together with {_shown(config, 'norm_placement')}"
-
-
-def _shown(config: ModelConfig, name: str) -> str:
-    value = getattr(config, name)
-    return f"model.{name}: {str(value).lower() if isinstance(value, bool) else value}"
+    return f"model.final_norm: {final_norm} together with {shown_setting(config, 'norm_placement')}"
 
 
 Kind = Literal["reader", "writer", "norm"]

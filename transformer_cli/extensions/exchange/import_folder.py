@@ -5,7 +5,6 @@ program. A folder for transformers may hold a model that was trained further; it
 """
 
 import functools
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, MOST, RUNS
+from transformer_cli.commands.command_line import require_run_name
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.extensions.exchange.argos import ArgosFormat, unpack_own_files
 from transformer_cli.extensions.exchange.bergamot import BergamotFormat
@@ -67,8 +67,6 @@ from transformer_cli.process.errors import DataError, MissingInputError, UsageEr
 from transformer_cli.storage.manifest import MANIFEST_NAME
 from transformer_cli.text.tokenizer import Tokenizers
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
 
 def import_folder(
     path: Path, name: str, named: NamedLanguages, *, runs_folder: Path = RUNS
@@ -86,11 +84,7 @@ def import_folder(
         MissingInputError: there is no such folder, or a file is missing.
         DataError: the model has no counterpart here.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"--name {name!r} cannot be the name of a run",
-            hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
-        )
+    require_run_name(name)
     require_new(name, runs_folder)
     if path.suffix in (".npz", ".bin"):
         if not path.is_file():
@@ -105,7 +99,7 @@ def import_folder(
 @contextmanager
 def _opened(path: Path) -> Iterator[ModelFolder]:
     """The folder; a package of Argos Translate is unpacked, without its weights."""
-    if path.suffix != ArgosFormat().suffix or not path.is_file():
+    if path.suffix != ArgosFormat.suffix or not path.is_file():
         yield ModelFolder(path)
         return
     with TemporaryDirectory(prefix="tfm-") as name:
@@ -116,10 +110,10 @@ def _opened(path: Path) -> Iterator[ModelFolder]:
 def _read(folder: ModelFolder, name: str, named: NamedLanguages, path: Path) -> ImportedModel:
     if is_exported(folder):
         return import_exported(folder, name, named, origin=path)
-    if folder.has(RECORD) and folder.json(RECORD).get("format") != BergamotFormat().name:
+    if folder.has(RECORD) and folder.json(RECORD).get("format") != BergamotFormat.name:
         record = folder.json(RECORD)
         kind = str(record.get("format"))[:50]
-        if kind == BrowserFormat().name:
+        if kind == BrowserFormat.name:
             raise DataError(
                 f"{path}: a page of tfm export --to browser, which is not read back",
                 hint="export the run with --to bergamot and import that folder, or copy the run itself: its folder under runs/ works anywhere",
@@ -178,7 +172,7 @@ def import_exported(
     if wanted is None:
         model, comparison = _from_transformers(folder, config, tokenizers)
         state, config = model.state, config.model_copy(update={"model": model.config})
-    elif wanted.name == MarianFormat().name:
+    elif wanted.name == MarianFormat.name:
         state, comparison = _from_marian(folder, config, tokenizers)
     else:
         path = origin or folder.path
@@ -197,8 +191,8 @@ def import_exported(
 
 def _format(folder: ModelFolder) -> ExportFormat | None:
     """The format of an export; None: a folder for transformers."""
-    name = folder.json_or_empty(RECORD).get("format", HuggingFaceFormat().name)
-    if name == HuggingFaceFormat().name:
+    name = folder.json_or_empty(RECORD).get("format", HuggingFaceFormat.name)
+    if name == HuggingFaceFormat.name:
         return None
     for one in FORMATS:
         if one.name == name:

@@ -3,19 +3,18 @@
 The check computes the written files a second time, in numpy (`marian_reading.py`): Marian itself is no package that everyone can install.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,
+    ExportFormat,
     Obstacle,
     OtherEngine,
     Quantization,
@@ -58,15 +57,11 @@ print(translator.translate("Good morning."))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class MarianFormat:
-    """See `ExportFormat`."""
+class MarianFormat(ExportFormat):
+    """A folder for Marian, which may train the model further."""
 
-    name: str = "marian"
-    modules: tuple[str, ...] = ()
-    suffix: str = ""
-    quantizations: tuple[Quantization, ...] = ()
-    library: str = "marian"
+    name = "marian"
+    library = "marian"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found = [*marian_obstacles(config.model)]
@@ -86,12 +81,6 @@ class MarianFormat:
 
     def open(self, path: Path) -> OtherEngine:
         return MarianFolder(path)
-
-    def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
-        add_to_folder(path, files)
-
-    def stored_tensors(self, path: Path) -> dict[str, Tensor] | None:
-        return None  # Marian may have trained the model further
 
     def usage(self, trained: TrainedModel, name: str) -> str:
         vocabs = ", ".join(f'f"{{folder}}/{one}"' for one in vocabulary_names(trained))

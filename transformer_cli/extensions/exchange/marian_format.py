@@ -18,7 +18,7 @@ import yaml
 from numpy.typing import NDArray
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.extensions.exchange.export_format import Obstacle
+from transformer_cli.extensions.exchange.export_format import Obstacle, shown_setting
 from transformer_cli.process.errors import DataError, MissingInputError
 
 SETTINGS = "special:model.yml"
@@ -152,9 +152,7 @@ def marian_obstacles(config: ModelConfig) -> Iterator[Obstacle]:
     }  # fmt: skip
     for name, (is_in_the_way, reason) in reasons.items():
         if is_in_the_way:
-            value = getattr(config, name)
-            shown = str(value).lower() if isinstance(value, bool) else value
-            yield Obstacle(f"model.{name}: {shown}", reason)
+            yield Obstacle(shown_setting(config, name), reason)
 
 
 def settings_of(config: ModelConfig, vocab_sizes: tuple[int, int]) -> dict[str, Any]:

@@ -9,9 +9,8 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -26,6 +25,7 @@ from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,
+    ExportFormat,
     Obstacle,
     OtherEngine,
     Quantization,
@@ -54,15 +54,13 @@ GRAPHS = "onnx"
 """The folder of the graphs in an exported folder, where transformers.js looks for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class OnnxFormat:
-    """See `ExportFormat`. Every model can be exported."""
+class OnnxFormat(ExportFormat):
+    """A folder of graphs."""
 
-    name: str = "onnx"
-    modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
-    suffix: str = ""
-    quantizations: tuple[Quantization, ...] = ("int8",)
-    library: str = "transformers.js"
+    name = "onnx"
+    modules = ("onnx", "onnxscript", "onnxruntime")
+    quantizations = ("int8",)
+    library = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found = tokenizer_obstacles(config)
@@ -89,9 +87,6 @@ class OnnxFormat:
 
     def open(self, path: Path) -> OtherEngine:
         return OnnxFolder(path)
-
-    def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
-        add_to_folder(path, files)
 
     def stored_tensors(self, path: Path) -> dict[str, Tensor] | None:
         return read_graph_tensors(path / GRAPHS)

@@ -40,6 +40,11 @@ class Variant:
     replaced: str | None = None
     """The name of the part of the model that is replaced (laboratory.py: REPLACEMENTS); None: the model as it is."""
 
+    @property
+    def training(self) -> tuple[tuple[str, ...], str | None]:
+        """Equal for variants that share one training."""
+        return self.settings, self.replaced
+
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
@@ -77,7 +82,7 @@ class Ablation:
     @property
     def num_trainings(self) -> int:
         """Number of models that are trained."""
-        return len({(variant.settings, variant.replaced) for variant in self.variants})
+        return len({variant.training for variant in self.variants})
 
 
 ON_SEQUENCES = ("training loss", "loss", "forced", "symbols", "exact")

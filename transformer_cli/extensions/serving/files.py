@@ -273,15 +273,12 @@ class FilesApi:
         source, target = values.needed_texts("source", "target")
         target = self._service.language(target)
         sent = SentFile(*file, source, target, values.text("columns"), marks=values.switch("mark"))
-        shows_progress = values.text("progress").lower() == "true"
-        job = self._service.enter(self._service.limits.file_deadline_seconds)
-        if shows_progress:
+        deadline_seconds = self._service.limits.file_deadline_seconds
+        if values.text("progress").lower() == "true":
+            job = self._service.enter(deadline_seconds)
             return StreamOfJob(self._service, job, self._lines(request, job, sent))
-        try:
-            answer = await self._answer(request, job, sent, FileProgress())
-        finally:
-            self._service.leave(job)
-        return JSONResponse(answer)
+        async with self._service.admitted(deadline_seconds) as job:
+            return JSONResponse(await self._answer(request, job, sent, FileProgress()))
 
     async def _lines(self, request: Request, job: Job, sent: SentFile) -> AsyncIterator[str]:
         """The progress in sentences whenever it has changed, and at last the address of the file, or an error."""

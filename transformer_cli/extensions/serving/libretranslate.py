@@ -103,10 +103,9 @@ class LibreTranslateApi:
         """POST /detect: in which language a text is written, the most probable one first."""
         values = await read_values(request, lists=_LISTS)
         await check_key(self._keys, request, values)
-        given = values.texts("q")
-        if not given:
+        if not values.texts("q"):
             raise bad_request("Invalid request: missing q parameter")
-        texts = [given] if isinstance(given, str) else given
+        texts = values.listed("q")
         self._service.check_texts(texts)
         found = await self._service.detected_languages(
             "\n".join(texts), self._service.runs.languages

@@ -260,11 +260,8 @@ def choice_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
             with direction.translator_for(job) as translator:
                 return work(translator, job)
 
-        job = service.enter()
-        try:
+        async with service.admitted() as job:
             return await service.run(request, job, translated)
-        finally:
-            service.leave(job)
 
     return [
         Route("/alternatives", alternatives, methods=["POST"]),

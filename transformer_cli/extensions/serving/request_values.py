@@ -215,6 +215,11 @@ class RequestValues:
             raise bad_request(f"Invalid request: {name} must be a string or a list of strings")
         return [_checked(name, each) for each in value]
 
+    def listed(self, name: str) -> list[str]:
+        """As `texts`; one text is a list of one."""
+        found = self.texts(name)
+        return [found] if isinstance(found, str) else found
+
     def needed_texts(self, *names: str) -> list[str]:
         """Parameters that are one text each, and not empty."""
         found = [self.text(name) for name in names]

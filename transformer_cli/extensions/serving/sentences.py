@@ -107,15 +107,15 @@ def _target_spans(
         start = text.find(of_part, place)
         if start < 0:
             return None
+        place = start + len(of_part)
         spans = tokenizer.decoded_spans(list(ids))
         # A token behind the text, such as [EOS], stands nowhere.
         found.append(
             [
-                (start + first, start + end) if first < len(of_part) else (-2, -1)
+                (start + first, start + end) if start + first < place else (-2, -1)
                 for first, end in spans
             ]
         )
-        place = start + len(of_part)
     return found
 
 
@@ -259,21 +259,13 @@ def _word_probabilities(
 ) -> tuple[float, ...]:
     """For each word of a translation, the smallest probability of its tokens; empty if a token cannot be found."""
     smallest = [1.0] * len(words)
-    tokenizer, place = pipeline.target_tokenizer, 0
-    for part in details.parts:
-        of_part = tokenizer.decode(part.target_ids)
-        start = text.find(of_part, place)
-        if start < 0:
-            return ()
-        spans: list[Span] = [
-            (start + first, start + end) for first, end in tokenizer.decoded_spans(part.target_ids)
-        ]
+    found = _target_spans(pipeline, text, [part.target_ids for part in details.parts])
+    for part, spans in zip(details.parts, found or (), strict=found is not None):
         probabilities = part.explanation.token_probs.tolist()
         for probability, of_token in zip(probabilities, words_at(spans, words), strict=True):
             for word in of_token:
                 smallest[word] = min(smallest[word], probability)
-        place = start + len(of_part)
-    return tuple(smallest)
+    return () if found is None else tuple(smallest)
 
 
 def _place(start: int, text: str) -> dict[str, Any]:

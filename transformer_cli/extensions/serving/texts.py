@@ -22,7 +22,7 @@ from transformer_cli.extensions.documents.formats import (
 )
 from transformer_cli.extensions.documents.segments import Document, SplicedDocument, plain_text
 from transformer_cli.extensions.documents.tagged_xml import TagRules, read_tagged_xml
-from transformer_cli.extensions.documents.translation import UNTRANSLATED, TranslatedDocument
+from transformer_cli.extensions.documents.translation import UNTRANSLATED
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.limits import Limits, RefusedRequest, bad_request, too_large
 from transformer_cli.process.errors import TfmError, UsageError
@@ -50,39 +50,27 @@ def available_formats() -> list[Format]:
     return found
 
 
-def translated_html(
-    translator: Translator,
-    text: str,
-    check: Callable[[], None],
-    *,
-    line_breaks: "LineBreaks" = "joined",
-) -> TranslatedDocument:
-    """HTML, or a part of it, with its texts translated and its tags moved with their words.
+def _translated_markup(
+    translator: Translator, text: str, options: "TextOptions", check: Callable[[], None]
+) -> "TranslatedText":
+    """XML or HTML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
         DataError: it cannot be read.
     """
     of_model = ModelTranslator.of(translator)
-    options = ReadingOptions(language=of_model.languages.source, watch=ReadingWatch(check))
-    document = read_document(text.encode(), format_named("html"), options)
-    return translate_document(_with_line_breaks(document, line_breaks), of_model, check)
-
-
-def translated_xml(
-    translator: Translator,
-    text: str,
-    rules: TagRules,
-    check: Callable[[], None],
-    *,
-    line_breaks: "LineBreaks" = "joined",
-) -> TranslatedDocument:
-    """XML, or a part of it, with its texts translated and its tags moved with their words.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    document = _with_line_breaks(read_tagged_xml(text, rules), line_breaks)
-    return translate_document(document, ModelTranslator.of(translator), check)
+    if options.tag_rules is not None:
+        document: Document = read_tagged_xml(text, options.tag_rules)
+    else:
+        reading = ReadingOptions(language=of_model.languages.source, watch=ReadingWatch(check))
+        document = read_document(text.encode(), format_named("html"), reading)
+    document = _with_line_breaks(document, options.line_breaks)
+    translated = translate_document(document, of_model, check)
+    return TranslatedText(
+        translated.data.decode(),
+        is_untranslated=any(doubt.reason == UNTRANSLATED for doubt in translated.doubts),
+        estimate=least_of(translated.estimates),
+    )
 
 
 def _with_line_breaks(document: Document, line_breaks: "LineBreaks") -> Document:
@@ -260,34 +248,14 @@ def translate_texts(
         translator: as of `with_options`.
         check: called often; it raises an exception to end the work.
     """
-    if options.is_html:
-        return [
-            _of_document(translated_html(translator, text, check, line_breaks=options.line_breaks))
-            for text in texts
-        ]
-    if options.tag_rules is not None:
-        rules = options.tag_rules
-        return [
-            _of_document(
-                translated_xml(translator, text, rules, check, line_breaks=options.line_breaks)
-            )
-            for text in texts
-        ]
+    if options.is_html or options.tag_rules is not None:
+        return [_translated_markup(translator, text, options, check) for text in texts]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
     translations = translator.translate([line for lines in lines_of for line in lines])
     return [
         _joined([next(translations) for _ in lines], lines, options.num_alternatives)
         for lines in lines_of
     ]
-
-
-def _of_document(translated: TranslatedDocument) -> TranslatedText:
-    is_untranslated = any(doubt.reason == UNTRANSLATED for doubt in translated.doubts)
-    return TranslatedText(
-        translated.data.decode(),
-        is_untranslated=is_untranslated,
-        estimate=least_of(translated.estimates),
-    )
 
 
 def _lines(text: str, line_breaks: LineBreaks) -> list[str]:

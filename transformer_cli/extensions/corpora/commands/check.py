@@ -8,6 +8,7 @@ import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import (
+    EncodingOption,
     JsonOption,
     OptionalConfigOption,
     Overrides,
@@ -15,7 +16,6 @@ from transformer_cli.commands.command_line import (
 )
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import (
-    FileEncodingOption,
     FilesArgument,
     SourceLanguageOption,
     TargetLanguageOption,
@@ -35,7 +35,7 @@ def check_command(
     ] = None,
     source_language: SourceLanguageOption = None,
     target_language: TargetLanguageOption = None,
-    encoding: FileEncodingOption = None,
+    encoding: EncodingOption = None,
     all_languages: Annotated[
         bool,
         typer.Option(

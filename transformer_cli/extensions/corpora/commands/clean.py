@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.command_line import JsonOption, OptionalConfigOption, Overrides
+from transformer_cli.commands.command_line import (
+    EncodingOption,
+    JsonOption,
+    OptionalConfigOption,
+    Overrides,
+)
 from transformer_cli.commands.output import fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import (
-    FileEncodingOption,
     FilesArgument,
     SourceLanguageOption,
     TargetLanguageOption,
@@ -45,7 +49,7 @@ def clean_command(
     ] = None,
     source_language: SourceLanguageOption = None,
     target_language: TargetLanguageOption = None,
-    encoding: FileEncodingOption = None,
+    encoding: EncodingOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the folder of an earlier cleaning.")
     ] = False,

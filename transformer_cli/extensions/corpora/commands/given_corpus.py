@@ -31,14 +31,6 @@ TargetLanguageOption = Annotated[
         "--target-language", help="Language of the target, such as it. Default: found out."
     ),
 ]
-FileEncodingOption = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        metavar="NAME",
-        help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
-    ),
-]
 DroppedShareOption = Annotated[
     float,
     typer.Option(

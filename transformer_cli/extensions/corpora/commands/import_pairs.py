@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transformer_cli.commands.command_line import JsonOption
+from transformer_cli.commands.command_line import (
+    EncodingOption,
+    JsonOption,
+    SourceFieldOption,
+    TargetFieldOption,
+)
 from transformer_cli.commands.output import STANDARD, fitting, show
 from transformer_cli.extensions.corpora.commands.given_corpus import (
     DroppedShareOption,
-    FileEncodingOption,
     SourceLanguageOption,
     TargetLanguageOption,
 )
@@ -41,18 +45,13 @@ def import_command(
     ],
     source_language: SourceLanguageOption = None,
     target_language: TargetLanguageOption = None,
-    source_field: Annotated[
-        str | None,
-        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
-    ] = None,
-    target_field: Annotated[
-        str | None, typer.Option("--target-field", help="Column of the target.")
-    ] = None,
+    source_field: SourceFieldOption = None,
+    target_field: TargetFieldOption = None,
     sheet: Annotated[
         str | None,
         typer.Option("--sheet", help="Sheet of a spreadsheet, by its name. Default: the first."),
     ] = None,
-    encoding: FileEncodingOption = None,
+    encoding: EncodingOption = None,
     max_dropped_share: DroppedShareOption = 0.05,
     force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
     as_json: JsonOption = False,

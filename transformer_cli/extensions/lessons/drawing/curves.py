@@ -16,6 +16,7 @@ from transformer_cli.checkpoint.recorded_series import (
     read_series,
 )
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.commands.output import in_columns
 from transformer_cli.config import LOWER_IS_BETTER, load_stored_config
 from transformer_cli.config.section import flat_settings
 from transformer_cli.process.errors import MissingInputError, UsageError
@@ -374,8 +375,7 @@ def _folder(name: str) -> Path:
 
 
 def _of_checkpoint(found: Path) -> Path:
-    of_checkpoint = RunFolder.of_checkpoint(found)
-    return found if of_checkpoint is None else of_checkpoint.path
+    return (RunFolder.of_checkpoint(found) or RunFolder(found)).path
 
 
 def _names(members: Sequence[tuple[Path, RecordedSeries]]) -> list[str]:
@@ -478,14 +478,7 @@ def table_of_values(rows: Sequence[ValueRow]) -> list[str]:
     """The rows as lines, with a head."""
     heads = ("metric", "run", "of", "final", "at step", "best", "at step")
     cells = [heads, *(tuple(row.shown().values()) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 3 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
+    return in_columns(cells, num_left=3)
 
 
 def _shown(value: float | str | None) -> str:

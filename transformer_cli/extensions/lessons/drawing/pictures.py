@@ -6,9 +6,10 @@ A shell completes these names, so matplotlib and PyTorch are imported only when 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,9 +23,8 @@ class Picture:
 
     sentence: str
     """What it shows."""
-    module: str
-    function: str
-    """A function of this module of `drawing`."""
+    place: str
+    """The function that draws it, as `module:name`; the module is one of `drawing`."""
     follows: Literal["config", "run", "nothing"] = "nothing"
     """What changes the picture."""
     config: str = ""
@@ -39,84 +39,72 @@ _SHORT = ("training.max_steps=20000",)
 PICTURES = {
     "architecture": Picture(
         "the model of a config: figure 1 of the paper with the names of the code",
-        "architecture",
-        "draw_architecture",
+        "architecture:draw_architecture",
         "config",
         _PAPER,
     ),
     "residuals": Picture(
         "the three residual wirings: pre-norm, post-norm, residual of the normed output",
-        "architecture",
-        "draw_residuals",
+        "architecture:draw_residuals",
         "config",
         _PAPER,
     ),
     "masks": Picture(
         "the masks of the three kinds of attention: causal, and padding of the source",
-        "attention",
-        "draw_masks",
+        "attention:draw_masks",
     ),
     "attention": Picture(
         "attention of one query with its numbers: scores, softmax, weights, the sum of the values",
-        "attention",
-        "draw_attention_steps",
+        "attention:draw_attention_steps",
         "run",
     ),
     "shifted-target": Picture(
         "what the decoder reads and what it must predict, shifted by one place",
-        "attention",
-        "draw_shifted_target",
+        "attention:draw_shifted_target",
     ),
     "sinusoids": Picture(
         "the sinusoids that are added to embeddings",
-        "positions",
-        "draw_sinusoids",
+        "positions:draw_sinusoids",
         "config",
         _PAPER,
         ("model.d_model=128",),
     ),
     "rotary": Picture(
         "rotary positions: angles, turned vectors, and the product of query and key",
-        "positions",
-        "draw_rotary",
+        "positions:draw_rotary",
         "config",
         _PAPER,
     ),
     "schedule": Picture(
         "the learning rate of a config",
-        "schedules",
-        "draw_schedule",
+        "schedules:draw_schedule",
         "config",
         _PAPER,
         _SHORT,
     ),
     "schedules": Picture(
         "all kinds of learning-rate schedules side by side",
-        "schedules",
-        "draw_schedules",
+        "schedules:draw_schedules",
         "config",
         _PAPER,
         _SHORT,
     ),
     "label-smoothing": Picture(
         "the probabilities of smoothed labels, for both kinds of smoothed_over",
-        "smoothed_targets",
-        "draw_label_smoothing",
+        "smoothed_targets:draw_label_smoothing",
         "config",
         _PAPER,
     ),
     "batches": Picture(
         "the padding of batches sorted by length, beside batches in random order",
-        "sorted_batches",
-        "draw_batches",
+        "sorted_batches:draw_batches",
         "config",
         "en-it.yaml",
         ("data.num_pairs=12000",),
     ),
     "checkpoint": Picture(
         "the files of a run, with their sizes if --run names one",
-        "run_files",
-        "draw_checkpoint",
+        "run_files:draw_checkpoint",
         "run",
     ),
 }
@@ -146,12 +134,9 @@ def draw_picture(
     from transformer_cli.extensions.lessons.drawing.theme import THEMES
 
     picture = PICTURES[name]
-    function = getattr(
-        import_module(f"transformer_cli.extensions.lessons.drawing.{picture.module}"),
-        picture.function,
-    )
+    draw = imported(f"transformer_cli.extensions.lessons.drawing.{picture.place}")
     with drawing_settings():
-        return function(*_subject(picture, config, overrides, run), THEMES[theme])
+        return draw(*_subject(picture, config, overrides, run), THEMES[theme])
 
 
 def _subject(

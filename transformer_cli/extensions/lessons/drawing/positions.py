@@ -100,14 +100,7 @@ def _draw_columns(axes: Any, d_model: int, theme: Theme) -> None:
     axes.set_ylim(-1.05, 1.05)
     style(axes, theme, title="three columns of sinusoidal: each one is a slower wave")
     grid(axes, theme)
-    axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.22),
-        ncols=3,
-        fontsize=SMALL,
-        frameon=False,
-        labelcolor=theme.ink,
-    )
+    _legend(axes, theme, below=0.22, ncols=3)
 
 
 def _draw_clock(axes: Any, position: int, d_model: int, theme: Theme) -> None:
@@ -200,7 +193,7 @@ def _draw_angles(axes: Any, width: int, theme: Theme) -> None:
     axes.set_ylabel("angle in radians")
     style(axes, theme, title="later pairs of columns turn more slowly")
     grid(axes, theme)
-    _legend(axes, theme, "columns")
+    _titled_legend(axes, theme, "columns")
 
 
 def _draw_products(axes: Any, width: int, theme: Theme) -> None:
@@ -226,21 +219,16 @@ def _draw_products(axes: Any, width: int, theme: Theme) -> None:
     )  # fmt: skip
     style(axes, theme, title="only the distance counts")
     grid(axes, theme)
-    _legend(axes, theme, "position of the query")
+    _titled_legend(axes, theme, "position of the query")
 
 
-def _legend(axes: Any, theme: Theme, title: str) -> None:
-    """A legend below the axes."""
-    legend = axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.2),
-        ncols=4,
-        columnspacing=1.2,
-        handlelength=1.6,
-        fontsize=SMALL,
-        title=title,
-        title_fontsize=SMALL,
-        labelcolor=theme.ink,
-        frameon=False,
-    )
+def _titled_legend(axes: Any, theme: Theme, title: str) -> None:
+    options = {"title": title, "title_fontsize": SMALL, "columnspacing": 1.2, "handlelength": 1.6}
+    legend = _legend(axes, theme, below=0.2, ncols=4, **options)
     legend.get_title().set_color(theme.muted)
+
+
+def _legend(axes: Any, theme: Theme, *, below: float, **options: Any) -> Any:
+    """A legend so far below the axes, as a share of their height."""
+    style = {"fontsize": SMALL, "frameon": False, "labelcolor": theme.ink}
+    return axes.legend(loc="upper center", bbox_to_anchor=(0.5, -below), **style, **options)

@@ -292,7 +292,10 @@ def check_sinusoids(learner: Any) -> None:
 
 
 def _sinusoid(position: int, column: int, width: int) -> float:
-    angle = position / 10000 ** ((column - column % 2) / width)
+    return _wave(position / 10000 ** ((column - column % 2) / width), column)
+
+
+def _wave(angle: float, column: int) -> float:
     return math.cos(angle) if column % 2 else math.sin(angle)
 
 
@@ -301,10 +304,6 @@ def _tables(value: Callable[[int, int, int], float]) -> list[Tensor]:
         torch.tensor([[value(p, c, width) for c in range(width)] for p in range(num_positions)])
         for num_positions, width in TABLE_SIZES
     ]
-
-
-def _wave(angle: float, column: int) -> float:
-    return math.cos(angle) if column % 2 else math.sin(angle)
 
 
 def _mistakes_of_sinusoids() -> list[Mistake]:

@@ -144,7 +144,7 @@ def draw_film(run: str, moments: Sequence[Moment], attention: str) -> Figure:
     figure = Figure(figsize=size, dpi=120, layout="constrained")
     steps = ", ".join(f"{moment.step:,}" for moment in moments)
     title = f"How {run} learned: {attention}, at steps {steps}"
-    figure.suptitle(_plain(title, 200), x=0.008, ha="left", fontsize=11, wrap=True)
+    figure.suptitle(_label(title, 200), x=0.008, ha="left", fontsize=11, wrap=True)
     rows: Any = figure.subfigures(len(strips), 1, squeeze=False)
     for [row], strip in zip(rows, strips, strict=True):
         _draw_strip(row, strip, [moment.step for moment in moments])
@@ -158,7 +158,7 @@ def _draw_strip(
     newest = strip[-1][1]
     length = max(40, _TITLE_OF_A_FRAME * len(steps))
     [title], families = readable_labels(
-        [_plain(f"{newest.source}   (reference: {newest.target})", length)]
+        [_label(f"{newest.source}   (reference: {newest.target})", length)]
     )
     figure.suptitle(title, x=0.008, ha="left", fontsize=10, fontweight="bold", fontfamily=families)
     frames = figure.subplots(1, len(steps), squeeze=False)[0]
@@ -171,10 +171,10 @@ def _draw_strip(
 
 def _draw_frame(axes: Any, step: int, sentence: WatchedSentence) -> None:
     axes.set_title(f"step {step:,}\nconfidence {sentence.confidence:.0%}", fontsize=9)
-    translation = _plain(sentence.translation, 400) if sentence.translation.strip() else "(nothing)"
+    translation = _label(sentence.translation, 400) if sentence.translation.strip() else "(nothing)"
     said = textwrap.wrap(translation, _NARROW, max_lines=_LINES, placeholder=" …")
     written = [token.piece for token in sentence.tokens]
-    pieces = [_plain(piece, _MAX_LABEL) for piece in (*written, *sentence.source_pieces)]
+    pieces = [_label(piece, _MAX_LABEL) for piece in (*written, *sentence.source_pieces)]
     labels, families = readable_labels([*pieces, *said])
     of_target, of_source = labels[: len(written)], labels[len(written) : len(pieces)]
     axes.set_xlabel("\n".join(labels[len(pieces) :]), fontsize=8, fontfamily=families)
@@ -194,11 +194,6 @@ def _name(set_ticks: Any, labels: Sequence[str], families: Sequence[str], **opti
         return
     size = min(8.0, math.floor(130 / max(1, len(labels))))
     set_ticks(range(len(labels)), labels, fontsize=size, fontfamily=families, **options)
-
-
-def _plain(text: str, length: int) -> str:
-    """A text for matplotlib, where a dollar sign without a backslash would begin a formula."""
-    return on_one_line(text.strip(), length).replace("$", r"\$") or "␣"
 
 
 def film_of_run(folder: RunFolder, moments: Sequence[Moment]) -> tuple[Figure, list[int]]:

@@ -144,15 +144,13 @@ def _positions(sentence: ExplainedSentence) -> Iterator[str]:
 
 def _masks(sentence: ExplainedSentence) -> Iterator[str]:
     masks = sentence.masks
-    read, written = sentence.source.tokens, sentence.decoder_input
     yield f"  encoder: {_visibility(masks.encoder.values)}"
     yield f"  cross-attention: {_visibility(masks.cross.values)}"
     if masks.decoder is None:
         yield f"  decoder: {_SSRU}"
         return
     yield f"  decoder: {_visibility(masks.decoder.values)}"
-    del read
-    for token, row in zip(written, masks.decoder.values.tolist(), strict=True):
+    for token, row in zip(sentence.decoder_input, masks.decoder.values.tolist(), strict=True):
         cells = " ".join("■" if cell else "·" for cell in row)
         yield f"    {padded(token.piece, _PIECE_WIDTH)} {cells}"
 
