@@ -15,7 +15,7 @@ from transformer_cli.acceleration.optimizers import (
     precision_of_muon,
 )
 
-SHAPES = [(6, 4), (6, 4), (4, 6), (5, 5), (6, 4), (700, 1500), (700, 1500), (1, 3)]
+SHAPES = [(6, 4), (6, 4), (4, 6), (5, 5), (6, 4), (16, 40_000), (16, 40_000), (1, 3)]
 
 
 def operations_module() -> ModuleType:
@@ -59,7 +59,15 @@ def test_a_gpu_that_imitates_bfloat16_multiplies_in_another_precision(
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: not is_emulated)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     assert precision_of_muon.__wrapped__(torch.device("cuda", 0)) == dtype
-    assert precision_of_muon(torch.device("cpu")) == torch.bfloat16
+
+
+@pytest.mark.parametrize(("is_fast", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_a_cpu_that_is_slow_at_bfloat16_multiplies_in_float32(
+    is_fast: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most processors of laptops: there, PyTorch multiplies bfloat16 fifty times as slowly as float32."""
+    monkeypatch.setattr(optimizers, "has_fast_bfloat16", lambda _: is_fast)
+    assert precision_of_muon.__wrapped__(torch.device("cpu")) == dtype
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
@@ -78,7 +86,8 @@ def test_in_each_precision_the_singular_values_come_near_1_also_of_a_tiny_gradie
 
 
 @pytest.mark.long
-def test_it_computes_what_pytorch_computes() -> None:
+def test_it_computes_what_pytorch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizers, "precision_of_muon", lambda _: torch.bfloat16)  # as PyTorch
     ours, theirs = matrices(), matrices()
     of_ours = build(ours)
     of_theirs = torch.optim.Muon(theirs, lr=0.05, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")

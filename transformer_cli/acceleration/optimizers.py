@@ -86,13 +86,15 @@ class BatchedMuon(torch.optim.Muon):
 
 @functools.cache
 def precision_of_muon(device: torch.device) -> torch.dtype:
-    """That of the products: bfloat16, but not on an NVIDIA GPU that only imitates it (Turing and older).
+    """That of the products: bfloat16, but not on a CPU that is slow at it, or an NVIDIA GPU that only imitates it (Turing and older).
 
-    There it is float16, whose range is enough for matrices of norm 1, or float32 if the card is slow at that too.
+    On a CPU without AVX-512, PyTorch multiplies bfloat16 fifty times as slowly as float32. On such a GPU it is float16, whose range
+    is enough for matrices of norm 1, or float32 if the card is slow at that too.
     """
-    if device.type != "cuda" or has_fast_bfloat16(device):
+    if device.type not in ("cpu", "cuda") or has_fast_bfloat16(device):
         return torch.bfloat16
-    return torch.float16 if has_tensor_cores() else torch.float32
+    is_fast = device.type == "cuda" and has_tensor_cores()
+    return torch.float16 if is_fast else torch.float32
 
 
 def orthogonalised(matrices: Tensor, group: dict[str, Any]) -> Tensor:
