@@ -12,17 +12,13 @@ translation has doubts or says that text was left as it is; or it is lost in sil
 """
 
 import argparse
-import json
-import logging
 import random
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.corpus import read_pairs

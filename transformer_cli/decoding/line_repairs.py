@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.doubts import (
-    lacks_marks,
+    lost_marks,
     with_ampersands,
     with_words_for_ampersands,
     without_unseen_words,
@@ -102,7 +102,7 @@ def _with_lost_ampersands(
     mended = list(translations)
     for (place, words), found in zip(read.items(), again, strict=True):
         given = lines[place].given
-        if found.is_untranslated or lacks_marks(given, found.text, translator.languages.target):
+        if found.is_untranslated or lost_marks(given, found.text, translator.languages.target):
             continue
         if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
             continue
