@@ -197,7 +197,7 @@ beside("empty brackets", "()", "[]", "[ ]", "(...)", "[...]", "[\u2026]")
 beside("footnote", "[1]", "[^1]", "\u2020", "\u00b9", "(1)", "[12]")
 beside("abbreviation", "e.g.", "i.e.", "etc.", keeps=r"(?:e\.g\.|i\.e\.|etc|ecc|esempio|es\.|cio\u00e8|ossia|ovvero)")  # fmt: skip
 framed("number of a list", "1) {}", "1. {}", "a. {}", "a) {}", "(i) {}", "(1) {}", "iv. {}", "2.1 {}", "A.1) {}")  # fmt: skip
-framed("bullet", "- {}", "* {}", "\u2022 {}", "+ {}", "\u2013 {}", "\u2014 {}", "\u25a0 {}", "> {}", ">> {}", "o {}", "\u27a4 {}")  # fmt: skip
+framed("bullet", "- {}", "* {}", "\u2022 {}", "+ {}", "\u2013 {}", "\u2014 {}", "\u25a0 {}", "> {}", ">> {}", "\u27a4 {}")  # fmt: skip
 framed("check box", "[ ] {}", "[x] {}", "- [ ] {}", "- [x] {}", "\u2610 {}", "\u2611 {}", "( ) {}")
 framed("heading", "# {-}", "## {-}", "### {-} ###", "== {-} ==", "=== {-} ===", "*** {-} ***")
 framed("leading sign", ", {_}", "; {_}", ": {_}", "/ {}", "& {}", "= {}", "| {}", "~ {}", "% {}", "\u2192 {}", "-> {}", "* {}", "... {_}", "\u2026{_}", ", {}", ") {}", "] {}", "? {}", "! {}", '" {}')  # fmt: skip
@@ -211,7 +211,6 @@ framed("label of one word", "Note: {}", "Warning: {}", "Dog: {}", "Tip: {_}", "T
 framed("label with small words", "The dog: {}", "My house: {}", "A new car: {}", "the station: {}", "name: {}", "Description of the house: {}", "In the city: {}", "The old man and the sea: {}", keeps=lambda frame: (":",))  # fmt: skip
 framed("label with a sign", "**Note**: {}", "**Note:** {}", "[Note] {}", "(Note) {}", "Note - {}", "`x`: {}", "--help: {}", "x = {}", "Note : {}", "{name}: {}", "@anna: {}", "1: {}", keeps=lambda frame: tuple(map(re.escape, re.findall(r"[^\w\s]+", frame.replace("{}", "")))))  # fmt: skip
 framed("speaker", "ANNA: {}", "Anna: {}", "- Anna: {}", "<Anna> {}", "[Anna] {}", "Anna \u2014 {}", keeps=lambda frame: ("(?i:anna)", re.escape(re.findall(r"[^\w\s{}]", frame)[-1])))  # fmt: skip
-framed("capitals", "{-}", keeps=lambda frame: ())
 between(
     "dash in the middle", " - ", " \u2013 ", " \u2014 ", "\u2014", end=".", keeps="[-\u2013\u2014]"
 )
@@ -223,7 +222,7 @@ framed("short word between code", "`a` or `b`: {}", "{-} `a.b()` or `c`.", "{-} 
 
 def _capitals(dice: random.Random, known: Sequence[Pair]) -> Marked:
     source, target = dice.choice(known)
-    return Marked("capitals", source.upper(), (r"[A-Z]{2}",), target)
+    return Marked("capitals", source.upper(), (r"\A[^a-z]+\Z",), target)
 
 
 RULES["capitals"] = _capitals
@@ -254,13 +253,15 @@ for _kind, _signs in {
     RULES[_kind] = Word(_kind, _signs)
 
 
-def marked_lines(known: Sequence[Pair], only: str = "") -> list[Marked]:
-    """`NUM_OF_KIND` lines of each kind; a kind has the same lines, however many others there are."""
+def marked_lines(
+    known: Sequence[Pair], only: str = "", num_of_kind: int = NUM_OF_KIND
+) -> list[Marked]:
+    """So many lines of each kind; a kind has the same lines, however many others there are."""
     return [
         make(random.Random(f"{SEED} {kind} {number}"), known)
         for kind, make in RULES.items()
         if only in kind
-        for number in range(NUM_OF_KIND)
+        for number in range(num_of_kind)
     ]
 
 
@@ -314,6 +315,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Count what is lost in silence.")
     parser.add_argument("--run", default="runs/en-it", help="name or folder of a run")
     parser.add_argument("--only", default="", help="a part of the names of kinds")
+    parser.add_argument("--number", type=int, default=NUM_OF_KIND, help="of lines of each kind")
     parser.add_argument("--show", type=int, default=0, help="so many lines that were not kept")
     parser.add_argument("--set", action="append", default=[], help="a setting, such as decoding.beam_size=1")  # fmt: skip
     given = parser.parse_args()
@@ -323,7 +325,7 @@ def main() -> None:
         loaded.config.data, "validation", seed=loaded.config.seed, report=ReadingReport()
     )
     known = known_pairs(translator, [(each.source, each.target) for each in islice(read, 4000)])
-    lines = marked_lines(known, given.only)
+    lines = marked_lines(known, given.only, given.number)
     answers = in_process(translator, [line.source for line in lines])
     sys.stdout.write(f"{len(known)} known sentences\n")
     sys.stdout.write("\n".join(table(lines, answers, given.show)) + "\n")

@@ -17,6 +17,7 @@ from transformer_cli.decoding.repair import (
     with_empty_brackets,
     without_empty_brackets,
 )
+from transformer_cli.decoding.signs_in_place import with_signs_in_place
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
 from transformer_cli.text.sentences import has_odd_case
 from transformer_cli.text.spans import SpanKind, find_spans
@@ -39,7 +40,8 @@ def with_lost_parts(
     if any("&" in line.given for line in lines):
         translations = _with_lost_ampersands(translator, lines, translations)
     translations = _with_lost_empty_brackets(translator, lines, translations)
-    return _with_odd_case(translator, lines, translations)
+    translations = _with_odd_case(translator, lines, translations)
+    return with_signs_in_place(translator, lines, translations)
 
 
 def _with_lost_spans(

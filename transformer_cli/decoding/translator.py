@@ -54,6 +54,7 @@ from transformer_cli.decoding.repair import (
     without_short_rivals,
 )
 from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
+from transformer_cli.decoding.signs import SIGN
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
@@ -355,6 +356,7 @@ class Translator:
         if self.repairs and any(
             NUMBERS in each.doubts
             or SPAN_SIGN.search(each.source)
+            or SIGN.search(each.source)
             or MAY_BE_EMPTY.search(each.source)
             or has_odd_case(each.source)
             for each in translations
