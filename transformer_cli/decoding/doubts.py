@@ -5,7 +5,6 @@ Each check is a plain function of the two texts and their languages. A check tha
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
@@ -18,18 +17,14 @@ from transformer_cli.decoding.numbers_in_text import (
     has_other_numbers,
     word_list,
 )
+from transformer_cli.decoding.signs import WORDS_OF_SIGNS, lost_signs
 from transformer_cli.text.languages import (
     frequent_words,
     has_spaces,
     primary_language,
     scripts_of_language,
 )
-from transformer_cli.text.sentences import (
-    BRACKETS,
-    num_inner_ellipses,
-    partners_of_brackets,
-    quotes_without_partner,
-)
+from transformer_cli.text.sentences import num_inner_ellipses
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 WORDLESS = "has no words"
@@ -44,10 +39,8 @@ UNSURE = "is less probable than 99 % of those of the calibration"
 UNSEEN = "guesses what training has not seen"
 """Followed by a colon and the words."""
 NUMBERS = "has other numbers"
-MARKS = (
-    "lacks a mark of its source: an ellipsis inside it, a bracket, quotes, a question mark, the colon behind a label, a sign such "
-    "as &, =, / or →, or an abbreviation such as e.g. or i.e."
-)
+MARKS = "lacks a sign of its source"
+"""Followed by a colon and what it lacks: signs, an ellipsis inside a sentence, an abbreviation such as e.g., a question mark."""
 BESIDE_PLACEHOLDER = "lacks words beside a placeholder of its source"
 ENCLOSED = "leaves the words inside [[ ]], { } or < > as they are: they look like a placeholder, or the name of a page"
 NEGATION = "has a negation more or less than its source"
@@ -95,28 +88,13 @@ _NO_NEGATION = re.compile(
     r",? \w+n['\u2019]t (?:i|you|he|she|it|we|they|there) *(?=\?)|\bn[o\u00b0]\.? ?(?=\d)"
 )
 
-# Between white space, and no letter, digit or usual punctuation; as ^^ twice or three times, too.
-_SIGN_BY_ITSELF = re.compile(r"(?<!\S)([^\w\s,.;:!?()\[\]\"'&+=\u2013\u2014-])\1{0,2}(?!\S)")
 # "For example" and "that is" in several languages; models that have not seen them leave them out.
 _FOR_EXAMPLE = r"(?<!\w)(?:[eE]\.\s?g|[zZ]\.\s?B|[pP]\.\s?(?:ex|es|ej))(?!\w)"
 _THAT_IS = r"(?<!\w)(?:[iI]\.\s?e|[dD]\.\s?(?:h|w\.\s?z)|[cC]\.?-à-d)(?!\w)"
-# Cheap: any unusual sign, a full stop inside a word or row, or behind a single letter.
-LOST_MARK = re.compile(r"[^\w\s,.;:!?'-]|\.[^\s\"')]|(?<!\w)\w\.")
-"""A text without this has no mark that `lacks_marks` looks for; most texts have none."""
-_ALL_BRACKETS = (*BRACKETS, *BRACKETS.values())
-# Which a translation into Chinese, Japanese or Korean may have instead.
+_MAY_ABBREVIATE = re.compile(r"(?<!\w)\w\.|-\u00e0-")
 WIDE_OPENING_BRACKETS = "\uff08\u3010\u300c\uff3b"
+"""Which a translation into Chinese, Japanese or Korean may have instead."""
 WIDE_CLOSING_BRACKETS = "\uff09\u3011\u300d\uff3d"
-# What may stand for a sign between two words: for & and +, for + alone, and for =.
-_WORDS_OF_SIGNS = {
-    "de": ("und", "plus", "ist sind gleich"),
-    "en": ("and", "plus", "is are equal equals"),
-    "es": ("y e", "más", "es son igual"),
-    "fr": ("et", "plus", "est sont égal égale"),
-    "it": ("e ed", "più", "è sono uguale"),
-    "nl": ("en", "plus", "is zijn gelijk"),
-    "pt": ("e", "mais", "é são igual"),
-}
 
 # What may stand for each of the two abbreviations, as patterns of whole words; the abbreviations themselves may, too.
 _WORDS_OF_ABBREVIATIONS = {
@@ -415,67 +393,29 @@ def _script(letter: str) -> str:
     return "LATIN" if found in ("FEMININE", "MASCULINE", "MODIFIER", "FULLWIDTH") else found
 
 
-def lacks_marks(source: str, translation: str, target: str) -> bool:
-    """Whether a whole translation has fewer inner ellipses, brackets around words, signs such as &, or abbreviations such as e.g. than its source.
-
-    A sign counts if it stands between white space; words of the target language may stand for &, + and =, and for abbreviations.
-    """
-    if source == translation:
-        return False
-    if num_inner_ellipses(source) > num_inner_ellipses(translation):
-        return True
-    visible = masked(source, find_spans(source), "0")
-    wide = (*WIDE_OPENING_BRACKETS, *WIDE_CLOSING_BRACKETS)
-    written = masked(translation, find_spans(translation), "0")
-    if _num_brackets(visible) > sum(map(written.count, (*_ALL_BRACKETS, *wide))):
-        return True
-    if _lacks_other_signs(visible, translation) or _lacks_abbreviation(
-        visible, translation, target
-    ):
-        return True
-    if (words := _WORDS_OF_SIGNS.get(primary_language(target))) is None:
-        return False
-    joining, adding, equalling = words
-    target_words = _WORD.findall(translation.casefold())
-    for sign, meaning in (("&", joining), ("+", f"{joining} {adding}"), ("=", equalling)):
-        num_read = len(re.findall(rf"(?<!\S){re.escape(sign)}(?!\S)", visible))
-        num_words = sum(word in word_list(meaning) for word in target_words)
-        if num_read and num_read > translation.count(sign) + num_words:
-            return True
-    return False
-
-
-# A question, and what begins with a label: "Anna: we go". Question marks of Arabic, Armenian, Greek and Ethiopic are there, too.
-_ASKS = re.compile(r"\?(?!\w)")
-_QUESTION_MARKS = "\uff1f\u061f\u055e\u037e;\u1367\u2047\u2048\u2049"
-_LABELLED = re.compile(r"(?:\A|[.!?]\s+)[^\W\d_][\w'\u2019-]*: (?=\w)")
-# A text between quotes. The apostrophes of "'tis" and "the dogs' house" have no partner.
-_QUOTED = re.compile(
-    r"\"[^\"\w]*\w[^\"]*\"|\u201c[^\u201c\u201d\w]*\w[^\u201c\u201d]*\u201d|(?<!\w)['\u2018]\w[^'\u2018\u2019]*(?:\w['\u2019]\w[^'\u2018\u2019]*)*['\u2019](?!\w)"
-)
-_OPENING_QUOTE = re.compile(r"[\"\u201c]|(?<!\w)['\u2018]")
-_QUOTE = re.compile(
-    r"[\"\u00ab\u00bb\u2039\u203a\u201a\u201c-\u201f\u300c-\u300f\uff02\u300a\u300b]|(?<!\w)['\u2018]|['\u2019](?!\w)"
-)
-
-
-def lacks_form(source: str, translation: str, target: str) -> bool:
-    """Whether no question mark, no colon behind a label such as a speaker's name, or no quote of a source is left in its translation, or half a pair of quotes.
+def lost_marks(source: str, translation: str, target: str) -> tuple[str, ...]:
+    """What a whole translation lacks: signs of its source, inner ellipses, abbreviations such as e.g., and every question mark.
 
     Args:
         target: the language of the translation; of one without spaces nothing is said about question marks.
     """
+    if source == translation:
+        return ()
+    found = list(lost_signs(source, translation, target))
+    if num_inner_ellipses(source) > num_inner_ellipses(translation):
+        found.append("...")
+    if _MAY_ABBREVIATE.search(source):
+        found += _lost_abbreviations(masked(source, find_spans(source), "0"), translation, target)
     if "?" in source and "?" not in translation and has_spaces(target):
         is_marked = any(map(translation.__contains__, _QUESTION_MARKS))
         if _ASKS.search(source) is not None and not is_marked:
-            return True
-    if ": " in source:
-        num_colons = translation.count(":") + translation.count("\uff1a")
-        if len(_LABELLED.findall(source)) > num_colons:
-            return True
-    if _OPENING_QUOTE.search(source) is None or _QUOTED.search(source) is None:
-        return False
-    return _QUOTE.search(translation) is None or bool(quotes_without_partner(source, translation))
+            found.append("?")
+    return tuple(found)
+
+
+# Question marks of Arabic, Armenian, Greek and Ethiopic are there, too.
+_ASKS = re.compile(r"\?(?!\w)")
+_QUESTION_MARKS = "\uff1f\u061f\u055e\u037e;\u1367\u2047\u2048\u2049"
 
 
 def lacks_words_at_placeholders(source: str, translation: str, languages: Direction) -> bool:
@@ -518,8 +458,8 @@ def _words_beside_placeholders(text: str) -> list[list[str]]:
     return found
 
 
-def _lacks_abbreviation(visible: str, translation: str, target: str) -> bool:
-    """Whether a translation says "for example" or "that is" less often than the abbreviations of its source do.
+def _lost_abbreviations(visible: str, translation: str, target: str) -> Iterator[str]:
+    """The abbreviations for "for example" and "that is" of a source, if its translation says this less often.
 
     Args:
         visible: the source without its protected spans.
@@ -528,60 +468,12 @@ def _lacks_abbreviation(visible: str, translation: str, target: str) -> bool:
     """
     words = _WORDS_OF_ABBREVIATIONS.get(primary_language(target))
     if words is None:
-        return False
+        return
     for abbreviation, meaning in zip((_FOR_EXAMPLE, _THAT_IS), words, strict=True):
-        num_read = len(re.findall(abbreviation, visible))
+        read = re.findall(abbreviation, visible)
         said = rf"{abbreviation}|(?<!\w)(?i:{meaning})(?!\w)"
-        if num_read and num_read > len(re.findall(said, translation)):
-            return True
-    return False
-
-
-def _lacks_other_signs(visible: str, translation: str) -> bool:
-    """Whether a translation has fewer signs such as / → ≠ ^ © § than a source has between white space; no usual word stands for them.
-
-    Args:
-        visible: the source without its protected spans, such as emoji.
-    """
-    if _SIGN_BY_ITSELF.search(visible) is None:
-        return False
-    found = (match for match in _SIGN_BY_ITSELF.finditer(visible) if _is_sign(match[1]))
-    signs = Counter(match[0] for match in found)
-    return any(
-        number > sum(map(translation.count, (sign, *_FORMS_OF_SIGNS.get(sign, ()))))
-        for sign, number in signs.items()
-    )
-
-
-def _is_sign(character: str) -> bool:
-    """Whether a character is a sign with a meaning: mathematical, an arrow, a trade mark, a caret, or one of commerce and of lists."""
-    if character in _SIGNS_WITH_WORDS or character in _NO_SIGNS:
-        return False
-    return unicodedata.category(character) in ("Sm", "So", "Sk") or character in _FURTHER_SIGNS
-
-
-_SIGNS_WITH_WORDS = "&+="
-_FURTHER_SIGNS = "/\\\u00a7\u00b6\u2022\u00b7@#\u2020\u2021"
-# A dash of some writers, quotes, and wide forms of + and =, for which words may stand.
-_NO_SIGNS = "\u2212`\u00b4\u00a8\uff0b\uff1d"
-_FORMS_OF_SIGNS = {
-    "\u2192": ("->", "=>", "\u21d2"),
-    "\u2190": ("<-", "\u21d0"),
-    "\u2194": ("<->", "\u21d4"),
-    "\u2260": ("!=", "<>", "=/="),
-    "\u2264": ("<=", "=<"),
-    "\u2265": (">=", "=>"),
-    "\u00d7": ("*", "\u00b7", " x "),
-    "\u00f7": (":", "/"),
-    "\u00b1": ("+/-", "+-"),
-    "\u00a9": ("(c)", "(C)"),
-    "\u00ae": ("(r)", "(R)"),
-    "\u2122": ("(tm)", "(TM)"),
-    "|": ("\u2502", "\uff5c"),
-    "/": ("\uff0f",),
-    "\u2022": ("\u00b7", "*"),
-    "\u00b7": ("\u2022", "\u30fb"),
-}
+        if read and len(read) > len(re.findall(said, translation)):
+            yield read[0]
 
 
 _AMPERSAND = re.compile(r"(?<!\S)&(?!\S)")
@@ -589,10 +481,10 @@ _AMPERSAND = re.compile(r"(?<!\S)&(?!\S)")
 
 def with_words_for_ampersands(text: str, language: str) -> str:
     """A text with the word of its language in place of each & between white space; as it is, if this word is not known."""
-    if "&" not in text or (words := _WORDS_OF_SIGNS.get(primary_language(language))) is None:
+    if "&" not in text or (words := WORDS_OF_SIGNS.get(primary_language(language))) is None:
         return text
     outside = masked(text, find_spans(text), "0")
-    word = words[0].split()[0]
+    word = words["&"].split()[0]
     if outside.isupper():
         word = word.upper()
     found = (match.start() for match in _AMPERSAND.finditer(outside))
@@ -608,14 +500,14 @@ def with_ampersands(translation: str, source: str, read: str, languages: Directi
         read: the text with words.
         languages: of both. Where a translation has more or fewer such words than the text, they stay.
     """
-    here, there = (_WORDS_OF_SIGNS.get(primary_language(language)) for language in languages)
+    here, there = (WORDS_OF_SIGNS.get(primary_language(language)) for language in languages)
     if here is None or there is None:
         return translation
-    of_source = [match.start() for match in _words_in(read, here[0])]
-    of_target = [match.span() for match in _words_in(translation, there[0])]
+    of_source = [match.start() for match in _words_in(read, here["&"])]
+    of_target = [match.span() for match in _words_in(translation, there["&"])]
     if len(of_source) != len(of_target):
         return translation
-    length = len(here[0].split()[0]) - 1
+    length = len(here["&"].split()[0]) - 1
     signs = [
         match.start() for match in _AMPERSAND.finditer(masked(source, find_spans(source), "0"))
     ]
@@ -629,19 +521,6 @@ def with_ampersands(translation: str, source: str, read: str, languages: Directi
 
 def _words_in(text: str, words: str) -> Iterator[re.Match[str]]:
     return re.finditer(rf"(?<!\w)(?:{'|'.join(words.split())})(?!\w)", text, re.IGNORECASE)
-
-
-def _num_brackets(text: str) -> int:
-    """How many brackets of a text belong to no word, as those of dog(s) do."""
-    partners = partners_of_brackets(text, 0, len(text))
-    found = 0
-    for place, sign in enumerate(text):
-        if sign in _ALL_BRACKETS:
-            start, end = sorted((place, partners.get(place, place)))
-            before, after = text[max(0, start - 1) : start], text[end + 1 : end + 2]
-            touches = (before.isalnum(), after.isalnum())
-            found += not (any(touches) if place in partners else all(touches))
-    return found
 
 
 def _negates(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.doubts import (
-    lacks_marks,
+    lost_marks,
     with_ampersands,
     with_words_for_ampersands,
     without_unseen_words,
@@ -17,6 +17,7 @@ from transformer_cli.decoding.repair import (
     with_empty_brackets,
     without_empty_brackets,
 )
+from transformer_cli.decoding.signs_in_place import with_signs_in_place
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
 from transformer_cli.text.sentences import has_odd_case
 from transformer_cli.text.spans import SpanKind, find_spans
@@ -39,7 +40,8 @@ def with_lost_parts(
     if any("&" in line.given for line in lines):
         translations = _with_lost_ampersands(translator, lines, translations)
     translations = _with_lost_empty_brackets(translator, lines, translations)
-    return _with_odd_case(translator, lines, translations)
+    translations = _with_odd_case(translator, lines, translations)
+    return with_signs_in_place(translator, lines, translations)
 
 
 def _with_lost_spans(
@@ -102,7 +104,7 @@ def _with_lost_ampersands(
     mended = list(translations)
     for (place, words), found in zip(read.items(), again, strict=True):
         given = lines[place].given
-        if found.is_untranslated or lacks_marks(given, found.text, translator.languages.target):
+        if found.is_untranslated or lost_marks(given, found.text, translator.languages.target):
             continue
         if not {*without_unseen_words(found.doubts)} <= {*translations[place].doubts}:
             continue

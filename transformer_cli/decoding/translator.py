@@ -18,13 +18,11 @@ from transformer_cli.decoding.details import (
 from transformer_cli.decoding.doubts import (
     BESIDE_PLACEHOLDER,
     ENCLOSED,
-    LOST_MARK,
     MARKS,
     NUMBERS,
     UNSEEN,
-    lacks_form,
-    lacks_marks,
     lacks_words_at_placeholders,
+    lost_marks,
     without_unseen_words,
 )
 from transformer_cli.decoding.engine import (
@@ -56,6 +54,7 @@ from transformer_cli.decoding.repair import (
     without_short_rivals,
 )
 from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
+from transformer_cli.decoding.signs import SIGN
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
@@ -395,6 +394,7 @@ class Translator:
         may_have_lost = any(
             NUMBERS in each.doubts
             or SPAN_SIGN.search(each.source)
+            or SIGN.search(each.source)
             or MAY_BE_EMPTY.search(each.source)
             or has_odd_case(each.source)
             for each in translations
@@ -409,10 +409,9 @@ class Translator:
         source, text, doubts = translation.source, translation.text, translation.doubts
         if doubts:  # a line that was translated again, with protected spans, may have them already
             doubts = without_unseen_words(doubts)
-        if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
-            doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
-        if self.repairs and MARKS not in doubts and lacks_form(source, text, self.languages.target):
-            doubts += (MARKS,)
+        if self.repairs and not any(doubt.startswith(MARKS) for doubt in doubts):
+            lost = lost_marks(source, text, self.languages.target)
+            doubts += (f"{MARKS}: {' '.join(lost)}",) if lost else ()
         if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
             is_lost = lacks_words_at_placeholders(source, text, self.languages)
             doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
