@@ -40,6 +40,7 @@ from transformer_cli.decoding.quality import (
     can_be_green,
     features_of,
 )
+from transformer_cli.decoding.reverse_reading import read_in_reverse
 from transformer_cli.decoding.translation import PartDetails
 from transformer_cli.evaluation.green import calibrated, chosen_threshold
 from transformer_cli.evaluation.metrics import measure_corpus
@@ -199,7 +200,7 @@ def read_again(
             errors, sources, targets, explanations, agreements, strict=True
         )
     ]
-    return translator.read_in_reverse(again)
+    return read_in_reverse(translator, again)
 
 
 def is_green(quality: Quality, translation: Translation) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from transformer_cli.acceleration import optimizers as muon_of_tfm
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import DataError
@@ -161,8 +162,11 @@ def test_the_state_has_exactly_the_tensors_that_are_expected(kind: str, tying: s
     }
 
 
-def test_muon_changes_hidden_matrices_and_adamw_all_other_parameters() -> None:
+def test_muon_changes_hidden_matrices_and_adamw_all_other_parameters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The same as PyTorch's two optimizers, each with its share of the parameters."""
+    monkeypatch.setattr(muon_of_tfm, "precision_of_muon", lambda _: torch.bfloat16)  # as PyTorch
     settings = training(optimizer="muon", weight_decay=0.1, betas=(0.8, 0.9), epsilon=1e-6)
     model, twin = transformer("target-output"), transformer("target-output")
     optimizer = Optimizer(model, settings)
