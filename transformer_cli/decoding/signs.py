@@ -20,7 +20,7 @@ WORDS_OF_SIGNS: Mapping[str, Mapping[str, str]] = {
 }
 """What may stand for a sign between two words."""
 SIGN = re.compile(
-    r"[^\w\s,.!?'-]|(?:\A|\s)[^\w\s]|[^\w\s.!?'-][-]|\.\.|(?<![^\W_])_|_(?![^\W_])|--|\s'|'[^\w]"
+    r"[^\w\s,.!?'-]|(?:\A|\s)[^\w\s]|[^\w\s.!?'-][-]|\.\.|(?<![^\W_])_|_(?![^\W_])|--|\s'|'[^\w]|[\u00b9\u00b2\u00b3\u2070-\u2079]"
 )
 """A text without this has no sign that a translation must keep; most texts have none."""
 

@@ -24,7 +24,7 @@ _SIGNS = re.compile(
     r"|(?<!\S)[^\w\s]+(?!\S)"
     r"|\*{1,3}|~~|!\[|_{1,2}(?=[^\W_])(?<![^\W_]_)(?<![^\W_]__)|(?<=[^\W_])_{1,2}(?![^\W_])"
     r"|\.{3,}(?=\s)|(?<!-)--(?!-)|[-=]>|<-|(?<![\w'\u2018\u2019])['\u2018](?=\S)|(?<=\S)['\u2019](?![\w'\u2019])"
-    r"|[^\w\s.,!?'\u2019\u2018-]"
+    r"|[^\w\s.,!?'\u2019\u2018-]|(?<![^\W\d_])[\u00b9\u00b2\u00b3\u2070-\u2079]"
 )
 _PARTNERS = {
     "(": ")", "[": "]", "![": "]", "{": "}", "<": ">", "\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb",
@@ -189,7 +189,7 @@ def _range_of(
     if (first, last) == (0, num_words):
         return 0, num_targets
     values = [
-        0.0 if word not in links else 1.0 if first <= links[word] < last else -1.0
+        -0.1 if word not in links else 1.0 if first <= links[word] < last else -1.0
         for word in range(num_targets)
     ]
     best, found = 0.0, (0, 0)
