@@ -436,8 +436,8 @@ def test_lost_question_marks_labels_and_quotes_are_found(
 @pytest.mark.parametrize("mark", ['"', "\u201c", "'", "\u201c \u201c", "' 'x"])
 def test_a_quote_without_an_end_is_looked_at_once(mark: str) -> None:
     # With a time that grows with the square of the length, this would take many minutes.
-    assert not lost_marks(mark + " a" * 100_000, "b", "it")
-    assert not lost_marks(f"{mark} a " * 20_000, '"' + "b" * 9 + '"', "it")
+    for source in (mark + " a" * 100_000, f"{mark} a " * 20_000):
+        assert set(lost_marks(source, '"' + "b" * 9 + '"', "it")) <= {"'", *mark}
 
 
 def test_a_lost_row_of_signs_is_found() -> None:
