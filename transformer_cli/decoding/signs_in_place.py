@@ -305,7 +305,7 @@ def with_signs_in_place(
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
         if not line.prefix and SIGN.search(line.given)
         for judged in [translator.with_doubts_of_line(found)]
-        if _num_faults(judged)
+        if _may_lack_signs(judged)
     }
     asked = [each for place in before for each in _candidates(place, lines[place].given)]
     if not asked:
@@ -338,6 +338,17 @@ def with_signs_in_place(
         if rank < known:
             best[each.place] = *rank, whole
     return [best[place][2] if place in best else found for place, found in enumerate(translations)]
+
+
+def _may_lack_signs(translation: Translation) -> bool:
+    """Whether signs are lost, or kept the model from translating the line, or divided it into pieces with doubts."""
+    doubts = without_unseen_words(translation.doubts)
+    return (
+        translation.is_untranslated
+        or translation.is_partly_copied
+        or bool(translation.is_in_pieces and doubts)
+        or any(doubt.startswith(MARKS) for doubt in doubts)
+    )
 
 
 def _num_faults(translation: Translation) -> int:
