@@ -303,7 +303,7 @@ def with_signs_in_place(
     before = {
         place: judged
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if not line.prefix and SIGN.search(line.given)
+        if SIGN.search(line.given) and not (line.prefix or found.terms)  # a term may have signs
         for judged in [translator.with_doubts_of_line(found)]
         if _may_lack_signs(judged)
     }
