@@ -3,7 +3,6 @@
     tfm train --config en-it.yaml
     python benchmarks/lost_signs.py --run en-it
     python benchmarks/lost_signs.py --run en-it --only label --show 20           # the lines that are lost or named, of the kinds with "label" in their names
-    python benchmarks/lost_signs.py --run en-it --through libretranslate         # the same lines through the server (also: deepl, md, html)
 
 Rules with a written seed put structure into sentences of the validation split that the run translates as their references. An
 oracle of its own, not the checks of `decoding.doubts`, says whether a translation has each thing of the source as often and in the

@@ -446,28 +446,27 @@ def test_a_bracket_without_a_partner_at_an_edge_is_copied(line: str, written: st
     assert translated(line, stub_translator(letters_alone)).text == written
 
 
-def test_a_mark_that_is_lost_makes_a_doubt() -> None:
+def test_an_ellipsis_that_is_lost_makes_a_doubt_and_a_bracket_comes_back() -> None:
     def without_marks(text: str) -> list[str]:
         return [" ".join(text.upper().replace("(", "").replace("...", "").replace(",", "").split())]
 
     of = stub_translator(without_marks, repair=True)
-    found = [translated(line, of) for line in ("The hotel (sleeps.", "The hotel... sleeps.")]
-    assert [each.text for each in found] == ["THE HOTEL SLEEPS."] * 2
-    assert [each.doubts for each in found] == [(MARKS,), (MARKS,)]
-    assert not any(map(can_be_green, found))
+    bracket, ellipsis = (translated(line, of) for line in ("The hotel (sleeps.", "The hotel... sleeps."))  # fmt: skip
+    assert (bracket.text, bracket.doubts) == ("THE HOTEL (SLEEPS.", ())
+    assert (ellipsis.text, ellipsis.doubts) == ("THE HOTEL... SLEEPS.", ())
     assert translated("The hotel sleeps.", of).doubts == ()
 
 
-@pytest.mark.parametrize("line", ["Does the hotel sleep?", "Anna: the hotel sleeps."])
-def test_a_lost_question_mark_or_label_makes_a_doubt(line: str) -> None:
+@pytest.mark.parametrize("line", ["Does the hotel sleep?"])
+def test_a_lost_question_mark_makes_a_doubt(line: str) -> None:
     def words_alone(text: str) -> list[str]:
         return [" ".join(re.sub(r"[?:]", " ", text.upper()).split())]
 
     found = translated(line, stub_translator(words_alone, repair=True, keep_layout=False))
-    assert MARKS in found.doubts
+    assert any(doubt.startswith(MARKS) for doubt in found.doubts)
     assert not can_be_green(found)
     kept = translated(line, stub_translator(lambda text: [text.upper()], repair=True))
-    assert MARKS not in kept.doubts
+    assert not any(doubt.startswith(MARKS) for doubt in kept.doubts)
 
 
 @pytest.mark.long
@@ -497,7 +496,7 @@ def test_a_sentence_that_loses_words_beside_a_placeholder_is_translated_in_piece
 def test_an_abbreviation_that_is_lost_makes_a_doubt(line: str) -> None:
     of = load_translator(Path(__file__).parents[2] / "docs/run")
     [found] = of.translate([line])
-    assert MARKS in found.doubts
+    assert any(doubt.startswith(MARKS) for doubt in found.doubts)
     assert not can_be_green(found)
 
 
@@ -506,7 +505,7 @@ def test_a_line_that_loses_a_number_too_has_each_doubt_once() -> None:
     """It is translated again, with protected spans."""
     of = load_translator(Path(__file__).parents[2] / "docs/run")
     [found] = of.translate(["I have 4 birds. The dog... is big."])
-    assert MARKS in found.doubts
+    assert "..." in found.text
     assert len(set(found.doubts)) == len(found.doubts)
 
 
@@ -538,7 +537,7 @@ def test_an_ampersand_stays() -> None:
     assert [each.text.count("&") for each in found] == [1, 1]
     assert found[0].source == "The dog & the cat and the horse are here."
     assert "AT&T" in found[1].text
-    assert MARKS not in found[0].doubts
+    assert not any(doubt.startswith(MARKS) for doubt in found[0].doubts)
 
 
 @pytest.mark.long

@@ -341,13 +341,21 @@ def test_the_layout_and_the_terms_are_kept_together(line: str, num_terms: int) -
     ("settings", "message"),
     [
         ({"sampling": {}}, "draws translations at random"),
+        ({"sampling": {}, "mbr": {}}, "draws translations at random"),
         ({"diversity": {}}, "diverse beam search"),
+        ({"beam_size": 6, "mbr": {}}, r"decoding\.mbr"),
     ],
 )
-def test_other_searches_take_no_glossary(settings: dict[str, object], message: str) -> None:
+def test_other_searches_take_no_glossary_however_it_is_set(
+    settings: dict[str, object], message: str
+) -> None:
+    terms = Glossary.of({"uno": "due"})
     plain = translator(tokenizer_of_words(), **settings)
     with pytest.raises(UsageError, match=message):
-        plain.with_glossary(Glossary.of({"uno": "due"}))
+        plain.with_glossary(terms)
+    later = replace(translator(tokenizer_of_words()).with_glossary(terms), decoding=plain.decoding)
+    with pytest.raises(UsageError, match=message):
+        later.translate(["uno"])
 
 
 def test_the_full_stop_of_a_term_stays_at_the_end_of_a_heading() -> None:

@@ -82,7 +82,7 @@ def found(text: str) -> list[str]:
         ("Text (*.txt)|*.txt|All (*.*)|*.*|*.png; *.jpg", ["*.txt", "*.txt", "*.*", "*.*", "*.png; *.jpg"]),
         ("Open *.tar.gz or src/*.py.", ["*.tar.gz"]),
         ("The dog%nThe cat.%nIt has %n or 5 %name", ["%n", "%n", "%n", "5"]),
-        ("foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta", ["foo_bar", "foo_bar()", "call()", "Ctrl+S", "v1.2.3-beta"]),
+        ("foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta", ["foo_bar", "foo_bar()", "call()", "f(x)", "Ctrl+S", "v1.2.3-beta"]),
         ("The 2.x houses, v. 2.3.x of 4 xylophones", ["2.x", "2.3.x", "4"]),
         ("$NAME$ in $LINK_END$the car$link_end$, $1 is $x and $y or US$5", ["$NAME$", "$LINK_END$", "$link_end$", "$1", "$x", "$y", "$5"]),
         ("$(name) {{{x}}} ${{ y }} @name@ @@x@@ <<name>> [% x %] %<name>s %[1]d", ["$(name)", "{{{x}}}", "${{ y }}", "@name@", "@@x@@", "<<name>>", "[% x %]", "%<name>s", "%[1]d"]),

@@ -20,7 +20,7 @@ WORDS_OF_SIGNS: Mapping[str, Mapping[str, str]] = {
 }
 """What may stand for a sign between two words."""
 SIGN = re.compile(
-    r"[^\w\s,.!?'-]|(?:\A|\s)[^\w\s]|[^\w\s.!?'-][-]|\.\.|(?<![^\W_])_|_(?![^\W_])|--|\s'|'[^\w]"
+    r"[^\w\s,.!?'-]|(?:\A|\s)[^\w\s]|[^\w\s.!?'-][-]|\.\.|(?<![^\W_])_|_(?![^\W_])|--|\s'|'[^\w]|[\u00b9\u00b2\u00b3\u2070-\u2079]"
 )
 """A text without this has no sign that a translation must keep; most texts have none."""
 
@@ -75,9 +75,9 @@ def _visible(text: str) -> str:
     spans = find_spans(text)
     if not spans:
         return text
-    seen = masked(
-        text, [span for span in spans if span.kind in (SpanKind.WORD, SpanKind.NUMBER)], "x"
-    )
+    # Digits for numbers, because a quotation mark behind one may be the sign for inches.
+    seen = masked(text, [span for span in spans if span.kind is SpanKind.WORD], "x")
+    seen = masked(seen, [span for span in spans if span.kind is SpanKind.NUMBER], "0")
     return masked(seen, [span for span in spans if span.kind in (SpanKind.TAG, SpanKind.MARK)], " ")
 
 
@@ -143,8 +143,10 @@ def _is_missed(
         # A translation of a long sentence has other pauses; of a short one, one in the place of this one.
         num_read, num_written = (len(_ANY_PAUSE.findall(text)) for text in (here, there))
         return num_written < _FEW_PAUSES * num_read
-    words = WORDS_OF_SIGNS.get(primary_language(target), {}).get(sign)
-    if words:
+    if sign in "&+=%":
+        words = WORDS_OF_SIGNS.get(primary_language(target), {}).get(sign)
+        if words is None:
+            return False
         pattern = rf"(?<!\w)(?:{'|'.join(words.split())})(?!\w)"
         return read[sign] > written[sign] + len(re.findall(pattern, there.casefold()))
     if sign == _ELLIPSIS:  # at an end of a sentence a full stop may stand for it

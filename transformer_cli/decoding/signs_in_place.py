@@ -24,7 +24,7 @@ _SIGNS = re.compile(
     r"|(?<!\S)[^\w\s]+(?!\S)"
     r"|\*{1,3}|~~|!\[|_{1,2}(?=[^\W_])(?<![^\W_]_)(?<![^\W_]__)|(?<=[^\W_])_{1,2}(?![^\W_])"
     r"|\.{3,}(?=\s)|(?<!-)--(?!-)|[-=]>|<-|(?<![\w'\u2018\u2019])['\u2018](?=\S)|(?<=\S)['\u2019](?![\w'\u2019])"
-    r"|[^\w\s.,!?'\u2019\u2018-]"
+    r"|[^\w\s.,!?'\u2019\u2018-]|(?<![^\W\d_])[\u00b9\u00b2\u00b3\u2070-\u2079]"
 )
 _PARTNERS = {
     "(": ")", "[": "]", "![": "]", "{": "}", "<": ">", "\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb",
@@ -189,7 +189,7 @@ def _range_of(
     if (first, last) == (0, num_words):
         return 0, num_targets
     values = [
-        0.0 if word not in links else 1.0 if first <= links[word] < last else -1.0
+        -0.1 if word not in links else 1.0 if first <= links[word] < last else -1.0
         for word in range(num_targets)
     ]
     best, found = 0.0, (0, 0)
@@ -303,9 +303,9 @@ def with_signs_in_place(
     before = {
         place: judged
         for place, (line, found) in enumerate(zip(lines, translations, strict=True))
-        if not line.prefix and SIGN.search(line.given)
+        if SIGN.search(line.given) and not (line.prefix or found.terms)  # a term may have signs
         for judged in [translator.with_doubts_of_line(found)]
-        if _num_faults(judged)
+        if _may_lack_signs(judged)
     }
     asked = [each for place in before for each in _candidates(place, lines[place].given)]
     if not asked:
@@ -338,6 +338,17 @@ def with_signs_in_place(
         if rank < known:
             best[each.place] = *rank, whole
     return [best[place][2] if place in best else found for place, found in enumerate(translations)]
+
+
+def _may_lack_signs(translation: Translation) -> bool:
+    """Whether signs are lost, or kept the model from translating the line, or divided it into pieces with doubts."""
+    doubts = without_unseen_words(translation.doubts)
+    return (
+        translation.is_untranslated
+        or translation.is_partly_copied
+        or bool(translation.is_in_pieces and doubts)
+        or any(doubt.startswith(MARKS) for doubt in doubts)
+    )
 
 
 def _num_faults(translation: Translation) -> int:

@@ -245,7 +245,7 @@ class Translator:
         often as the source term stands there.
 
         Raises:
-            UsageError: the model translates no language; or the settings ask for sampling or for diverse beam search.
+            UsageError: the model translates no language; or the settings ask for sampling, for diverse beam search or for minimum Bayes risk.
             DataError: a term is empty, stands for two target terms, or cannot be written by the model.
         """
         self._check_keeps_terms()
@@ -262,6 +262,11 @@ class Translator:
             raise UsageError(
                 "a glossary needs plain beam search, but decoding.diversity asks for diverse beam search",
                 hint="leave out decoding.diversity or the glossary",
+            )
+        if self.decoding.mbr is not None:
+            raise UsageError(
+                "a glossary needs plain beam search, but decoding.mbr chooses what most candidates resemble: with terms, many are poor",
+                hint="leave out decoding.mbr or the glossary",
             )
 
     def in_direction(self, number: int) -> "Translator":
@@ -659,7 +664,7 @@ class Translator:
     ) -> Mapping[Request, list[Hypothesis]]:
         """Hypotheses in which terms of the glossary do not stand beside the model's own words."""
         options = self.decoding
-        is_search = not (options.sampling or options.diversity or options.mbr)
+        is_search = not (options.sampling or options.diversity)
         engine = self.engine
         if not is_search or not isinstance(engine, ExplainingEngine):
             return {}

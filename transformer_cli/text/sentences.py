@@ -711,8 +711,6 @@ LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
 
 # The end of nearly every sentence; a full stop behind another one is an ellipsis.
 PLAIN_END = re.compile(r"(?:[^.]\.|[^?!][?!])\Z")
-# A question that is also a cry.
-_QUESTION_AND_CRY = re.compile(r"\?!|!\?")
 
 
 def ends_sentence(text: str) -> bool:
@@ -738,12 +736,11 @@ def with_final_mark_of(translation: str, source: str) -> str:
 
     A model adds a full stop, or a question mark, to a heading or a cell of a table, and loses the comma of "Dear Anna," or
     the colon of a title: the mark is taken away, and the comma or colon is put back. An ellipsis, of which a model makes a
-    full stop, is put back, too; so is the question mark of "?!".
+    full stop, is put back, too; so is a row of marks such as "?!" and "!!".
     """
-    if source.endswith(("?", "!")) and translation.endswith(("!", ".")):
-        cry = _QUESTION_AND_CRY.search(source, len(source.rstrip("?!")))
-        if cry:
-            return translation.rstrip("!. ") + source[cry.start() :]
+    row = source[len(source.rstrip("?!")) :]
+    if len(row) > 1 and translation.endswith(("!", ".", "?")) and not translation.endswith(row):
+        return translation.rstrip("!?. ") + row
     is_ellipsis = translation.endswith(("..", "\u2026"))
     ellipsis = next((each for each in ("\u2026", "...") if source.endswith(each)), "")
     if ellipsis and translation.endswith(".") and not is_ellipsis:

@@ -50,6 +50,9 @@ _BEHIND_ESCAPE = (
         for letter, others in {"n": "bcdfhlmpqrstwxz", "t": "bcdfgjklmnpqtvx", "r": "bcdfgjklmnpqrtvwxz"}.items()
     )
 )  # fmt: skip
+_FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
+# Of a call: a letter, a number, or a text in quotes.
+_ARGUMENT = r"(?:[A-Za-z]|-?\d{1,9}(?:\.\d{1,9})?|'[^'()\n]{0,40}'|\"[^\"()\n]{0,40}\")"
 # Behind a hyphen or full stop of a handle.
 _HANDLE_PART = r"[^\W_]\w{0,98}"
 # Capital letters inside a name. What ordinary words have, too, is none: a single letter before the first one (iPhone, eBay, nGaeltacht
@@ -155,9 +158,18 @@ _PATTERNS = {
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
     rf"|{_NAME_WITH_CAPITALS}"
     rf"|{_OPTION}"
-    r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:\+[A-Za-z0-9]{1,10}){1,4}(?!\w)"
+    r"|(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)(?:(?: ?\+ ?|-)[A-Za-z0-9]{1,10}){1,4}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
-    r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?!\w)"  # 5.x, 2.3.x
+    r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
+    r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){1,3}-(?:alpha|beta|rc|dev|pre|preview|snapshot|SNAPSHOT|RC|[ab])(?:[.-]?\d{1,9}){0,3}(?![\w-])"  # 1.0-beta.2
+    rf"|(?<![\w.])\d{{1,4}}\.(?!(?:{_FREQUENT_WORDS})(?![A-Za-z]))[a-z]{{3,20}}(?![\w.])"  # 3.times
+    # Calls with arguments that are no words: print(x), f(x, y), an_object.call(1), np.array([1])
+    rf"|(?<![\w.])(?:[A-Za-z_]\w{{0,48}}\.){{0,4}}[A-Za-z_]\w{{0,48}}\({_ARGUMENT}(?:, ?{_ARGUMENT}){{1,5}}\)"
+    rf"|(?<![\w.])(?:(?:[A-Za-z_]\w{{0,48}}\.){{1,4}}[A-Za-z_]\w{{0,48}}|[a-z])\((?:{_ARGUMENT}|\[\w{{1,9}}\])\)|(?<![\w.])[a-z_]\w{{1,48}}\([xyz]\)"
+    r"|(?<![\w-])[A-Z]-[A-Z](?![\w-])|(?<![\w-])a-z(?![\w-])"  # A-Z
+    r"|(?<![\w^])\w\^\w(?![\w^])"  # x^2
+    r"|[\u2318\u2325\u21e7\u2303]{1,3}[A-Z0-9](?!\w)"  # keys of Mac
+    r"|(?<![\w/])[ur]/[A-Za-z]\w{1,30}(?![\w/])"  # u/name of Reddit
     r"|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4}){1,3}(?![\w&;])|(?<!\w)[A-Z] & [A-Z](?!\w)"  # R&D, AT&T, B & B
     # The endings of files and domains by themselves, and platforms that are named so: .pdf, .NET, ASP.NET
     rf"|(?<![^\s(\[\"'\u00ab\u201c\u2018>/])\.(?:NET|{_DOMAINS}|{_FILE_ENDINGS}|{_CAPITAL_ENDINGS})(?![\w-])|(?<![\w.])[A-Z][A-Za-z]{{0,9}}\#?\.NET(?!\w)"
@@ -170,7 +182,7 @@ _PATTERNS = {
     ),
 }
 SPAN_SIGN = re.compile(
-    rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]"
+    rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 """A text without any of these holds no protected span, and most sentences hold none."""
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"

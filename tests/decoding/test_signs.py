@@ -1,0 +1,74 @@
+"""Signs that a translation lacks are named, and come back in their places."""
+
+import pytest
+
+from transformer_cli.decoding.signs import lost_signs
+from transformer_cli.decoding.signs_in_place import with_signs, without_signs
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "lost"),
+    [
+        ("The (big) dog.", "Il cane grande.", ("(", ")")),
+        ("The dog(s) sleep.", "I cani dormono.", ()),
+        ('The "dog" is here.', "Il cane \u00e8 qui.", ('"',)),
+        ('The "dog" is here.', "Il \u00abcane\u00bb \u00e8 qui.", ()),
+        ("The 'dog' is here.", "Il \u201ccane\u201d \u00e8 qui.", ()),
+        ("The dogs' house isn't big.", "La casa dei cani non \u00e8 grande.", ()),
+        ("Use '#' here.", "Usalo qui.", ("#", '"')),
+        (", the cat is here", "Il gatto \u00e8 qui", (",",)),
+        ("The dog/cat is here.", "Il cane \u00e8 qui.", ("/",)),
+        ("The dog -> the cat.", "Il cane, il gatto.", ("->",)),
+        ("The dog -> the cat.", "Il cane \u2192 il gatto.", ()),
+        ("The dog; the cat.", "Il cane il gatto.", (";",)),
+        ("The dog; the cat.", "Il cane, il gatto.", ()),
+        ("The dog \u2014 the cat.", "Il cane il gatto.", ("\u2014",)),
+        ("The dog: The cat is here.", "Il cane, il gatto \u00e8 qui.", (":",)),
+        ("The dog & the cat.", "Il cane e il gatto.", ()),
+        ("The _dog_ is here.", "Il cane \u00e8 qui.", ("_",)),
+        ("The printer \u00b9 is here.", "La stampante \u00e8 qui.", ("\u00b9",)),
+        ("The dog is big, isn't it?", "Il cane \u00e8 grande", ()),
+    ],
+)
+def test_a_sign_that_a_translation_lacks_is_found(
+    source: str, translation: str, lost: tuple[str, ...]
+) -> None:
+    assert sorted(lost_signs(source, translation, "it")) == sorted(lost)
+
+
+LINES = [
+    "The (big) dog is here.",
+    '"The dog" is here.',
+    "The [big dog](https://a.org) is here.",
+    "![The dog](a.png) is here.",
+    "The <b>dog</b> is here.",
+    "The **dog** and the ~~cat~~ are here.",
+    "The dog -> the cat.",
+    "The dog/cat is here.",
+    ", the dog is here.",
+    "The dog is here ~",
+    "The dog; the cat \u2014 the horse: here.",
+    'The ("big") dog.',
+    'The dog is "here".',
+    'The dog is "here."',
+    "Use '#' here.",
+    "The _dog_ (!, $, %, ...) is here.",
+    'The file "{name}" is here.',
+    "The dog :-) is here.",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_signs_come_back_to_their_places_in_the_same_words(line: str) -> None:
+    bare = without_signs(line)
+    assert bare.signs
+    links = {number: number for number in range(len(bare.text.split()))}
+    assert with_signs(bare, bare.text, links) == line
+
+
+def test_signs_follow_their_words() -> None:
+    bare = without_signs("The (red) dog -> sleeps.")
+    assert bare.text == "The red dog sleeps."
+    assert with_signs(bare, "Il cane rosso dorme.", {0: 0, 1: 2, 2: 1, 3: 3}) == (
+        "Il cane (rosso) -> dorme."
+    )
