@@ -21,13 +21,13 @@ from transformer_cli.decoding.protected_spans import (
 from transformer_cli.decoding.repair import TextPiece
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
-    LINE_BREAKS,
     Chunk,
     Line,
     Translation,
     copied,
     joined,
     with_alternatives,
+    without_line_breaks,
 )
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import (
@@ -36,6 +36,7 @@ from transformer_cli.text.normalization import (
     with_plain_spaces,
     without_invisible,
 )
+from transformer_cli.text.plain_text import is_plain
 from transformer_cli.text.sentences import (
     DASH,
     PLAIN_END,
@@ -57,9 +58,9 @@ from transformer_cli.text.sentences import (
     without_closing_mark,
 )
 from transformer_cli.text.spans import (
-    SPAN_SIGN,
     Span,
     find_spans,
+    has_span_sign,
     masked,
     written_breaks,
 )
@@ -92,7 +93,10 @@ class LineForm:
 
     def split(self, line: Line) -> Line:
         """A line with the chunks that are translated; the prefix of the line is that of its first chunk."""
-        text = line.given.rstrip("\r\n").translate(LINE_BREAKS)
+        text = line.given.rstrip("\r\n")
+        if is_plain(text):
+            return self._of_ranges(line, text, {}, [], [TextRange(0, len(text))])
+        text = without_line_breaks(text)
         if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
             text = remove_control_characters(text)
         if not text.isascii() and may_be_invisible(text) and self.pipeline.removes_invisible:
@@ -100,8 +104,18 @@ class LineForm:
         written_quotes: Mapping[str, str] = {}
         if "\\" in text or "&" in text:
             text, written_quotes = plain_quotes(text)
-        spans = self._spans(text) if SPAN_SIGN.search(text) else []
-        ranges = self._ranges(text, spans)
+        spans = self._spans(text) if has_span_sign(text) else []
+        return self._of_ranges(line, text, written_quotes, spans, self._ranges(text, spans))
+
+    def _of_ranges(
+        self,
+        line: Line,
+        text: str,
+        written_quotes: Mapping[str, str],
+        spans: Sequence[Span],
+        ranges: Sequence[TextRange],
+    ) -> Line:
+        """A line with the chunks of the ranges of its text; see `Line`."""
         chunks: list[Chunk] = []
         for place, (start, end) in enumerate(ranges):
             sentences = [Sentence(text[start:end], "")]

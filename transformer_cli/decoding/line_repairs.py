@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.doubts import (
+    NUMBERS,
     lacks_marks,
     with_ampersands,
     with_words_for_ampersands,
@@ -19,7 +20,7 @@ from transformer_cli.decoding.repair import (
 )
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
 from transformer_cli.text.sentences import has_odd_case
-from transformer_cli.text.spans import SpanKind, find_spans
+from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
@@ -34,12 +35,31 @@ def with_lost_parts(
 
     Doubtful lines in an odd case, such as "The Dog Is Big", are made again from small letters.
     """
+    places = [
+        place
+        for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+        if _may_lose_parts(line.given, found)
+    ]
+    if not places:
+        return translations
+    lines, found = [lines[place] for place in places], [translations[place] for place in places]
     if not translator.protects_spans:
-        translations = _with_lost_spans(translator, lines, translations)
-    if any("&" in line.given for line in lines):
-        translations = _with_lost_ampersands(translator, lines, translations)
-    translations = _with_lost_empty_brackets(translator, lines, translations)
-    return _with_odd_case(translator, lines, translations)
+        found = _with_lost_spans(translator, lines, found)
+    found = _with_lost_ampersands(translator, lines, found)
+    found = _with_lost_empty_brackets(translator, lines, found)
+    found = _with_odd_case(translator, lines, found)
+    mended = dict(zip(places, found, strict=True))
+    return [mended.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def _may_lose_parts(line: str, translation: Translation) -> bool:
+    """Whether a line has something that one of the repairs here looks for; most lines have nothing."""
+    return (
+        NUMBERS in translation.doubts
+        or has_odd_case(line)
+        or has_span_sign(line)
+        or MAY_BE_EMPTY.search(line) is not None
+    )
 
 
 def _with_lost_spans(

@@ -33,11 +33,11 @@ from transformer_cli.decoding.glossary import with_terms
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.quality import pieces_per_word
 from transformer_cli.decoding.translation import (
-    LINE_BREAKS,
     Alternative,
     Chunk,
     TextPart,
     Translation,
+    without_line_breaks,
 )
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.sentences import (
@@ -225,7 +225,7 @@ def _loses_text(
     """
     if part.request.prefix:
         return False
-    if _lacks_a_sentence(pipeline, part, best):
+    if not pipeline.splits_sentences and _lacks_a_sentence(pipeline, part, best):
         return True
     ids = best[0].ids if best else ()
     num_target_words = pipeline.target_tokenizer.count_written(ids)
@@ -254,12 +254,10 @@ def _has_few_words(
     Tokens alone do not show it: the first word may have as many of them as the others together. Of terms of a glossary, and of
     languages without spaces, nothing is said.
     """
-    if len(part.given.split()) < _FEWEST_WORD_TOKENS or part.terms:
-        return False
     confidence = search_confidence(best, options)
     if confidence is None or confidence >= _FAIRLY_SURE:
         return False
-    if not all(map(has_spaces, pipeline.languages)):
+    if part.terms or not all(map(has_spaces, pipeline.languages)):
         return False
     written = pipeline.target_tokenizer.decode(best.ids)
     num_read, num_written = (
@@ -358,19 +356,22 @@ def divided_if_doubtful(
 def _may_lack_a_clause(
     pipeline: TextPipeline, part: TextPart, best: Hypothesis, options: DecodingConfig
 ) -> bool:
+    text = pipeline.target_tokenizer.decode(best.ids)
+    marks = [*CLAUSE_MARK.finditer(text)]
+    lacks_marks = len(marks) < len(CLAUSE_MARK.findall(part.given))
+    ratio, num_tokens = pipeline.seen.smallest_ratio or 0.0, len(part.request.ids)
+    if not lacks_marks and len(best.ids) >= ratio * _RATHER_SHORT_FOR_CLAUSES * num_tokens:
+        return False  # long enough, whatever follows the mark
     cut = cut_in_two(part.given, 0.5, pipeline.languages.source)
     if cut is None or cut.marks.isspace():
         return False
     if min(len(cut.left.split()), len(cut.right.split())) < _FEWEST_WORDS_OF_CLAUSE:
         return False
-    text = pipeline.target_tokenizer.decode(best.ids)
-    marks = [*CLAUSE_MARK.finditer(text)]
-    if len(marks) < len(CLAUSE_MARK.findall(part.given)):
+    if lacks_marks:
         return True
-    ratio = pipeline.seen.smallest_ratio or 0.0
     is_clause = begins_clause(cut.right, pipeline.languages.source)
     ratio *= _RATHER_SHORT_FOR_CLAUSES if is_clause else _RATHER_SHORT
-    if len(best.ids) >= ratio * len(part.request.ids):
+    if len(best.ids) >= ratio * num_tokens:
         return False
     confidence = search_confidence(best, options)
     place = len(CLAUSE_MARK.findall(cut.left))
@@ -449,11 +450,11 @@ def _gap_with_marks(pipeline: TextPipeline, marks: str) -> str:
         marks = _NARROW_MARKS[mark]
     marks = marks.translate(_PLAIN_MARKS)
     if language in _WITH_ARABIC_MARKS:
-        return marks.translate(_ARABIC_MARKS).translate(LINE_BREAKS)
+        return without_line_breaks(marks.translate(_ARABIC_MARKS))
     is_pause = marks.strip() in (",", ";", ":")
     if is_pause and language in ("zh", "ja", "yue"):
         return marks.strip().translate(_WIDE_MARKS)
-    return marks.translate(LINE_BREAKS)
+    return without_line_breaks(marks)
 
 
 def in_form_of_clauses(
@@ -461,7 +462,7 @@ def in_form_of_clauses(
 ) -> list[list[Alternative]]:
     """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
     if all(part.is_kept for part in chunk.parts):
-        whole = chunk.text.rstrip("\r\n").translate(LINE_BREAKS)
+        whole = without_line_breaks(chunk.text.rstrip("\r\n"))
         return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
     num_best = max(map(len, texts))
     language = primary_language(pipeline.languages.target)

@@ -20,7 +20,6 @@ from transformer_cli.decoding.doubts import (
     ENCLOSED,
     LOST_MARK,
     MARKS,
-    NUMBERS,
     UNSEEN,
     lacks_form,
     lacks_marks,
@@ -42,7 +41,6 @@ from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
     BRACKET,
     CLAUSE_MARK,
-    MAY_BE_EMPTY,
     Repair,
     confidences_of,
     divided,
@@ -70,8 +68,9 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import ELLIPSIS, has_odd_case
-from transformer_cli.text.spans import SPAN_SIGN, find_spans, is_enclosed
+from transformer_cli.text.plain_text import is_plain
+from transformer_cli.text.sentences import ELLIPSIS
+from transformer_cli.text.spans import find_spans, has_span_sign, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -354,13 +353,7 @@ class Translator:
 
     def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
         """The translations of lines, some of them translated again because they lost a part; with the doubts of whole lines."""
-        if self.repairs and any(
-            NUMBERS in each.doubts
-            or SPAN_SIGN.search(each.source)
-            or MAY_BE_EMPTY.search(each.source)
-            or has_odd_case(each.source)
-            for each in translations
-        ):
+        if self.repairs:
             translations = with_lost_parts(self, lines, translations)
         if self.repairs or self.estimates:
             translations = list(map(self.with_doubts_of_line, translations))
@@ -371,15 +364,18 @@ class Translator:
         source, text, doubts = translation.source, translation.text, translation.doubts
         if doubts:  # a line that was translated again, with protected spans, may have them already
             doubts = without_unseen_words(doubts)
-        if self.repairs and LOST_MARK.search(source) and MARKS not in doubts:
-            doubts += (MARKS,) if lacks_marks(source, text, self.languages.target) else ()
-        if self.repairs and MARKS not in doubts and lacks_form(source, text, self.languages.target):
-            doubts += (MARKS,)
-        if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
-            is_lost = lacks_words_at_placeholders(source, text, self.languages)
-            doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
-        if self.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
-            doubts += (ENCLOSED,)
+        # Of a plain text, only the question mark can be lost.
+        if self.repairs and ("?" in source or not is_plain(source)):
+            if MARKS not in doubts and (
+                (LOST_MARK.search(source) and lacks_marks(source, text, self.languages.target))
+                or lacks_form(source, text, self.languages.target)
+            ):
+                doubts += (MARKS,)
+            if BESIDE_PLACEHOLDER not in doubts and has_span_sign(source):
+                is_lost = lacks_words_at_placeholders(source, text, self.languages)
+                doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
+            if text == source and ENCLOSED not in doubts and is_enclosed(source):
+                doubts += (ENCLOSED,)
         if words := self.pipeline.unseen_words(translation):
             doubts += (f"{UNSEEN}: {', '.join(words)}",)
         is_same = doubts == translation.doubts

@@ -704,6 +704,7 @@ _CLOSING = "\"')]\u2019\u201d\u00bb"
 _PAUSES = frozenset(",;:")
 _WIDE_PAUSE_MARKS = frozenset(f"\u3001\uff0c\uff1a\uff1b\u061b{_OTHER_COMMAS}")
 _FEWEST_CAPITAL_WORDS = 3
+_THREE_CAPITALS = re.compile(r"(?:[^A-Z]*+[A-Z]){3}")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
 """Capital letters of nouns belong to the spelling of these languages."""
@@ -769,7 +770,9 @@ def has_odd_case(text: str) -> bool:
 
     A text in capital letters alone is another thing: see `is_in_capitals`.
     """
-    if text[1:].islower() or text.isupper():  # most texts need no further look
+    if text.isascii() and _THREE_CAPITALS.match(text) is None:  # most texts need no further look
+        return False
+    if text[1:].islower() or text.isupper():
         return False
     words = _FIRST_WORD.findall(text)
     num_odd = sum(word != word.lower() for word in words)
