@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from transformer_cli.decoding import doubts, repair
+from transformer_cli.decoding import brackets, doubts
 from transformer_cli.text import sentences, spans
 from transformer_cli.text.plain_text import _SMALL, is_plain, plain_words
 from transformer_cli.text.seen_words import word_pattern
@@ -18,8 +18,8 @@ SIGNS = "aTé ,.'-?!"
 ABSENT = {
     "a protected span": spans._SPAN_SIGN,
     "a lost mark": doubts.LOST_MARK,
-    "empty brackets": repair.MAY_BE_EMPTY,
-    "a bracket": repair.BRACKET,
+    "empty brackets": brackets.MAY_BE_EMPTY,
+    "a bracket": brackets.BRACKET,
     "an ellipsis": sentences.ELLIPSIS,
     "a dash": sentences.DASH,
     "an opening quote": doubts._OPENING_QUOTE,

@@ -25,11 +25,11 @@ from transformer_cli.text.languages import (
     scripts_of_language,
 )
 from transformer_cli.text.plain_text import is_plain, plain_words
+from transformer_cli.text.quotation_marks import quotes_without_partner
 from transformer_cli.text.sentences import (
     BRACKETS,
     num_inner_ellipses,
     partners_of_brackets,
-    quotes_without_partner,
 )
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 

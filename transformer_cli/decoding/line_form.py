@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from unicodedata import category
 
+from transformer_cli.decoding.brackets import TextPiece
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
@@ -18,7 +19,6 @@ from transformer_cli.decoding.protected_spans import (
     spans_of_terms,
     spans_outside_terms,
 )
-from transformer_cli.decoding.repair import TextPiece
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     Chunk,
@@ -37,6 +37,7 @@ from transformer_cli.text.normalization import (
     without_invisible,
 )
 from transformer_cli.text.plain_text import is_plain
+from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
 from transformer_cli.text.sentences import (
     DASH,
     PLAIN_END,
@@ -48,13 +49,11 @@ from transformer_cli.text.sentences import (
     in_sentence_case,
     is_in_capitals,
     partners_of_brackets,
-    plain_quotes,
     split_sentences_around,
     text_ranges,
     titles,
     with_final_mark_of,
     with_texts,
-    with_written_quotes,
     without_closing_mark,
 )
 from transformer_cli.text.spans import (

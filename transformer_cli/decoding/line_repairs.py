@@ -4,6 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from transformer_cli.decoding.brackets import (
+    MAY_BE_EMPTY,
+    loses_any,
+    with_empty_brackets,
+    without_empty_brackets,
+)
 from transformer_cli.decoding.doubts import (
     NUMBERS,
     lacks_marks,
@@ -11,15 +17,12 @@ from transformer_cli.decoding.doubts import (
     with_words_for_ampersands,
     without_unseen_words,
 )
-from transformer_cli.decoding.repair import (
-    MAY_BE_EMPTY,
-    loses_any,
-    loses_spans,
-    with_empty_brackets,
-    without_empty_brackets,
-)
+from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
-from transformer_cli.text.sentences import has_odd_case
+from transformer_cli.text.quotation_marks import plain_quotes
+from transformer_cli.text.sentences import (
+    has_odd_case,
+)
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
 if TYPE_CHECKING:  # it calls this module
@@ -95,6 +98,18 @@ def _with_lost_spans(
         )
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def loses_spans(line: str, translation: Translation) -> bool:
+    """Whether a translation has other numbers than its line, or does not hold its URLs, placeholders and tags."""
+    if NUMBERS in translation.doubts:
+        return True
+    # Numbers have a check of their own, because some of them may become words.
+    line, _ = plain_quotes(line)
+    spans = [span for span in find_spans(line) if span.kind is not SpanKind.NUMBER]
+    if not spans:
+        return False
+    return not Promise.of(line, spans).is_kept_by(plain_quotes(translation.text)[0])
 
 
 def _with_lost_ampersands(

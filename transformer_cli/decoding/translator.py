@@ -9,7 +9,19 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig, SequencesData
+from transformer_cli.decoding.brackets import BRACKET, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.clauses import (
+    CLAUSE_MARK,
+    divided,
+    divided_if_doubtful,
+    in_clauses,
+    longer_of,
+    lost_parts,
+    with_commas_for_ellipses,
+    without_short_rivals,
+)
 from transformer_cli.decoding.details import (
+    confidences_of,
     details_of,
     explained_hypotheses,
     parts_of,
@@ -38,21 +50,7 @@ from transformer_cli.decoding.line_form import LineForm
 from transformer_cli.decoding.line_messages import warn_of_lines
 from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.repair import (
-    BRACKET,
-    CLAUSE_MARK,
-    Repair,
-    confidences_of,
-    divided,
-    divided_if_doubtful,
-    in_clauses,
-    longer_of,
-    lost_brackets,
-    lost_parts,
-    pieces_around_brackets,
-    with_commas_for_ellipses,
-    without_short_rivals,
-)
+from transformer_cli.decoding.repair import Repair
 from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import TextPipeline
