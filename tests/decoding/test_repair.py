@@ -9,13 +9,10 @@ import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
+from transformer_cli.decoding.brackets import lost_brackets, without_empty_brackets
 from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
+from transformer_cli.decoding.engine import search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
-from transformer_cli.decoding.repair import (
-    lost_brackets,
-    search_confidence,
-    without_empty_brackets,
-)
 from transformer_cli.text.sentences import SeenLengths
 
 from .stub_translators import StubEngine, stub_translator

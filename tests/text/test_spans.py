@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.text import spans as spans_module
-from transformer_cli.text.sentences import plain_quotes, with_written_quotes
+from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
 from transformer_cli.text.spans import (
     SpanKind,
     find_spans,

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding.engine import (
+    ExplainingEngine,
+    Hypothesis,
+    Request,
+    TokenIds,
+    search_confidence,
+)
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import Chunk, LineDetails, Link, PartDetails
 from transformer_cli.text import Tokenizer
@@ -298,3 +305,15 @@ class UnknownReplacement:
             lower = self.dictionary.get(bare[:1].lower() + bare[1:])
             entry = lower and lower[:1].upper() + lower[1:]
         return word if entry is None else f" {entry}"
+
+
+def confidences_of(
+    chunk: Chunk, found: Sequence[Sequence[Hypothesis]], options: DecodingConfig
+) -> tuple[float, ...]:
+    """`Translation.confidences` of a text, from the hypotheses of its parts."""
+    of_parts = (
+        search_confidence(of_part[0], options)
+        for part, of_part in zip(chunk.parts, found, strict=True)
+        if of_part and not part.is_kept
+    )
+    return tuple(confidence for confidence in of_parts if confidence is not None)

@@ -24,6 +24,7 @@ from transformer_cli.text.languages import (
     primary_language,
     scripts_of_language,
 )
+from transformer_cli.text.plain_text import is_plain, plain_words
 from transformer_cli.text.sentences import num_inner_ellipses
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
@@ -162,21 +163,32 @@ def doubts_about(
         languages: of the two texts.
         is_finished: whether the model has written the end of the translation; false: the search was cut off.
     """
-    if any(map(str.isalnum, source)) and not any(map(str.isalnum, translation)):
+    # Most texts are plain, which answers many questions.
+    is_read_plain, is_written_plain = is_plain(source), is_plain(translation)
+    if (
+        not is_written_plain
+        and any(map(str.isalnum, source))
+        and not any(map(str.isalnum, translation))
+    ):
         return (WORDLESS,)
     if not translation.strip() or not source.strip():
         return ()
     # The words are found once. Before most tests stands a cheap question to which nearly all good translations say no.
     here, there = map(_known_of, languages)
-    read, written = _tokens(source), _tokens(translation)
+    read = plain_words(source.casefold()) if is_read_plain else _tokens(source)
+    written = plain_words(translation.casefold()) if is_written_plain else _tokens(translation)
     words = set(written)
-    has_digit = _DIGIT.search(source) is not None or _DIGIT.search(translation) is not None
+    is_all_plain = is_read_plain and is_written_plain
+    has_digit = not is_all_plain and (
+        _DIGIT.search(source) is not None or _DIGIT.search(translation) is not None
+    )
     has_number = (
         has_digit
         or not here.numbers.isdisjoint(read)
         or not there.numbers.isdisjoint(words)
         or (
-            not (source.isascii() and translation.isascii())
+            not is_all_plain
+            and not (source.isascii() and translation.isascii())
             and has_number_sign(source, translation)
         )
     )

@@ -145,6 +145,22 @@ def length_penalty(length: int, normalization: str, alpha: float) -> float:
     return base**alpha
 
 
+def per_token(ids: TokenIds, options: DecodingConfig) -> float:
+    """What the score of a hypothesis is multiplied with for the mean log-probability of its tokens."""
+    length = max(1, len(ids))
+    return length_penalty(length, options.length_normalization, options.length_penalty) / length
+
+
+def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float | None:
+    """The geometric mean of the probabilities of the tokens of a hypothesis, 0 to 1, from its score.
+
+    None where the score has more in it than probabilities: a coverage penalty, samples at a temperature.
+    """
+    if options.coverage_penalty or options.sampling is not None or not hypothesis.ids:
+        return None
+    return math.exp(min(0.0, hypothesis.score * per_token(hypothesis.ids, options)))
+
+
 # Settings of decoding. An engine or a fast form of a search lists those that it knows. So a setting that is new does
 # not stay without effect there: the engine refuses it, or the general search follows it.
 

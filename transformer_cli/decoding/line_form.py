@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from unicodedata import category
 
+from transformer_cli.decoding.brackets import TextPiece
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
@@ -18,10 +19,8 @@ from transformer_cli.decoding.protected_spans import (
     spans_of_terms,
     spans_outside_terms,
 )
-from transformer_cli.decoding.repair import TextPiece
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
-    LINE_BREAKS,
     Line,
     SourceText,
     SplitLine,
@@ -29,6 +28,7 @@ from transformer_cli.decoding.translation import (
     copied,
     joined,
     with_alternatives,
+    without_line_breaks,
 )
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import (
@@ -37,6 +37,8 @@ from transformer_cli.text.normalization import (
     with_plain_spaces,
     without_invisible,
 )
+from transformer_cli.text.plain_text import is_plain
+from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
 from transformer_cli.text.sentences import (
     DASH,
     PLAIN_END,
@@ -48,19 +50,17 @@ from transformer_cli.text.sentences import (
     in_sentence_case,
     is_in_capitals,
     partners_of_brackets,
-    plain_quotes,
     split_sentences_around,
     text_ranges,
     titles,
     with_final_mark_of,
     with_texts,
-    with_written_quotes,
     without_closing_mark,
 )
 from transformer_cli.text.spans import (
-    SPAN_SIGN,
     Span,
     find_spans,
+    has_span_sign,
     masked,
     written_breaks,
 )
@@ -93,7 +93,10 @@ class LineForm:
 
     def split(self, line: Line) -> SplitLine:
         """The line with the texts in it that are translated; the prefix of the line is that of its first text."""
-        text = line.given.rstrip("\r\n").translate(LINE_BREAKS)
+        text = line.given.rstrip("\r\n")
+        if is_plain(text):
+            return self._of_ranges(line, text, {}, [], [TextRange(0, len(text))])
+        text = without_line_breaks(text)
         if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
             text = remove_control_characters(text)
         if not text.isascii() and may_be_invisible(text) and self.pipeline.removes_invisible:
@@ -101,8 +104,18 @@ class LineForm:
         written_quotes: Mapping[str, str] = {}
         if "\\" in text or "&" in text:
             text, written_quotes = plain_quotes(text)
-        spans = self._spans(text) if SPAN_SIGN.search(text) else []
-        ranges = self._ranges(text, spans)
+        spans = self._spans(text) if has_span_sign(text) else []
+        return self._of_ranges(line, text, written_quotes, spans, self._ranges(text, spans))
+
+    def _of_ranges(
+        self,
+        line: Line,
+        text: str,
+        written_quotes: Mapping[str, str],
+        spans: Sequence[Span],
+        ranges: Sequence[TextRange],
+    ) -> SplitLine:
+        """The line with the texts of its ranges; see `SplitLine`."""
         texts: list[SourceText] = []
         for range_index, (start, end) in enumerate(ranges):
             sentences = [Sentence(text[start:end], "")]

@@ -4,23 +4,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from transformer_cli.decoding.brackets import (
+    MAY_BE_EMPTY,
+    loses_any,
+    with_empty_brackets,
+    without_empty_brackets,
+)
 from transformer_cli.decoding.doubts import (
+    NUMBERS,
     lost_marks,
     with_ampersands,
     with_words_for_ampersands,
     without_unseen_words,
 )
-from transformer_cli.decoding.repair import (
-    MAY_BE_EMPTY,
-    loses_any,
-    loses_spans,
-    with_empty_brackets,
-    without_empty_brackets,
-)
+from transformer_cli.decoding.protected_spans import Promise
+from transformer_cli.decoding.signs import SIGN
 from transformer_cli.decoding.signs_in_place import with_signs_in_place
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
-from transformer_cli.text.sentences import has_odd_case
-from transformer_cli.text.spans import SpanKind, find_spans
+from transformer_cli.text.quotation_marks import plain_quotes
+from transformer_cli.text.sentences import (
+    has_odd_case,
+)
+from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
 if TYPE_CHECKING:  # it calls this module
     from transformer_cli.decoding.translator import Translator
@@ -35,13 +40,34 @@ def with_lost_parts(
 
     Doubtful lines in an odd case, such as "The Dog Is Big", are made again from small letters.
     """
+    places = [
+        place
+        for place, (line, found) in enumerate(zip(lines, translations, strict=True))
+        if _may_lose_parts(line.given, found)
+    ]
+    if not places:
+        return translations
+    lines, found = [lines[place] for place in places], [translations[place] for place in places]
     if not translator.protects_spans:
-        translations = _with_lost_spans(translator, lines, translations)
+        found = _with_lost_spans(translator, lines, found)
     if any("&" in line.given for line in lines):
-        translations = _with_lost_ampersands(translator, lines, translations)
-    translations = _with_lost_empty_brackets(translator, lines, translations)
-    translations = _with_odd_case(translator, lines, translations)
-    return with_signs_in_place(translator, lines, translations)
+        found = _with_lost_ampersands(translator, lines, found)
+    found = _with_lost_empty_brackets(translator, lines, found)
+    found = _with_odd_case(translator, lines, found)
+    found = with_signs_in_place(translator, lines, found)
+    mended = dict(zip(places, found, strict=True))
+    return [mended.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def _may_lose_parts(line: str, translation: Translation) -> bool:
+    """Whether a line has something that one of the repairs here looks for; most lines have nothing."""
+    return (
+        NUMBERS in translation.doubts
+        or has_odd_case(line)
+        or has_span_sign(line)
+        or SIGN.search(line) is not None
+        or MAY_BE_EMPTY.search(line) is not None
+    )
 
 
 def _with_lost_spans(
@@ -77,6 +103,18 @@ def _with_lost_spans(
         )
     }
     return [better.get(place, translation) for place, translation in enumerate(translations)]
+
+
+def loses_spans(line: str, translation: Translation) -> bool:
+    """Whether a translation has other numbers than its line, or does not hold its URLs, placeholders and tags."""
+    if NUMBERS in translation.doubts:
+        return True
+    # Numbers have a check of their own, because some of them may become words.
+    line, _ = plain_quotes(line)
+    spans = [span for span in find_spans(line) if span.kind is not SpanKind.NUMBER]
+    if not spans:
+        return False
+    return not Promise.of(line, spans).is_kept_by(plain_quotes(translation.text)[0])
 
 
 def _with_lost_ampersands(

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import partners_of_brackets, quotes_without_partner
+from transformer_cli.text.quotation_marks import quotes_without_partner
+from transformer_cli.text.sentences import partners_of_brackets
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
 WORDS_OF_SIGNS: Mapping[str, Mapping[str, str]] = {

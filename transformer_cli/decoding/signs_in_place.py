@@ -395,16 +395,18 @@ def _links(
         found = [[] for _ in distinct]
     result: dict[tuple[str, str], Mapping[int, int]] = {}
     for pair, of_pair in zip(distinct, found, strict=True):
-        numbers = [{span: number for number, span in enumerate(word_spans(text))} for text in pair]
+        of_source, of_target = (
+            {span: number for number, span in enumerate(word_spans(text))} for text in pair
+        )
         linked = {
-            numbers[1][tuple(link[1])]: numbers[0][tuple(link[0])]
-            for link in of_pair
-            if tuple(link[0]) in numbers[0] and tuple(link[1]) in numbers[1]
+            of_target[target]: of_source[source]
+            for source, target in of_pair
+            if source in of_source and target in of_target
         }
         linked = _with_equal_words(*pair, linked)
-        if not linked and numbers[1]:
-            share = len(numbers[0]) / len(numbers[1])
-            linked = {word: int(word * share) for word in numbers[1].values()}
+        if not linked and of_target:
+            share = len(of_source) / len(of_target)
+            linked = {word: int(word * share) for word in of_target.values()}
         result[pair] = linked
     return result
 

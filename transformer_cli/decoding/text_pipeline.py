@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
+from transformer_cli.decoding.clauses import in_form_of_clauses
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -18,9 +19,7 @@ from transformer_cli.decoding.glossary import (
 )
 from transformer_cli.decoding.protected_spans import HIDDEN, spans_outside_terms
 from transformer_cli.decoding.quality import Quality
-from transformer_cli.decoding.repair import in_form_of_clauses
 from transformer_cli.decoding.translation import (
-    LINE_BREAKS,
     Alternative,
     Chunk,
     SourceText,
@@ -29,6 +28,7 @@ from transformer_cli.decoding.translation import (
     Translation,
     copied,
     distinct,
+    without_line_breaks,
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
@@ -315,7 +315,7 @@ class TextPipeline:
             and all(each.first_forms and len(each.source) > 1 for each in required)
         ):
             result = result.upper()
-        return replace(copied(line, result.translate(LINE_BREAKS)), terms=terms)
+        return replace(copied(line, without_line_breaks(result)), terms=terms)
 
     def restore(self, chunk: Chunk, hypotheses: Sequence[Sequence[Hypothesis]]) -> Translation:
         """Detokenise the hypotheses of each part, and join the parts.
@@ -425,7 +425,7 @@ class TextPipeline:
 
     def gap(self, of_source: str) -> str:
         """The white space between two translations, from that between their sources."""
-        return gap_between(of_source, *self.languages).translate(LINE_BREAKS)
+        return without_line_breaks(gap_between(of_source, *self.languages))
 
     def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
         """A text and its token ids; several parts of it if it has more than `max_length` tokens."""
@@ -475,7 +475,7 @@ class TextPipeline:
                 decoded = with_ellipses(decoded, part.ellipses)
             if part.given.endswith(("...", "\u2026")):
                 decoded = with_final_mark_of(decoded, part.given)
-            texts.append(Alternative(decoded.translate(LINE_BREAKS), hypothesis.score))
+            texts.append(Alternative(without_line_breaks(decoded), hypothesis.score))
         return list(distinct(texts)) if len(texts) > 1 else texts
 
 

@@ -21,7 +21,12 @@ logger = logging.getLogger(__name__)
 
 MAX_SHOWN_CHARACTERS = 40
 # Every character that some program takes for the end of a line.
-LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+
+
+def without_line_breaks(text: str) -> str:
+    """A text with a space in place of each line break."""
+    return text if text.isprintable() else text.translate(_LINE_BREAKS)
 
 
 class Alternative(NamedTuple):

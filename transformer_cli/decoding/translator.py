@@ -9,7 +9,19 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig, SequencesData
+from transformer_cli.decoding.brackets import BRACKET, lost_brackets, pieces_around_brackets
+from transformer_cli.decoding.clauses import (
+    CLAUSE_MARK,
+    divided,
+    divided_if_doubtful,
+    in_clauses,
+    longer_of,
+    lost_parts,
+    with_commas_for_ellipses,
+    without_short_rivals,
+)
 from transformer_cli.decoding.details import (
+    confidences_of,
     details_of,
     explained_hypotheses,
     parts_of,
@@ -19,7 +31,6 @@ from transformer_cli.decoding.doubts import (
     BESIDE_PLACEHOLDER,
     ENCLOSED,
     MARKS,
-    NUMBERS,
     UNSEEN,
     lacks_words_at_placeholders,
     lost_marks,
@@ -37,24 +48,8 @@ from transformer_cli.decoding.line_form import LineForm
 from transformer_cli.decoding.line_messages import warn_of_lines
 from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.repair import (
-    BRACKET,
-    CLAUSE_MARK,
-    MAY_BE_EMPTY,
-    Repair,
-    confidences_of,
-    divided,
-    divided_if_doubtful,
-    in_clauses,
-    longer_of,
-    lost_brackets,
-    lost_parts,
-    pieces_around_brackets,
-    with_commas_for_ellipses,
-    without_short_rivals,
-)
+from transformer_cli.decoding.repair import Repair
 from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
-from transformer_cli.decoding.signs import SIGN
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
@@ -70,8 +65,9 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
-from transformer_cli.text.sentences import ELLIPSIS, has_odd_case
-from transformer_cli.text.spans import SPAN_SIGN, find_spans, is_enclosed
+from transformer_cli.text.plain_text import is_plain
+from transformer_cli.text.sentences import ELLIPSIS
+from transformer_cli.text.spans import find_spans, has_span_sign, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
     from transformer_cli.decoding.memory import TranslationMemory
@@ -396,16 +392,6 @@ class Translator:
 
     def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
         """The translations of lines, some of them translated again because they lost a part."""
-        may_have_lost = any(
-            NUMBERS in each.doubts
-            or SPAN_SIGN.search(each.source)
-            or SIGN.search(each.source)
-            or MAY_BE_EMPTY.search(each.source)
-            or has_odd_case(each.source)
-            for each in translations
-        )
-        if not may_have_lost:
-            return translations
         # What is asked again is no line of the input, so the memory does not have it.
         return with_lost_parts(replace(self, memory=None), lines, translations)
 
@@ -414,14 +400,16 @@ class Translator:
         source, text, doubts = translation.source, translation.text, translation.doubts
         if doubts:  # a line that was translated again, with protected spans, may have them already
             doubts = without_unseen_words(doubts)
-        if self.repairs and not any(doubt.startswith(MARKS) for doubt in doubts):
-            lost = lost_marks(source, text, self.languages.target)
-            doubts += (f"{MARKS}: {' '.join(lost)}",) if lost else ()
-        if self.repairs and SPAN_SIGN.search(source) and BESIDE_PLACEHOLDER not in doubts:
-            is_lost = lacks_words_at_placeholders(source, text, self.languages)
-            doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
-        if self.repairs and text == source and ENCLOSED not in doubts and is_enclosed(source):
-            doubts += (ENCLOSED,)
+        # Of a plain text, only the question mark can be lost.
+        if self.repairs and ("?" in source or not is_plain(source)):
+            if not any(doubt.startswith(MARKS) for doubt in doubts):
+                lost = lost_marks(source, text, self.languages.target)
+                doubts += (f"{MARKS}: {' '.join(lost)}",) if lost else ()
+            if BESIDE_PLACEHOLDER not in doubts and has_span_sign(source):
+                is_lost = lacks_words_at_placeholders(source, text, self.languages)
+                doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
+            if text == source and ENCLOSED not in doubts and is_enclosed(source):
+                doubts += (ENCLOSED,)
         if words := self.pipeline.unseen_words(translation):
             doubts += (f"{UNSEEN}: {', '.join(words)}",)
         is_same = doubts == translation.doubts

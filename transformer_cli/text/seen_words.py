@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 from transformer_cli.storage import replace_file
 from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.plain_text import is_plain, plain_words
 from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
@@ -272,7 +273,9 @@ def unseen_words(
         for match in possessed_words(source, language)
         if possessed(match) not in seen and KNOWS_POSSESSED in seen
     }
-    of_source = pattern.findall(source)
+    of_source = (
+        plain_words(source) if pattern is _WORD and is_plain(source) else pattern.findall(source)
+    )
     is_remembered = isinstance(seen, SeenWords) and seen.remembers(of_source)
     if is_remembered or all(map(seen.__contains__, of_source)):
         return tuple(of_somebody.values())  # most sentences need no further look

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from transformer_cli.text.normalization import EMOJI
+from transformer_cli.text.plain_text import is_plain
 
 # The endings of domains and of files that are recognised without "http://" or a folder before them.
 _DOMAINS = "com|org|net|edu|gov|info|eu|io"
@@ -181,10 +182,9 @@ _PATTERNS = {
         rf"(?:[ {_SPACE}]?(?:°[CF]|%%|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
     ),
 }
-SPAN_SIGN = re.compile(
+_SPAN_SIGN = re.compile(
     rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
-"""A text without any of these holds no protected span, and most sentences hold none."""
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 
 
@@ -215,13 +215,18 @@ class Span(NamedTuple):
     kind: SpanKind
 
 
+def has_span_sign(text: str) -> bool:
+    """Whether a text has a sign that a protected span may have; most sentences have none."""
+    return not is_plain(text) and _SPAN_SIGN.search(text) is not None
+
+
 def find_spans(text: str) -> list[Span]:
     """The protected spans of a text, in order, without overlaps; no span contains a line break or a control character.
 
     The full stop, comma or bracket after a URL belongs to the sentence, and not to the span. A text that is a sentence inside
     braces or angle brackets, such as {the dog is big}, has none: that is no placeholder and no tag.
     """
-    if SPAN_SIGN.search(text) is None or _is_sentence_in_marks(text):
+    if not has_span_sign(text) or _is_sentence_in_marks(text):
         return []
     return list(_spans(text))
 
@@ -254,7 +259,7 @@ def _is_sentence_in_marks(text: str) -> bool:
 
 def is_enclosed(text: str) -> bool:
     """Whether all words of a text stand inside [[ ]], { } or < >, as a link or placeholder, and could be a text for people."""
-    if SPAN_SIGN.search(text) is None:
+    if not has_span_sign(text):
         return False
     rest, number = _WORDS_IN_MARKS.subn(" ", text)
     return number > 0 and not any(map(str.isalpha, rest))

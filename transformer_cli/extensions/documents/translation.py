@@ -9,8 +9,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
+from transformer_cli.decoding.brackets import TextPiece, lost_brackets
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.decoding.repair import TextPiece, lost_brackets
 from transformer_cli.decoding.translation import Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.mnemonics import (
@@ -51,15 +51,14 @@ from transformer_cli.extensions.documents.translator import (
     moved_pieces,
 )
 from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.quotation_marks import QUOTE, quotes_without_partner
 from transformer_cli.text.sentences import (
     BRACKETS,
-    QUOTE,
     Sentence,
     as_inner_part,
     closing_mark,
     gap_between,
     partners_of_brackets,
-    quotes_without_partner,
     text_ranges,
     without_closing_mark,
 )

@@ -26,7 +26,7 @@ from transformer_cli.decoding.details import (
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.translation import LINE_BREAKS, Chunk
+from transformer_cli.decoding.translation import Chunk, without_line_breaks
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
     best_of_each_step,
@@ -105,7 +105,7 @@ def explained_hypothesis(
         tokenizer: of the target.
         numbers: score, log-probability and length penalty.
     """
-    text = tokenizer.decode(ids).translate(LINE_BREAKS)
+    text = without_line_breaks(tokenizer.decode(ids))
     spans = tokenizer.decoded_spans(ids)
     tokens = _target_tokens(ids, spans, explanation, tokenizer)
     words = word_spans(text)
@@ -248,7 +248,7 @@ class SentenceExplainer:
         found = engine.translate(requests, greedy)
         for node, of_branch in zip(left, found, strict=True):
             endings[node] = of_branch[0].ids if of_branch else endings[node]
-        return {node: tokenizer.decode(ids).translate(LINE_BREAKS) for node, ids in endings.items()}
+        return {node: without_line_breaks(tokenizer.decode(ids)) for node, ids in endings.items()}
 
     def _hypotheses(
         self, request: Request, source: Source, found: Sequence[Hypothesis], tree: BeamTree

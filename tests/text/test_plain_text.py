@@ -1,0 +1,78 @@
+"""What a plain text surely has not, so that nobody has to look for it."""
+
+import re
+from itertools import product
+
+import pytest
+
+from transformer_cli.decoding import brackets, doubts
+from transformer_cli.text import sentences, spans
+from transformer_cli.text.plain_text import _SMALL, is_plain, plain_words
+from transformer_cli.text.seen_words import word_pattern
+from transformer_cli.text.sentences import TextRange, text_ranges
+
+pytestmark = pytest.mark.fast
+
+# Short texts of these: with every neighbour that a sign can have.
+SIGNS = "aTé ,.'-?!"
+ABSENT = {
+    "a protected span": spans._SPAN_SIGN,
+    "a lost mark": doubts.LOST_MARK,
+    "empty brackets": brackets.MAY_BE_EMPTY,
+    "a bracket": brackets.BRACKET,
+    "an ellipsis": sentences.ELLIPSIS,
+    "a dash": sentences.DASH,
+    "an opening quote": doubts._OPENING_QUOTE,
+    "a digit": re.compile(r"\d"),
+}
+
+
+def plain_texts(length: int) -> list[str]:
+    return [text for text in map("".join, product(SIGNS, repeat=length)) if is_plain(text)]
+
+
+def test_plain_texts_have_none_of_the_signs_that_repairs_look_for() -> None:
+    texts = [text for length in range(1, 7) for text in plain_texts(length)]
+    assert len(texts) > 1000
+    for name, pattern in ABSENT.items():
+        assert not [text for text in texts if pattern.search(text)], name
+
+
+def test_a_plain_text_is_one_range_of_its_line() -> None:
+    for text in plain_texts(5):
+        assert text_ranges(text) == [TextRange(0, len(text))]
+
+
+def test_words_of_plain_texts_are_those_of_the_general_patterns() -> None:
+    tokens = re.compile(r"[^\W\d_]+|\d+")
+    for text in plain_texts(5):
+        assert plain_words(text) == word_pattern("en").findall(text), text
+        assert plain_words(text.casefold()) == tokens.findall(text.casefold()), text
+
+
+def test_every_letter_of_plain_texts_stays_letters_when_its_case_is_folded() -> None:
+    letters = re.findall(f"[{_SMALL}]", "".join(map(chr, range(0x250))))
+    assert len(letters) > 200
+    for letter in letters:
+        assert re.fullmatch(r"[^\W\d_]+", letter.casefold()), hex(ord(letter))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The dog is big.",
+        "I'm well-known, you say?",
+        "Perché no!",
+        "It is late. We go, too.",
+    ],
+)
+def test_ordinary_sentences_are_plain(text: str) -> None:
+    assert is_plain(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "a\u00d7b"],
+)  # fmt: skip
+def test_other_texts_are_not_plain(text: str) -> None:
+    assert not is_plain(text)

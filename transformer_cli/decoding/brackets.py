@@ -1,0 +1,126 @@
+"""Brackets and quotation marks that a translation loses: those around nothing, and those around words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from transformer_cli.decoding.doubts import (
+    WIDE_CLOSING_BRACKETS,
+    WIDE_OPENING_BRACKETS,
+)
+from transformer_cli.text.sentences import (
+    BRACKETS,
+    Sentence,
+    closing_mark,
+    partners_of_brackets,
+)
+from transformer_cli.text.spans import find_spans, masked
+
+if TYPE_CHECKING:
+    pass
+
+
+# Between white space, with marks at most inside; {} is a placeholder.
+_EMPTY_BRACKETS = re.compile(
+    r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u00ab\s*\u00bb|\"\"|\u201c\u201d)(?!\S)"
+)
+MAY_BE_EMPTY = re.compile(r"[(\[\"\u00ab\u201c][^\w(\[]{0,5}[)\]\"\u00bb\u201d]")
+"""A text without this has no brackets or quotes around nothing; most texts have none."""
+
+
+def without_empty_brackets(text: str) -> tuple[str, list[tuple[str, float]]]:
+    """A text without the brackets and quotes around nothing, and each of these with the share of the words that stand before it."""
+    if not (found := [*_EMPTY_BRACKETS.finditer(text)]):
+        return text, []
+    num_words_before, num_words, start = [], 0, 0
+    for match in found:
+        num_words += len(text[start : match.start()].split())
+        num_words_before.append(num_words)
+        start = match.end()
+    words = _EMPTY_BRACKETS.sub(" ", text).split()
+    shares = (before / max(1, len(words)) for before in num_words_before)
+    return " ".join(words), list(zip((match[0] for match in found), shares, strict=True))
+
+
+def loses_any(brackets: Sequence[tuple[str, float]], translation: str) -> bool:
+    """Whether a translation has fewer of the brackets that `without_empty_brackets` has found."""
+    counts = Counter(bracket for bracket, _ in brackets)
+    return any(translation.count(bracket) < number for bracket, number in counts.items())
+
+
+def with_empty_brackets(translation: str, brackets: Sequence[tuple[str, float]]) -> str:
+    """A translation with the brackets around nothing between those words where the source had them, as near as lengths tell."""
+    words = translation.split(" ")
+    num_words = len(words)
+    for bracket, share in reversed(brackets):
+        words.insert(round(share * num_words), bracket)
+    return " ".join(words)
+
+
+BRACKET = re.compile(r"[(\[]")
+_WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
+
+
+def lost_brackets(text: str, translation: str) -> list[int]:
+    """The places of the brackets around words of a text, if its translation has fewer.
+
+    A model that has seen no brackets loses what they enclose. Brackets that touch a word, as in "dog(s)", belong to it.
+    """
+    if translation == text or BRACKET.search(text) is None:
+        return []
+    visible = masked(text, find_spans(text), "0")
+    found, num_protected = [], 0
+    for start, end in partners_of_brackets(visible, 0, len(visible)).items():
+        # A translation keeps what is protected, and the brackets around it: the address of [a link](a.html).
+        num_protected += start < end and not any(map(str.isalpha, visible[start:end]))
+        is_word = (
+            visible[max(0, start - 1) : start].isalnum() or visible[end + 1 : end + 2].isalnum()
+        )
+        if start < end and any(map(str.isalpha, visible[start:end])) and not is_word:
+            found += [start, end]
+    num_opened, num_closed = (
+        sum(map(translation.count, brackets)) - num_protected
+        for brackets in (
+            (*BRACKETS, *WIDE_OPENING_BRACKETS),
+            (*BRACKETS.values(), *WIDE_CLOSING_BRACKETS),
+        )
+    )
+    return sorted(found) if 2 * min(num_opened, num_closed) < len(found) else []
+
+
+class TextPiece(NamedTuple):
+    """A part of a text that lost its brackets: translated by itself, or left as it is."""
+
+    text: str
+    is_translated: bool
+    closing: str = ""
+    """The mark that ends its sentence, if it is a part of one: the model reads it behind the piece, as it knows sentences."""
+    is_inside: bool = False
+    """Whether words of its sentence stand before it."""
+
+
+def pieces_around_brackets(sentences: Sequence[Sentence]) -> list[TextPiece]:
+    """The pieces of the sentences of a text, inside and outside of the brackets around words; a sentence without any is one."""
+    pieces: list[TextPiece] = []
+    for text, gap in sentences:
+        pieces.append(TextPiece(gap, is_translated=False))
+        brackets = lost_brackets(text, "")
+        if not brackets:
+            pieces.append(TextPiece(text, is_translated=True))
+            continue
+        closing, place, is_inside = closing_mark(text), 0, False
+        for bracket in [*brackets, len(text)]:
+            core = _WORDS.search(text, place, bracket)
+            start, end = core.span() if core else (bracket, bracket)
+            pieces.append(TextPiece(text[place:start], is_translated=False))
+            pieces.append(
+                TextPiece(
+                    text[start:end], any(map(str.isalpha, text[start:end])), closing, is_inside
+                )
+            )
+            pieces.append(TextPiece(text[end : bracket + 1], is_translated=False))
+            place, is_inside = bracket + 1, is_inside or core is not None
+    return [piece for piece in pieces if piece.text]
