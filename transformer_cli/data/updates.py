@@ -28,7 +28,6 @@ from transformer_cli.data.order import (
     estimated_updates,
     update_batches,
 )
-from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.process.device import derive_seed, to_device
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.sampling import LatticeSampling, MergeDropout, WordSampler, with_noise
@@ -465,6 +464,7 @@ def open_updates(
     corpus: EncodedCorpus,
     tokenizers: tuple[Tokenizer, Tokenizer],
     *,
+    is_streamed: bool,
     num_batches: int,
     position: AnyPosition,
     pin_memory: bool,
@@ -473,12 +473,13 @@ def open_updates(
 
     Args:
         corpus: the encoded pairs of the training; of a stream, the first ones.
+        is_streamed: whether the corpus is read while the model trains.
         num_batches: of an update, over all processes.
         pin_memory: whether batches wait in page-locked memory, from which a GPU copies while it computes.
     """
     pairs, order = training_pairs(corpus, tokenizers, config)
     size = UpdateSize(num_batches, config.training.update_tokens)
-    if is_streaming(config.data):
+    if is_streamed:
         from transformer_cli.data.streaming import StreamedUpdates  # it imports this module
 
         return StreamedUpdates(config, tokenizers, order, size=size, position=position, pin_memory=pin_memory)  # fmt: skip

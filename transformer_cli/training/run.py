@@ -563,6 +563,7 @@ def open_session(
         config,
         data.train,
         data.tokenizers,
+        is_streamed=is_streaming(config.data),
         num_batches=progress.num_micro_batches or config.training.accumulate,
         position=progress.position,
         pin_memory=machine.device.type == "cuda",

@@ -124,7 +124,8 @@ class Trainee:
             config = with_fitting_batches(config, data, self.machine)
         updates = open_updates(
             config, data.train, data.tokenizers,
-            num_batches=config.training.accumulate, position=Position(), pin_memory=False,
+            is_streamed=is_streaming(config.data), num_batches=config.training.accumulate,
+            position=Position(), pin_memory=False,
         )  # fmt: skip
         limits, device = config.training, self.machine.device
         compilation = planned_compilation(config, device, lambda: num_steps_of(limits, updates))
