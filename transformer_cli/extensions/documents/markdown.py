@@ -436,6 +436,8 @@ _VALUE_BELOW = re.compile(
 )
 # A value of YAML of several lines, each of which is a space in it: all indented, none blank; and the mark before such lines.
 _INDENTED_LINES = re.compile(r"(?:\r?\n[ \t]+\S.*)+(?=\r?\n\S|\r?\n?\Z)")
+# Text in the lines below a setting, perhaps behind blank ones.
+_LINES_BELOW = re.compile(r"(?:\r?\n[ \t]*+(?=\r?\n))*+\r?\n[ \t]+(?:[^\r\n]*[^\W\d_])")
 _INDENTATION = re.compile(r"\r?\n[ \t]+")
 _FOLDED = re.compile(r">[-+]?(?:[ \t]+#.*)?")
 # A text of TOML of several lines; none of them is a setting.
@@ -538,8 +540,7 @@ class _Reader:
             if match["block"] and self._text[:1] == "-" and self._read_lines_of_setting(match, end):
                 continue
             if match["block"] or (match["single"] and "=" in match["sign"]):
-                row = bisect_right(self._lines, (match.start(), len(self._text))) - 1
-                self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
+                self._keep_setting(match.start())
                 continue
             kind = next(kind for kind in ("double", "single", "plain") if match[kind] is not None)
             text = match[kind].replace("''", "'") if kind == "single" else match[kind]
@@ -550,7 +551,12 @@ class _Reader:
 
     def _read_values_below(self, end: int) -> None:
         for match in _VALUE_BELOW.finditer(self._text, 0, end):
-            self._read_lines_of_setting(match, end)
+            if not self._read_lines_of_setting(match, end) and _LINES_BELOW.match(self._text, match.end(), end):  # fmt: skip
+                self._keep_setting(match.start())
+
+    def _keep_setting(self, start: int) -> None:
+        row = bisect_right(self._lines, (start, len(self._text))) - 1
+        self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
 
     def _read_lines_of_setting(self, match: re.Match[str], end: int) -> bool:
         """Read a value of YAML that goes on in indented lines; False if it cannot be read as one text."""

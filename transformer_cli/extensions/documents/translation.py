@@ -1,11 +1,12 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
 import re
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
@@ -13,6 +14,11 @@ from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.repair import TextPiece, lost_brackets
 from transformer_cli.decoding.translation import Estimate, PlacedPiece, least_of
 from transformer_cli.extensions.documents.character_encoding import DecodedText
+from transformer_cli.extensions.documents.inline_text import (
+    DIVISION,
+    InlineText,
+    has_too_much_markup,
+)
 from transformer_cli.extensions.documents.mnemonics import (
     KeysOfLabels,
     Mnemonic,
@@ -34,12 +40,7 @@ from transformer_cli.extensions.documents.segments import (
     with_spaces_at_ranges,
     with_values_around_words,
 )
-from transformer_cli.extensions.documents.tag_placement import (
-    DIVISION,
-    InlineText,
-    has_too_much_markup,
-    place_markup,
-)
+from transformer_cli.extensions.documents.tag_placement import place_markup
 from transformer_cli.extensions.documents.translator import (
     AnsweredText,
     AskedText,
@@ -205,22 +206,23 @@ def _lost_around_spans(text: str, translation: str) -> list[_Insertion]:
 
     A translation may have other quotation marks there, as in «%s».
     """
-    enclosed: Counter[tuple[str, str, str]] = Counter()
+    # By the text of the span: how many of its pairs are missing.
+    enclosed: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     for span in find_spans(text):
         around = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
         if _PAIRS_AROUND_SPANS.get(around[0]) == around[1]:
-            enclosed[around[0], text[span.start : span.end], around[1]] += 1
-    for (opening, span_text, closing), number in enclosed.items():
-        enclosed[opening, span_text, closing] = number - translation.count(f"{opening}{span_text}{closing}")  # fmt: skip
+            enclosed[text[span.start : span.end]][around] += 1
+    for span_text, pairs in enclosed.items():
+        for opening, closing in pairs:
+            pairs[opening, closing] -= translation.count(f"{opening}{span_text}{closing}")
     found = []
     for span in find_spans(translation):
         before, behind = translation[max(0, span.start - 1) : span.start], translation[span.end : span.end + 1]  # fmt: skip
-        for (opening, span_text, closing), number in enclosed.items():
-            is_same = translation[span.start : span.end] == span_text
-            if opening not in BRACKETS and QUOTE.fullmatch(before) and QUOTE.fullmatch(behind):
-                is_same = False
-            if number > 0 and is_same and (before, behind) != (opening, closing):
-                enclosed[opening, span_text, closing] -= 1
+        pairs = enclosed.get(translation[span.start : span.end], Counter())
+        for (opening, closing), number in pairs.items():
+            is_quoted = opening not in BRACKETS and QUOTE.fullmatch(before) and QUOTE.fullmatch(behind)  # fmt: skip
+            if number > 0 and not is_quoted and (before, behind) != (opening, closing):
+                pairs[opening, closing] -= 1
                 found += [_Insertion(span.start, opening)] if before != opening else []
                 found += [_Insertion(span.end, closing)] if behind != closing else []
                 break
@@ -254,18 +256,20 @@ def _balancing(text: str) -> list[_Insertion]:
 
 def _edited(answer: CheckedAnswer, changes: Sequence[_Insertion]) -> CheckedAnswer:
     """A translation with some changes, and its links and pieces at the places after them."""
+    changes = sorted(changes)
     result, place = [], 0
-    for change in sorted(changes):
+    for change in changes:
         result += [answer.text[place : change.place], change.sign]
         place = change.place + (not change.sign)
     result.append(answer.text[place:])
+    places = [change.place for change in changes]
+    sums = [0, *accumulate(1 if change.sign else -1 for change in changes)]
+    signs_at = Counter(change.place for change in changes if change.sign)
 
     def moved(extent: Extent) -> Extent:
-        start, end = (
-            at
-            + sum(1 if change.sign else -1 for change in changes if _is_before(change, at, is_end))
-            for at, is_end in zip(extent, (False, True), strict=True)
-        )
+        start, end = (at + sums[bisect_left(places, at)] for at in extent)
+        # A bracket directly at an end of a word is no part of it.
+        start += signs_at[extent[0]]
         return start, max(start, end)
 
     return answer._replace(
@@ -273,11 +277,6 @@ def _edited(answer: CheckedAnswer, changes: Sequence[_Insertion]) -> CheckedAnsw
         links=tuple(link._replace(target=moved(link.target)) for link in answer.links),
         pieces=tuple(piece._replace(target=moved(piece.target)) for piece in answer.pieces),
     )
-
-
-def _is_before(change: _Insertion, place: int, is_end: bool) -> bool:
-    """Whether a change moves a place: a bracket directly at an end of a word is no part of it."""
-    return change.place < place or (change.place == place and bool(change.sign) and not is_end)
 
 
 def _copied(asked: AskedText) -> CheckedAnswer:
@@ -675,7 +674,7 @@ class _SegmentInWork:
             for unit in _texts_of_line(text[len(beginning) :], divide, segment.has_sounds):
                 gap += unit.gap
                 place += len(unit.gap)
-                if has_letter(_without_labels(unit.text, inline)):
+                if has_letter(inline.without_labels(unit.text, " ")):
                     parts.append(_Part(gap, place, AskedText(unit.text, has_markup)))
                     gap = ""
                 else:
@@ -695,7 +694,7 @@ class _SegmentInWork:
     @property
     def has_words(self) -> bool:
         """Whether it has letters outside of protected spans, such as {name}."""
-        texts = (_without_labels(part.asked.text, self.inline) for part in self.all_parts)
+        texts = (self.inline.without_labels(part.asked.text, " ") for part in self.all_parts)
         return any(has_letter(masked(text, find_spans(text), " ")) for text in texts)
 
     @property
@@ -833,12 +832,6 @@ def _beginning(line: str) -> str:
     """What stands before the text of a line: white space, marks of quotations, and the mark of a list or title."""
     ranges = text_ranges(line, masked(line, find_spans(line), "0"))
     return line[: ranges[0].start] if ranges else ""
-
-
-def _without_labels(text: str, inline: InlineText) -> str:
-    for label in inline.words:
-        text = text.replace(label, " ")
-    return text
 
 
 def _gap(of_source: str, text: str, languages: Direction) -> str:
