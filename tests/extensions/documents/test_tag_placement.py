@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -432,14 +433,14 @@ def num_operations(work: Callable[[], object]) -> int:
     """How many operations of Python's machine some work takes: the same on each computer, however busy it is."""
     counted = 0
 
-    def trace(frame: FrameType, event: str, _: object) -> object:
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal counted
         frame.f_trace_opcodes = True
         counted += event == "opcode"
         return trace
 
     before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]
+    sys.settrace(trace)
     try:
         work()
     finally:
@@ -489,8 +490,8 @@ def test_of_two_points_a_range_is_made_unless_it_crosses_another(
     ranges: list[tuple[Role, str]], points: list[tuple[Role, str]]
 ) -> None:
     parts = []
-    mixed = [(role, name, None) for role, name in ranges]
-    mixed += [(Role.POINT, name.upper(), role) for role, name in points if role is not Role.POINT]  # type: ignore[misc]
+    mixed: list[tuple[Role, str, Role | None]] = [(role, name, None) for role, name in ranges]
+    mixed += [(Role.POINT, name.upper(), role) for role, name in points if role is not Role.POINT]
     random.Random(len(mixed)).shuffle(mixed)
     for at, (role, name, pair) in enumerate(mixed):
         parts.append(InlinePart(Markup(role, at, ""), at, at, name, pair))
