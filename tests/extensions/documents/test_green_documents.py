@@ -8,6 +8,7 @@ import pytest
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.decoding.translation import Estimate
 from transformer_cli.extensions.documents.formats import format_named, read_document
+from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
 from transformer_cli.extensions.documents.translate_command import (
     chosen_document,
     translate_document_file,
@@ -15,7 +16,6 @@ from transformer_cli.extensions.documents.translate_command import (
 from transformer_cli.extensions.documents.translation import (
     LEFT_OUT,
     NOT_GREEN,
-    UNTRANSLATED,
     NotGreen,
     TranslatedDocument,
     translate_document,

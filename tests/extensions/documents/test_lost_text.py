@@ -12,11 +12,8 @@ from transformer_cli.extensions.documents import (
     read_document,
     translate_document,
 )
-from transformer_cli.extensions.documents.translation import (
-    DIVIDED,
-    UNTRANSLATED,
-    TranslatedDocument,
-)
+from transformer_cli.extensions.documents.kept_spans import DIVIDED, UNTRANSLATED
+from transformer_cli.extensions.documents.translation import TranslatedDocument
 
 from ...decoding.stub_translators import (
     CLAUSES,

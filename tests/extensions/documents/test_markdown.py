@@ -212,6 +212,31 @@ def test_tables_of_pandoc_stay_as_they_are(table: str) -> None:
     assert upper(f"before\n\n{table}\nbehind\n") == f"BEFORE\n\n{table}\nBEHIND\n"
 
 
+@pytest.mark.parametrize("table", [GRID, SIMPLE, SEVERAL_LINES, WITHOUT_HEAD])
+def test_tables_of_pandoc_in_a_quotation_stay_and_are_named(
+    table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    quoted = "".join(f"> {line}".rstrip() + "\n" for line in table.splitlines())
+    assert upper(f"before\n\n{quoted}\nbehind\n") == f"BEFORE\n\n{quoted}\nBEHIND\n"
+    assert "line 3: a table of Pandoc is not translated" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "value", ["\n  The dog: it is red", "\n  - the dog", "\n\n  the dog\n\n  the cat"]
+)
+def test_a_value_below_its_setting_that_cannot_be_read_is_named(
+    value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"---\nsummary:{value}\n---\n"
+    assert upper(f"{text}the cat\n") == f"{text}THE CAT\n"
+    assert "line 2: a text among the settings that has several lines" in caplog.text
+
+
+def test_a_setting_without_a_value_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
+    upper("---\nsummary:\ntags:\n  - dog\n---\nthe cat\n")
+    assert not caplog.records
+
+
 def test_dashes_are_no_table_of_pandoc() -> None:
     assert upper("hello\n-----\n\nred - - car\n") == "HELLO\n-----\n\nRED - - CAR\n"
     assert upper("one\n\n--- ---\n\ntwo\n") == "ONE\n\n--- ---\n\nTWO\n"

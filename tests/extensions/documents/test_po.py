@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import ReadingOptions
+from transformer_cli.extensions.documents.kept_spans import COPIED
 from transformer_cli.extensions.documents.po import _plural_rule, read_po
-from transformer_cli.extensions.documents.translation import COPIED, translate_document
+from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
@@ -505,3 +506,32 @@ def test_a_message_whose_placeholders_without_numbers_change_their_order_is_fuzz
     found = translated(read_po(text.encode()), REVERSED)
     assert found.startswith(f"#, fuzzy, {flag}\n" if is_fuzzy else f"#, {flag}\n")
     assert ("line 2: 1 message(s) have placeholders" in caplog.text) == is_fuzzy
+
+
+def _open_message(language: str) -> str:
+    return f'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n"{language}"\n\nmsgid "the dog"\nmsgstr ""\n'
+
+
+@pytest.mark.parametrize("language", ["fr", "fr_CA", "pt_BR@latin"])
+def test_a_catalogue_of_a_third_language_is_refused_before_anything_is_translated(
+    language: str,
+) -> None:
+    class Refusing(WordByWord):
+        def translate(self, texts: object) -> list[AnsweredText]:
+            raise AssertionError("asked")
+
+    document = read_po(_open_message(f"Language: {language}\\n").encode())
+    with pytest.raises(DataError, match=f'the header has "Language: {language}", but the model'):
+        translate_document(document, Refusing())
+
+
+@pytest.mark.parametrize(
+    "language", ["", "Language: \\n", "Language: LL\\n", "Language: it_CH@x\\n", "Language: en\\n"]
+)
+def test_a_catalogue_of_no_language_or_one_of_the_model_is_translated(language: str) -> None:
+    assert 'msgstr "THE DOG"' in translated(read_po(_open_message(language).encode()))
+
+
+def test_a_finished_catalogue_of_a_third_language_stays() -> None:
+    text = _open_message("Language: fr\\n").replace('msgstr ""\n', 'msgstr "le chien"\n').replace('msgid ""\nmsgstr "le chien"\n', 'msgid ""\nmsgstr ""\n')  # fmt: skip
+    assert translated(read_po(text.encode())) == text

@@ -2,21 +2,30 @@
 
 import random
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding.translation import PlacedPiece
+from transformer_cli.extensions.documents.inline_text import InlineText
 from transformer_cli.extensions.documents.segments import (
+    InlinePart,
     Markup,
     Piece,
     Role,
     Segment,
     WithoutWords,
+    partners_of,
     plain_text,
+    with_paired_points,
+    with_spaces_at_ranges,
 )
-from transformer_cli.extensions.documents.tag_placement import InlineText, place_markup
+from transformer_cli.extensions.documents.tag_placement import place_markup
 from transformer_cli.extensions.documents.translator import LinkedWords, links_by_position
 
 
@@ -418,3 +427,88 @@ def test_no_markup_leaves_its_piece(random_numbers: random.Random) -> None:
         for tag in (f"<{'abcd'[number]}>", f"</{'abcd'[number]}>"):
             place = len(re.sub("<[^<>]*>", "", found[: found.index(tag)]))
             assert begin <= place <= begin + len(text), found
+
+
+def num_operations(work: Callable[[], object]) -> int:
+    """How many operations of Python's machine some work takes: the same on each computer, however busy it is."""
+    counted = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal counted
+        frame.f_trace_opcodes = True
+        counted += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return counted
+
+
+PARAGRAPHS = {
+    "ranges": "the <a>red</a> dog sleeps ",
+    "ranges of several words": "see<a>the red</a> dog ",
+    "links without words": "the <a>\u2192</a> dog ",
+    "points": "the dog <1/> sleeps ",
+    "words": "the {x} dog ",
+    "compounds": "see <a>dog-2x</a> now ",
+}
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["linked", "not linked"])
+@pytest.mark.parametrize("kind", PARAGRAPHS)
+def test_the_work_grows_with_the_markup_and_not_with_its_square(kind: str, place: int) -> None:
+    counts = []
+    for number in (12, 96):
+        segment = segment_of(PARAGRAPHS[kind] * number)
+        source = InlineText.of(segment)
+        target = source.text.upper() if not source.words else source.text
+        links = () if place else links_by_position(source.text, target)
+
+        def work() -> None:
+            with_spaces_at_ranges(segment.pieces)  # noqa: B023
+            InlineText.of(segment)  # noqa: B023
+            place_markup(source, target, links)  # noqa: B023
+
+        work()  # what is made once, such as patterns, does not count
+        counts.append(num_operations(work))
+    # Eight times as much markup: eight times the work, and the searches in sorted lists; its square is 64.
+    assert counts[1] < 20 * counts[0]
+
+
+PARTS = st.lists(
+    st.tuples(st.sampled_from([Role.OPEN, Role.CLOSE, Role.POINT]), st.sampled_from("abc")),
+    max_size=14,
+)
+
+
+@given(PARTS, PARTS)
+def test_of_two_points_a_range_is_made_unless_it_crosses_another(
+    ranges: list[tuple[Role, str]], points: list[tuple[Role, str]]
+) -> None:
+    parts = []
+    mixed: list[tuple[Role, str, Role | None]] = [(role, name, None) for role, name in ranges]
+    mixed += [(Role.POINT, name.upper(), role) for role, name in points if role is not Role.POINT]
+    random.Random(len(mixed)).shuffle(mixed)
+    for at, (role, name, pair) in enumerate(mixed):
+        parts.append(InlinePart(Markup(role, at, ""), at, at, name, pair))
+    found = with_paired_points(parts)
+    # Each pair in turn, against all ranges.
+    opened: dict[str, list[int]] = {}
+    all_ranges = [each for each in partners_of(parts).items() if each[0] < each[1]]
+    for at, part in enumerate(parts):
+        if part.pair is Role.OPEN:
+            opened.setdefault(part.name, []).append(at)
+        elif part.pair is Role.CLOSE and opened.get(part.name):
+            first = opened[part.name].pop()
+            crosses = any(
+                first < start < at < end or start < first < end < at for start, end in all_ranges
+            )
+            all_ranges += [] if crosses else [(first, at)]
+            begin = found[first].piece
+            assert isinstance(begin, Markup)
+            assert (begin.role is Role.OPEN) is not crosses
+            assert (begin.partner == at) is crosses

@@ -15,13 +15,11 @@ from transformer_cli.extensions.documents.formats import (
     read_plain_text,
 )
 from transformer_cli.extensions.documents.html import read_html
+from transformer_cli.extensions.documents.kept_spans import COPIED, IN_PIECES, UNBALANCED
 from transformer_cli.extensions.documents.segments import Markup, Role, Segment, TranslatedSegment
 from transformer_cli.extensions.documents.strings import BROKEN_MESSAGE
 from transformer_cli.extensions.documents.translation import (
-    COPIED,
-    IN_PIECES,
     TOO_MARKED,
-    UNBALANCED,
     translate_document,
     units_of,
 )

@@ -14,7 +14,7 @@ from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
 
-from .fake_translators import UPPER, Identity, WordByWord, done
+from .fake_translators import UPPER, Identity, WordByWord, done, translated
 
 FILE = """\
 # a comment
@@ -155,3 +155,23 @@ def test_a_block_keeps_its_line_ends(style: str) -> None:
 def test_a_character_that_yaml_does_not_allow_is_named_with_its_line() -> None:
     with pytest.raises(DataError, match=r"^line 2: no valid YAML: it has the character U\+0000"):
         read_yaml(b"a: b\nc: d\0\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["type: table", "align: left", "direction: ltr", "method: post", "role: button", "text-align: end", "layout: two-columns", "rel: noopener"],
+)  # fmt: skip
+def test_a_small_word_below_a_key_for_programs_stays(line: str) -> None:
+    text = f"title: the dog\n{line}\n"
+    assert translated(read_yaml(text.encode())) == f"title: THE DOG\n{line}\n"
+    key = line.partition(":")[0]
+    chosen = read_yaml(text.encode(), ReadingOptions(values=(key,)))
+    assert translated(chosen) == text.replace(line, f"{key}: {line.partition(': ')[2].upper()}")
+
+
+@pytest.mark.parametrize(
+    "line", ["type: Savings account", "type: the dog", "role: Developer", "types: table", "format: format"]
+)  # fmt: skip
+def test_a_text_below_a_key_for_programs_is_translated(line: str) -> None:
+    key, _, value = line.partition(": ")
+    assert translated(read_yaml(f"{line}\n".encode())) == f"{key}: {value.upper()}\n"

@@ -193,22 +193,6 @@ DEFAULTS = ReadingOptions()
 
 
 Read = Callable[[bytes, ReadingOptions], Document]
-XML = ("xliff", "tmx", "android", "resx", "qt", "stringsdict")
-"""The formats whose files name their encoding in their first line."""
-WITH_LANGUAGES = (
-    "html",
-    "epub",
-    "srt",
-    "vtt",
-    "xcstrings",
-    "android",
-    "strings",
-    "stringsdict",
-    "po",
-)
-"""The formats that are read by the languages of the model, which their files do not always name."""
-WITH_STATES = ("po", "xliff", "qt", "xcstrings")
-"""The formats that say of each translation whether a person should look at it: fuzzy, needs-review-translation."""
 LINES = "txt"
 """The format of lines: `tfm translate` itself reads it line by line, however large it is."""
 
@@ -227,34 +211,60 @@ class Format:
     """The optional packages that it needs, as modules; they belong to the extra `documents`."""
     is_archive: bool = False
     """Whether a file is a zip archive, which a terminal cannot show."""
+    is_xml: bool = False
+    """Whether a file names its encoding in its first line."""
+    needs_languages: bool = False
+    """Whether it is read by the languages of the model, which its files do not always name."""
+    has_states: bool = False
+    """Whether it says of each translation whether a person should look at it: fuzzy, needs-review-translation."""
+    options: tuple[str, ...] = ()
+    """The options of `tfm translate` that have an effect on it, of those that are not for all formats."""
+    without_texts: str = "no text to translate was found"
+    """Why a file has nothing to translate."""
+
+    @property
+    def names_its_encoding(self) -> bool:
+        """Whether the encoding of a file cannot be chosen."""
+        return self.is_archive or self.is_xml
 
 
+_ALL_TRANSLATED = "every message has a translation, and those stay"
+_NO_STRINGS = "no string looks like text; choose some by their keys: --values"
 FORMATS = (
     Format(LINES, (".txt",), "formats.read_plain_text"),
     Format("md", (".md", ".markdown"), "markdown.read_markdown", ("markdown_it",)),
-    Format("po", (".po", ".pot"), "po.read_po", ("polib",)),
-    Format("srt", (".srt",), "subtitles.read_srt"),
-    Format("vtt", (".vtt",), "subtitles.read_vtt"),
-    Format("csv", (".csv",), "tables.read_csv"),
-    Format("tsv", (".tsv",), "tables.read_tsv"),
-    Format("json", (".json", ".jsonl", ".arb"), "json.read_json"),
-    Format("yaml", (".yaml", ".yml"), "yaml.read_yaml"),
-    Format("html", (".html", ".htm", ".xhtml"), "html.read_html"),
+    Format("po", (".po", ".pot"), "po.read_po", ("polib",), needs_languages=True, has_states=True, without_texts=_ALL_TRANSLATED),
+    Format("srt", (".srt",), "subtitles.read_srt", needs_languages=True),
+    Format("vtt", (".vtt",), "subtitles.read_vtt", needs_languages=True),
+    Format("csv", (".csv",), "tables.read_csv", options=("--columns",)),
+    Format("tsv", (".tsv",), "tables.read_tsv", options=("--columns",)),
+    Format("json", (".json", ".jsonl", ".arb"), "json.read_json", options=("--values",), without_texts=_NO_STRINGS),
+    Format("yaml", (".yaml", ".yml"), "yaml.read_yaml", options=("--values",), without_texts=_NO_STRINGS),
+    Format("html", (".html", ".htm", ".xhtml"), "html.read_html", needs_languages=True),
     Format("docx", (".docx", ".docm", ".dotx", ".dotm"), "docx.read_docx", is_archive=True),
     Format("odt", (".odt", ".ott"), "odt.read_odt", is_archive=True),
     Format("odp", (".odp", ".otp"), "odt.read_odt", is_archive=True),
     Format("ods", (".ods", ".ots"), "odt.read_odt", is_archive=True),
-    Format("epub", (".epub",), "epub.read_epub", is_archive=True),
-    Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff"),
-    Format("tmx", (".tmx",), "tmx.read_tmx"),
-    Format("android", (".xml",), "android.read_android"),
-    Format("strings", (".strings",), "apple.read_strings"),
-    Format("stringsdict", (".stringsdict",), "apple.read_stringsdict"),
-    Format("xcstrings", (".xcstrings",), "apple.read_string_catalog"),
+    Format("epub", (".epub",), "epub.read_epub", is_archive=True, needs_languages=True),
+    Format(
+        "xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "xliff.read_xliff", is_xml=True, has_states=True,
+        without_texts="no unit waits for a translation: one without a target, with an empty one, or in the state new",
+    ),
+    Format(
+        "tmx", (".tmx",), "tmx.read_tmx", is_xml=True,
+        without_texts="no unit is in the source language alone, and units with several languages stay",
+    ),
+    Format("android", (".xml",), "android.read_android", is_xml=True, needs_languages=True),
+    Format("strings", (".strings",), "apple.read_strings", needs_languages=True),
+    Format("stringsdict", (".stringsdict",), "apple.read_stringsdict", is_xml=True, needs_languages=True),
+    Format(
+        "xcstrings", (".xcstrings",), "apple.read_string_catalog", needs_languages=True, has_states=True,
+        without_texts="every text has a translation, or is not to be translated",
+    ),
     Format("properties", (".properties",), "properties.read_properties"),
-    Format("resx", (".resx", ".resw"), "resx.read_resx"),
-    Format("qt", (".ts",), "qt.read_qt"),
-)
+    Format("resx", (".resx", ".resw"), "resx.read_resx", is_xml=True),
+    Format("qt", (".ts",), "qt.read_qt", is_xml=True, has_states=True, without_texts=_ALL_TRANSLATED),
+)  # fmt: skip
 NAMES = tuple(each.name for each in FORMATS)
 
 
@@ -289,16 +299,14 @@ def read_document(
         "documents", document_format.modules, purpose=f"the document format {document_format.name}"
     )
     options.limits.check_size(data)
-    is_text = not document_format.is_archive and document_format.name not in XML
-    other = kind_without_text(data[:16]) if is_text else None
+    other = None if document_format.names_its_encoding else kind_without_text(data[:16])
     if other is not None and not other[0].startswith("XML"):  # XHTML is XML
         raise DataError(
             f"not a document of the format {document_format.name} but {other[0]}", hint=other[1]
         )
     module, _, function = document_format.reader.rpartition(".")
     read: Read = getattr(import_module(f"transformer_cli.extensions.documents.{module}"), function)
-    names_its_encoding = document_format.is_archive or document_format.name in XML
-    if options.encoding is not None or names_its_encoding:
+    if options.encoding is not None or document_format.names_its_encoding:
         return read(data, options)
     try:
         document = read(data, options)

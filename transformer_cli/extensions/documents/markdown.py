@@ -2,36 +2,31 @@
 
 import logging
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import (
-    BLOCKS,
-    CODE,
-    TokenKind,
-    html_tokens,
-    is_inline_element,
     slots_in_part,
 )
 from transformer_cli.extensions.documents.markdown_blocks import (
     EXAMPLE,
-    NOTE,
     DividedLines,
     divided_lines,
     may_begin_extension,
 )
+from transformer_cli.extensions.documents.markdown_inline import (
+    EXAMPLE_IN_LINES,
+    InlineEvent,
+    MarkdownInline,
+)
 from transformer_cli.extensions.documents.page_templates import (
-    ENVIRONMENT,
-    FORMULA,
     FRONT_MATTER,
-    TEMPLATE,
-    is_comment_with_statement,
 )
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
@@ -54,351 +49,27 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.translator import Extent
 
 if TYPE_CHECKING:
-    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 
-class InlineEvent(NamedTuple):
-    """A part of an inline text that is not what it looks like: text[start:end]."""
+logger = logging.getLogger(__name__)
 
-    start: int
-    end: int
-    role: Role | None
-    """None: it is text, or it ends the line."""
-    name: str = ""
-    """Of a range: begins and ends with the same name."""
-    shown: str | None = None
-    """What it is as text, such as the & of &amp;; None with the role None: the end of a line, which stays."""
-    alt: tuple[int, int] | None = None
-    """Of an image: where its text stands."""
-
-
-# The mark of a footnote, and words of GitHub such as [!NOTE]; Markdown itself does not know them.
-# Also the number of an example of Pandoc, a picture of Obsidian, and attributes behind what they belong to.
-_MARKS = re.compile(
-    rf"{NOTE}:?|\[![A-Za-z]+\][-+]?|\A\[[ xX]\](?=\s)|\A\(@[\w-]*\)(?=\s)|!\[\[[^\[\]\n]++\]\]|(?<=[)\]`*_])\{{[ \t]*+(?:[:.#]|[\w-]++=)[^{{}}\n]*+\}}"
-    r"|(?<![ \t])[ \t]++\{[:.#][^{}\n]*+\}\Z"
-)
-# Text between two marks that Markdown itself does not know: a link of a wiki with a label, ==marked== words, words that
-# CriticMarkup has added or taken out, and [words]{{.class}} of Pandoc.
-_PAIRS = re.compile(
-    r"(?P<opening>(?<!!)\[\[[^\[\]|\n]++\|)(?P<label>[^\[\]|\n]++)\]\]"
-    r"|(?<![=\w])==(?=[^\s=])(?P<marked>[^=\n]++)(?<=\S)==(?![=\w])"
-    r"|\{(?P<sign>\+\+|--|==)(?P<edited>[^{}\n]++)(?<=(?P=sign))\}"
-    r"|\[(?P<words>[^\[\]\n]++)\]\{[.#][^{}\n]*+\}"
-)
-_TEXTS_OF_PAIRS = ("label", "marked", "edited", "words")
 # By the names of ranges: the signs of emphasis without words between them would be text.
 _WITHOUT_WORDS = {
     **dict.fromkeys(("em", "strong", "s", "marked"), WithoutWords.LEFT_OUT),
     **dict.fromkeys(("link", "label"), WithoutWords.AT_NEAREST),
 }
-# Where the text of a footnote inside its sentence begins: ^[A dog.]
-_NOTE_IN_SENTENCE = re.compile(r"\^\[(?!\^)")
-_BRACKET = re.compile(r"[\[\]]")
-_LONGEST_NOTE = 2000
 # The names of ranges that end a word where another range follows, as the changes {--red--}{++blue++}, and of those that end it
 # before a word, too: in ~~red~~blue, words are taken out.
 _TAKEN_OUT = frozenset(["s", "taken_out", "<del>", "<s>", "<strike>"])
 _CHANGES = _TAKEN_OUT | {"edited", "marked", "words", "<ins>"}
-# A comment and a substitution of CriticMarkup; their texts stay.
-_CRITIC = re.compile(
-    r"\{>>(?:(?!\{>>|<<\}).)*+<<\}|\{~~(?:(?!\{~~|~~\}|~>).)*+~>(?:(?!\{~~|~~\}).)*+~~\}", re.DOTALL
-)
 # Marks whose texts stay, by their names.
 _KEPT_MARKS = {
     "critic": "a comment or substitution of CriticMarkup",
     "note": "a footnote of several lines inside its sentence",
 }
-# Examples of Pandoc in a quotation or list: each begins a line.
-_EXAMPLE_IN_LINES = re.compile(r"(?<=\n)\(@[\w-]*\)(?=\s)")
 # The first line of a box of GitHub or Obsidian, with its title; it stays a line.
 _BOX_LINE = re.compile(r"\[![A-Za-z]+\][^\n]*(?=\n)")
-
-
-# Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
-_EXTENSIONS = {
-    "template": re.compile(TEMPLATE, re.DOTALL),
-    "critic": _CRITIC,
-    "comment": re.compile(r"\{/\*(?:(?!\{/\*|\*/\}).)*+\*/\}", re.DOTALL),  # of MDX
-    # The keys of MkDocs: ++ctrl+alt+del++, ++enter++.
-    "keys": re.compile(
-        r"\+\+(?:[a-z0-9-]+(?:\+[a-z0-9-]+)+|alt|arrow-\w+|backspace|caps-lock|cmd|command|control|ctrl|delete|end|enter|esc|escape|f\d+|home"
-        r"|insert|meta|option|page-(?:up|down)|shift|space|tab|win|windows)\+\+"
-    ),
-    # \\( is a bracket as well, so only what has a sign of formulas is one.
-    "math": re.compile(
-        rf"{FORMULA}|{ENVIRONMENT}|\\{{1,2}}\((?=[^\n]{{0,300}}?[\^_={{}}+<>])(?:(?!\\\().){{1,300}}?\\\)"
-    ),
-    # Also those of MkDocs: :material-plus-circle:, and with attributes :octicons-mail-16:{ .mail }.
-    "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+(?:-[a-z0-9_]+)*):(?!\w)"),
-}
-
-
-@dataclass(slots=True)
-class _Notes:
-    """What the wrapped rules find in one text."""
-
-    tokens: list["Token"]
-    events: list[InlineEvent] = field(default_factory=list)
-
-
-class MarkdownInline:
-    """Finds the inline markup of texts, with one parser."""
-
-    def __init__(self, watch: ReadingWatch) -> None:
-        """A finder of markup.
-
-        Args:
-            watch: is shown each block and each place of an inline text at which markup could begin.
-        """
-        from markdown_it import MarkdownIt
-
-        self.parser: MarkdownIt = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-        # `events` reads the inline texts; the parser alone would read all of them a second time.
-        self.parser.disable("inline")
-        self.is_reading = True
-        """Whether the watch counts; False while translations are written."""
-        self._notes: _Notes | None = None
-        # A text, and where its last ] stands.
-        self._searched, self._last_bracket = "", -1
-        ruler = self.parser.inline.ruler
-        for name, pattern in _EXTENSIONS.items():
-            ruler.before("escape", name, partial(_extension, pattern))
-        rules: list[tuple[str, Callable[..., bool]]] = [
-            (rule.name, rule.fn) for rule in ruler.__rules__ if rule.name != "text"
-        ]
-        for name, rule in rules:
-            ruler.at(name, self._noting(name, rule))
-
-        def shown_to_watch(*state_and_more: Any) -> bool:
-            is_silent = state_and_more[-1]  # the parser looks ahead
-            if is_silent or not self.is_reading:
-                watch.check()
-            else:
-                watch.look()
-            return False
-
-        for each in (ruler, self.parser.block.ruler):
-            each.before(each.__rules__[0].name, "watch", shown_to_watch)
-
-    def events(self, text: str, env: dict[str, Any]) -> list[InlineEvent]:
-        """The markup of an inline text, in order, without overlaps.
-
-        Args:
-            env: the link references of the document, as the parser has collected them.
-        """
-        notes = self._notes = _Notes([])
-        self.parser.inline.parse(text, self.parser, env, notes.tokens)
-        self._notes = None
-        for token in notes.tokens:
-            event = _range_of(token)
-            if event is not None:
-                notes.events.append(event)
-        notes.events = _with_whole_code(text, sorted(notes.events, key=lambda event: event[:2]))
-        taken = [False] * (len(text) + 1)
-        for event in notes.events:
-            taken[event.start : event.end] = [True] * (event.end - event.start)
-        for note in _notes_in(text, notes.events, taken):
-            inside = [
-                bisect_left(notes.events, place, key=lambda event: event.start)
-                for place in note[:2]
-            ]
-            notes.events[slice(*inside)] = [note]
-            taken[note.start : note.end] = [True] * (note.end - note.start)
-        notes.events += _unknown_to_markdown(text, taken)
-        return sorted(notes.events, key=lambda event: event[:2])
-
-    def _noting(self, name: str, rule: Callable[..., bool]) -> Callable[..., bool]:
-        """A rule that notes what it finds."""
-
-        def noting(state: "StateInline", silent: bool) -> bool:
-            if name in ("link", "image") and not self._may_be_closed(state):
-                return False
-            start, num_before = state.pos, len(state.tokens)
-            pending = state.pending if name == "newline" else ""
-            before = state.src[max(0, start - 1) : start]
-            is_found = rule(state, silent)
-            notes = self._notes
-            pushed = state.tokens[num_before:]
-            if is_found and not silent and pushed and notes is not None and state.tokens is notes.tokens:  # fmt: skip
-                if name in ("emphasis", "strikethrough"):
-                    _note_places(pushed, start, state.pos)
-                elif name == "link":
-                    end = state.md.helpers.parseLinkLabel(state, start, True)
-                    notes.events.append(InlineEvent(start, start + 1, Role.OPEN, "link"))
-                    notes.events.append(InlineEvent(end, state.pos, Role.CLOSE, "link"))
-                else:
-                    if pushed[-1].type == "hardbreak":
-                        start -= len(pending) - len(pending.rstrip(" "))
-                    notes.events.append(
-                        _event(name, pushed[-1], state.src[start : state.pos], start, before)
-                    )
-            return is_found
-
-        return noting
-
-    def _may_be_closed(self, state: "StateInline") -> bool:
-        """Whether a bracket that opens here can be closed; without this look, the parser searches all of the text."""
-        if state.src is not self._searched:
-            self._searched, self._last_bracket = state.src, state.src.rfind("]")
-        return state.pos < self._last_bracket
-
-
-def _unknown_to_markdown(text: str, taken: list[bool]) -> Iterator[InlineEvent]:
-    """The markup of extensions where no other markup stands; `taken` says of each character whether some does."""
-    for match in _PAIRS.finditer(text):
-        name = next(name for name in _TEXTS_OF_PAIRS if match[name] is not None)
-        start, end = match.span(name)
-        end -= len(match["sign"] or "") if name == "edited" else 0
-        marks = (match.start(), start), (end, match.end())
-        if start < end and not any(any(taken[first:last]) for first, last in marks):
-            name = "taken_out" if match["sign"] == "--" else name
-            yield InlineEvent(*marks[0], Role.OPEN, name)
-            yield InlineEvent(*marks[1], Role.CLOSE, name)
-            for first, last in marks:
-                taken[first:last] = [True] * (last - first)
-    examples = _EXAMPLE_IN_LINES.finditer(text) if EXAMPLE.match(text) else iter(())
-    for match in chain(_MARKS.finditer(text), examples):
-        if not any(taken[match.start() : match.end()]):
-            yield InlineEvent(*match.span(), Role.POINT)
-            taken[match.start() : match.end()] = [True] * len(match[0])
-
-
-def _notes_in(text: str, events: Sequence[InlineEvent], taken: Sequence[bool]) -> list[InlineEvent]:
-    """The footnotes inside their sentences; one of several lines has no text that is read.
-
-    Args:
-        events: the markup of the text, in order.
-        taken: says of each character whether it is markup.
-    """
-    notes: list[InlineEvent] = []
-    for match in _NOTE_IN_SENTENCE.finditer(text):
-        start, first = match.span()
-        if taken[start] or taken[first - 1] or (notes and start < notes[-1].end):
-            continue
-        last = _closing_bracket(text, first, taken)
-        if last is not None and first < last and _is_whole(events, first, last):
-            # Notes inside notes could stand in each other without end.
-            is_line = not any(sign in text[first:last] for sign in ("\n", "^["))
-            alt = (first, last) if is_line else None
-            notes.append(
-                InlineEvent(start, last + 1, Role.POINT, "" if is_line else "note", alt=alt)
-            )
-    return notes
-
-
-def _closing_bracket(text: str, start: int, taken: Sequence[bool]) -> int | None:
-    """Where the bracket is closed that stands before `start`; None if that is not near."""
-    depth = 1
-    for match in _BRACKET.finditer(text, start, start + _LONGEST_NOTE):
-        if not taken[match.start()]:
-            depth += 1 if match[0] == "[" else -1
-        if not depth:
-            return match.start()
-    return None
-
-
-def _is_whole(events: Sequence[InlineEvent], start: int, end: int) -> bool:
-    """Whether all ranges that begin or end in text[start:end] do both there."""
-    opened: list[str] = []
-    for event in events[bisect_left(events, start, key=lambda event: event.start) :]:
-        if event.start >= end:
-            break
-        if event.role is Role.OPEN:
-            opened.append(event.name)
-        elif event.role is Role.CLOSE and (not opened or opened.pop() != event.name):
-            return False
-    return not opened
-
-
-def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> bool:
-    """A rule of the parser: what the pattern describes stays as it is."""
-    match = pattern.match(state.src, state.pos, state.posMax)
-    if match is None:
-        return False
-    if not silent:
-        state.push("code_inline", "", 0).content = match[0]
-    state.pos = match.end()
-    return True
-
-
-def _note_places(tokens: list["Token"], start: int, end: int) -> None:
-    """Note where each delimiter stands; later rules of the parser make ranges of some of them."""
-    for token in reversed(tokens):
-        end -= len(token.content)
-        if end < start:
-            return  # the text before the delimiters
-        token.meta["start"] = end
-
-
-def _range_of(token: "Token") -> InlineEvent | None:
-    """The event of a delimiter that has become the beginning or the end of a range."""
-    start = token.meta.get("start")
-    if start is None or token.nesting == 0:
-        return None
-    length = len(token.markup)
-    if token.type == "strong_open":
-        start -= 1  # the parser makes the second of the two signs the tag
-    role = Role.OPEN if token.nesting > 0 else Role.CLOSE
-    return InlineEvent(start, start + length, role, token.type.split("_")[0])
-
-
-def _event(name: str, token: "Token", raw: str, start: int, before: str) -> InlineEvent:
-    """What a rule has found, and the character before it."""
-    end = start + len(raw)
-    if name == "critic":
-        return InlineEvent(start, end, Role.POINT, name)
-    if name in ("backticks", "autolink", *_EXTENSIONS):
-        return InlineEvent(start, end, Role.WORD)
-    if name == "image":
-        alt = (start + 2, start + 2 + len(token.content))
-        return InlineEvent(start, end, Role.POINT, alt=alt)
-    if name == "html_inline":
-        return _html_event(raw, start, end, is_in_word=before.isalnum() or before == "_")
-    if token.type == "text_special":
-        return InlineEvent(start, end, None, shown=token.content)
-    return InlineEvent(start, end, None, shown=None if token.type == "hardbreak" else " ")
-
-
-def _html_event(raw: str, start: int, end: int, *, is_in_word: bool) -> InlineEvent:
-    if is_comment_with_statement(raw):
-        return InlineEvent(start, end, None)
-    token = next(html_tokens(raw))
-    if token.kind in (TokenKind.START, TokenKind.END):
-        if token.name in BLOCKS:
-            return InlineEvent(start, end, None)
-        if is_inline_element(token.name):
-            role = Role.OPEN if token.kind is TokenKind.START else Role.CLOSE
-            return InlineEvent(start, end, role, f"<{token.name}>")
-        if token.name in CODE:
-            return InlineEvent(start, end, Role.POINT, f"<{'/' * (token.kind is TokenKind.END)}{token.name}>")  # fmt: skip
-        if is_in_word:  # no tag, but a name that somebody else fills in: allow_<NAME>_x
-            return InlineEvent(start, end, Role.WORD)
-    return InlineEvent(start, end, Role.POINT)
-
-
-def _with_whole_code(text: str, events: Sequence[InlineEvent]) -> list[InlineEvent]:
-    """Events in which a whole element of code, such as <kbd>Enter</kbd>, takes the place of a word, as `Enter` does."""
-    kept: list[InlineEvent] = []
-    closing = {
-        f"</{name}>": at
-        for at, event in enumerate(events)
-        if (name := event.name[2:-1]) and event.name.startswith("</")
-    }
-    at = 0
-    while at < len(events):
-        event = events[at]
-        end = f"</{event.name[1:]}"
-        if event.name[1:-1] in CODE and closing.get(end, -1) > at:
-            last = next(later for later in range(at, len(events)) if events[later].name == end)
-            event, at = InlineEvent(event.start, events[last].end, Role.WORD), last
-        kept.append(event)
-        at += 1
-    return kept
-
-
-logger = logging.getLogger(__name__)
 
 # Settings without a line around them: of MultiMarkdown and MkDocs (title: The car), and the title block of Pandoc (% The car).
 _SETTINGS = re.compile(
@@ -436,6 +107,8 @@ _VALUE_BELOW = re.compile(
 )
 # A value of YAML of several lines, each of which is a space in it: all indented, none blank; and the mark before such lines.
 _INDENTED_LINES = re.compile(r"(?:\r?\n[ \t]+\S.*)+(?=\r?\n\S|\r?\n?\Z)")
+# Text in the lines below a setting, perhaps behind blank ones.
+_LINES_BELOW = re.compile(r"(?:\r?\n[ \t]*+(?=\r?\n))*+\r?\n[ \t]+(?:[^\r\n]*[^\W\d_])")
 _INDENTATION = re.compile(r"\r?\n[ \t]+")
 _FOLDED = re.compile(r">[-+]?(?:[ \t]+#.*)?")
 # A text of TOML of several lines; none of them is a setting.
@@ -538,8 +211,7 @@ class _Reader:
             if match["block"] and self._text[:1] == "-" and self._read_lines_of_setting(match, end):
                 continue
             if match["block"] or (match["single"] and "=" in match["sign"]):
-                row = bisect_right(self._lines, (match.start(), len(self._text))) - 1
-                self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
+                self._keep_setting(match.start())
                 continue
             kind = next(kind for kind in ("double", "single", "plain") if match[kind] is not None)
             text = match[kind].replace("''", "'") if kind == "single" else match[kind]
@@ -550,7 +222,12 @@ class _Reader:
 
     def _read_values_below(self, end: int) -> None:
         for match in _VALUE_BELOW.finditer(self._text, 0, end):
-            self._read_lines_of_setting(match, end)
+            if not self._read_lines_of_setting(match, end) and _LINES_BELOW.match(self._text, match.end(), end):  # fmt: skip
+                self._keep_setting(match.start())
+
+    def _keep_setting(self, start: int) -> None:
+        row = bisect_right(self._lines, (start, len(self._text))) - 1
+        self._kept.append((row, "a text among the settings that has several lines or odd quotation marks"))  # fmt: skip
 
     def _read_lines_of_setting(self, match: re.Match[str], end: int) -> bool:
         """Read a value of YAML that goes on in indented lines; False if it cannot be read as one text."""
@@ -716,7 +393,7 @@ class _Reader:
 def _ends_of_lines(content: str) -> set[int]:
     """The line feeds that stay: behind the first line of a box, and before an example of Pandoc."""
     box_line = _BOX_LINE.match(content)
-    examples = _EXAMPLE_IN_LINES.finditer(content) if EXAMPLE.match(content) else ()
+    examples = EXAMPLE_IN_LINES.finditer(content) if EXAMPLE.match(content) else ()
     return {match.start() - 1 for match in examples} | ({box_line.end()} if box_line else set())
 
 

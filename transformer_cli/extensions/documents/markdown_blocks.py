@@ -42,14 +42,16 @@ _KEPT = re.compile(
     re.IGNORECASE,
 )
 _FORMULA = re.compile(r" {0,3}(?P<sign>\$\$|\\{1,2}\[[ \t]*\Z|\\begin\{[A-Za-z]{1,30}\*?\})")
-# Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines.
-_GRID = re.compile(r" {0,3}\+[-=:]{2,}[-=:+]*\+[ \t]*")
-_GRID_ROW = re.compile(r" {0,3}[+|].*")
-_DASHES = re.compile(r" {0,3}-{2,}(?: +-{1,})+ *")
-_LONG_DASHES = re.compile(r" {0,3}-{5,} *")
+# Tables of Pandoc: +---+---+ and ----  ----, and what stands above and below a table of several lines; also in a quotation.
+_QUOTATION = r"(?: {0,3}>)*"
+_MARK_OF_QUOTATION = re.compile(_QUOTATION)
+_GRID = re.compile(rf"{_QUOTATION} {{0,3}}\+[-=:]{{2,}}[-=:+]*\+[ \t]*")
+_GRID_ROW = re.compile(rf"{_QUOTATION} {{0,3}}[+|].*")
+_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{2,}}(?: +-{{1,}})+ *")
+_LONG_DASHES = re.compile(rf"{_QUOTATION} {{0,3}}-{{5,}} *")
 _MAX_TABLE, _MAX_ROWS_OF_HEAD = 1000, 20
 _ANY = re.compile(
-    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|\+[-=:]|--+ +-|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
+    r" {0,3}(?:\[[\^\[T_]|:|~[ \t]|\|[ \t]|!!!|\?\?\?|===|\{|\*\[|\(@|\([^\s()][^()]*+\)=|\$\$|(?:> {0,3})*(?:\+[-=:]|--+ +-)|import[ \t]|export[ \t]|\\(?:begin\{|\\?\[))",
     re.IGNORECASE,
 )
 # The title of a box: of MkDocs in quotation marks, of Docusaurus, VuePress and MyST behind its kind.
@@ -198,9 +200,9 @@ def _rows_of_ends(lines: Sequence[str]) -> dict[str, list[int]]:
             if match[0] == r"\\]":
                 rows[r"\]"].append(row)
         # A table whose rows have several lines ends with dashes before a blank line.
-        elif (_DASHES.fullmatch(line) or _LONG_DASHES.fullmatch(line)) and not "".join(
-            lines[row + 1 : row + 2]
-        ).strip():
+        elif (_DASHES.fullmatch(line) or _LONG_DASHES.fullmatch(line)) and not _goes_on(
+            lines, row + 1, _num_quotations(line)
+        ):
             rows[_TABLE].append(row)
     return rows
 
@@ -211,23 +213,36 @@ def _table_at(lines: Sequence[str], row: int, ends: Sequence[int]) -> tuple[int,
     Args:
         ends: the rows that can end a table whose rows have several lines, in order.
     """
-    last = row + 1
+    last, depth = row + 1, _num_quotations(lines[row])
     if _GRID.fullmatch(lines[row]):
-        while last < len(lines) and _GRID_ROW.fullmatch(lines[last]):
+        while _goes_on(lines, last, depth) and _GRID_ROW.fullmatch(lines[last]):
             last += 1
         return (row, last) if last > row + 2 else None
     if not _DASHES.fullmatch(lines[row]):
         return None
     first = row
-    while first > max(0, row - _MAX_ROWS_OF_HEAD) and lines[first - 1].strip():
+    while first > max(0, row - _MAX_ROWS_OF_HEAD) and _goes_on(lines, first - 1, depth):
         first -= 1
     # Another table than one whose rows have several lines ends at a blank line.
     end = _next_row(ends, row)
     if (first == row or _LONG_DASHES.fullmatch(lines[first])) and end < row + _MAX_TABLE:
         return first, int(end) + 1
-    while last < len(lines) and lines[last].strip():
+    while _goes_on(lines, last, depth):
         last += 1
     return (first, last) if first < row or last > row + 1 else None
+
+
+def _num_quotations(line: str) -> int:
+    """How many marks of quotations stand before the text of a line."""
+    found = _MARK_OF_QUOTATION.match(line)
+    return found[0].count(">") if found else 0
+
+
+def _goes_on(lines: Sequence[str], row: int, num_quotations: int) -> bool:
+    """Whether there is a row, and it has text in the same quotation."""
+    if row >= len(lines) or _num_quotations(lines[row]) != num_quotations:
+        return False
+    return bool(lines[row].strip(" \t>") if num_quotations else lines[row].strip())
 
 
 def _has_end_of_formula(ends: Mapping[str, Sequence[int]], row: int, end: str) -> bool:

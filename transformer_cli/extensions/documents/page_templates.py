@@ -11,6 +11,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
 
+from transformer_cli.extensions.documents.inline_text import DIVISION
 from transformer_cli.extensions.documents.segments import (
     Markup,
     Piece,
@@ -18,7 +19,6 @@ from transformer_cli.extensions.documents.segments import (
     Segment,
     merged,
 )
-from transformer_cli.extensions.documents.tag_placement import DIVISION
 
 
 class PartKind(Enum):

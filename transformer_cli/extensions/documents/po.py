@@ -32,6 +32,8 @@ _CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
 _RULE = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)")
 # A header has a field in each line, or all of them in one string.
 _LANGUAGE = re.compile(r'(?:"|\\n)Language: *+([^\\"\n]*)\\n')
+# Of fr, fr_CA and fr@euro; LL is to be filled in.
+_LANGUAGE_CODE = re.compile(r"(?!LL)[A-Za-z]{2,3}(?=[-_@.]|\s*\Z)")
 # As in a template that xgettext has written.
 _PLURALS_TO_FILL_IN = re.compile(
     r'(?:"|\\n)Plural-Forms: *(nplurals=INTEGER; *plural=EXPRESSION;)\\n'
@@ -147,6 +149,19 @@ class Catalogue:
     def segments(self) -> Sequence[Segment]:
         """See `Document.segments`."""
         return [slot.segment for slot in self.slots]
+
+    def require_languages(self, languages: Direction) -> None:
+        """See `NamesLanguages.require_languages`. A header without a code of a language names none."""
+        named = _LANGUAGE.search(self.content.text, *self.header)
+        code = _LANGUAGE_CODE.match(named[1]) if named is not None else None
+        if code is None or not self.slots:
+            return
+        if code[0].lower() not in map(primary_language, languages):
+            assert named is not None
+            raise DataError(
+                f'the header has "Language: {named[1].strip()}", but the model translates from {languages.source} into {languages.target}',
+                hint="use a model of these languages (--run), or correct the header",
+            )
 
     def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`. A message whose translation is equal to it stays without one, as gettext allows."""

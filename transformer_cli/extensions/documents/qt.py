@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.inline_text import DIVISION
 from transformer_cli.extensions.documents.segments import (
     LineNumbers,
     Markup,
@@ -20,7 +21,6 @@ from transformer_cli.extensions.documents.segments import (
     rendered,
 )
 from transformer_cli.extensions.documents.strings import string_of, tagged_segment
-from transformer_cli.extensions.documents.tag_placement import DIVISION
 from transformer_cli.extensions.documents.xml import (
     Element,
     Inline,

@@ -6,7 +6,7 @@ translates all segments and moves the markup with its words; then the document w
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -256,33 +256,39 @@ def with_spaces_at_ranges(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """
     ends = {piece.number: at for at, piece in enumerate(pieces) if isinstance(piece, Markup) and piece.role is Role.CLOSE}  # fmt: skip
     spaces: set[int] = set()
+    before = _ends_of_words(pieces, slice(-1, None))
+    behind = _ends_of_words(pieces[::-1], slice(1))[::-1]
+    lengths = (len(piece) if isinstance(piece, str) else 0 for piece in pieces)
+    places = [0, *accumulate(lengths)]
+    words = [match.span() for match in re.finditer(r"\S+", plain_text(pieces))]
     for at, piece in enumerate(pieces):
         if not isinstance(piece, Markup) or piece.role is not Role.OPEN or piece.number not in ends:
             continue
         if _WRITTEN_BY_HAND.match(piece.raw) is None:
             continue
         end = ends[piece.number]
-        if any(character.isspace() for character in plain_text(pieces[at:end]).strip()):
-            spaces |= {place for place in (at, end + 1) if _is_inside_word(pieces, place)}
+        first = bisect_right(words, places[at], key=lambda word: word[1])
+        if first + 1 < len(words) and words[first + 1][0] < places[end]:
+            spaces |= {place for place in (at, end + 1) if before[place] and behind[place]}
     if not spaces:
         return tuple(pieces)
     return tuple(merged([part for at, piece in enumerate(pieces) for part in ([" ", piece] if at in spaces else [piece])]))  # fmt: skip
 
 
-def _is_inside_word(pieces: Sequence[Piece], place: int) -> bool:
-    """Whether a word goes on directly before and behind pieces[place]."""
-    before = next((each for each in reversed(pieces[:place]) if not _is_edge_of_range(each)), "")
-    behind = next((each for each in pieces[place:] if not _is_edge_of_range(each)), "")
-    return (
-        isinstance(before, str)
-        and isinstance(behind, str)
-        and before[-1:].isalnum()
-        and behind[:1].isalnum()
-    )
+def _ends_of_words(pieces: Sequence[Piece], edge: slice) -> list[bool]:
+    """For the place before each piece and that behind all, whether the text before it ends with a word: edges of ranges are no text.
 
-
-def _is_edge_of_range(piece: Piece) -> bool:
-    return isinstance(piece, Markup) and piece.role in (Role.OPEN, Role.CLOSE)
+    Args:
+        edge: where the last character of a text stands, in the order of the pieces.
+    """
+    found, is_word = [False], False
+    for piece in pieces:
+        if isinstance(piece, str):
+            is_word = piece[edge].isalnum()
+        elif piece.role not in (Role.OPEN, Role.CLOSE):
+            is_word = False
+        found.append(is_word)
+    return found
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -324,10 +330,6 @@ class InlinePart(NamedTuple):
     """Of a POINT that begins (OPEN) or ends (CLOSE) something that covers text without being an element around it."""
 
 
-# A text with more is left as it is, and the time of this look grows with the square of their number.
-_MOST_RANGES = 1000
-
-
 def with_paired_points(parts: Sequence[InlinePart]) -> list[InlinePart]:
     """Parts in which two points that belong together, such as the ends of a bookmark, are a range as far as that is possible.
 
@@ -336,18 +338,22 @@ def with_paired_points(parts: Sequence[InlinePart]) -> list[InlinePart]:
     result = list(parts)
     if not any(part.pair for part in parts):
         return result
-    ranges = [each for each in partners_of(parts).items() if each[0] < each[1]]
-    pairs = _pairs_of_points(parts)
-    if len(pairs) + len(ranges) > _MOST_RANGES:
-        return result
-    for first, last in pairs:
+    innermost = _innermost_ranges(parts)
+    # The end and beginning of each pair that is a range. One that ends later and begins earlier than another is enough of both:
+    # a pair that crosses the other crosses it, too, or holds both.
+    ends: list[tuple[int, int]] = []
+    for first, last in _pairs_of_points(parts):
         begin, end = result[first].piece, result[last].piece
         assert isinstance(begin, Markup)
         assert isinstance(end, Markup)
-        if any(_cross((first, last), other) for other in ranges):
+        behind = bisect_right(ends, (first, len(parts)))
+        crosses_pair = behind < len(ends) and ends[behind][1] < first
+        if crosses_pair or innermost[first] != innermost[last]:
             result[first] = parts[first]._replace(piece=begin._replace(partner=end.number))
             continue
-        ranges.append((first, last))
+        while ends and ends[-1][1] >= first:
+            ends.pop()
+        ends.append((last, first))
         for index, piece, role in ((first, begin, Role.OPEN), (last, end, Role.CLOSE)):
             name = f"{parts[index].name} {begin.number}"  # pairs of one kind may cross each other
             result[index] = parts[index]._replace(piece=piece._replace(role=role), name=name)
@@ -366,10 +372,19 @@ def _pairs_of_points(parts: Sequence[InlinePart]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two ranges overlap, and neither holds the other."""
-    inner, outer = sorted((one, other), key=lambda each: -each[0])
-    return inner[0] < outer[1] < inner[1]
+def _innermost_ranges(parts: Sequence[InlinePart]) -> list[int]:
+    """For each part the index of the OPEN of the innermost range around it; -1 if there is none."""
+    partners = partners_of(parts)
+    found: list[int] = []
+    opened = [-1]
+    for index in range(len(parts)):
+        partner = partners.get(index, index)
+        if partner < index:
+            opened.pop()
+        found.append(opened[-1])
+        if partner > index:
+            opened.append(index)
+    return found
 
 
 def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:

@@ -17,6 +17,7 @@ from transformer_cli.extensions.documents.html import (
     html_tokens,
     is_inline_element,
 )
+from transformer_cli.extensions.documents.inline_text import DIVISION, has_too_much_markup
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     InnerText,
@@ -34,7 +35,6 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     rendered,
 )
-from transformer_cli.extensions.documents.tag_placement import DIVISION, has_too_much_markup
 from transformer_cli.extensions.documents.xml import Element, XmlKind, XmlText, escaped_xml
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
@@ -79,6 +79,12 @@ _KEY_OF_LANGUAGE = re.compile(
 )
 # The value of id is a name for programs, if it can be one: "id": "settings", but not "id": "Name of the user".
 _KEY_OF_NAME, _NAME = re.compile(r"_?ids?", re.IGNORECASE), re.compile(r"[a-z][\w.-]*")
+# In JSON and YAML so is that of type, if it is one small word: "type": "table", but not "type": "Savings account"; the keys of
+# texts of programs are names as well, so "type": "type" is a label.
+_KEY_FOR_PROGRAMS = re.compile(
+    r"type|kind|(?:text[-_]?)?align|valign|dir|direction|method|format|role|target|rel|charset|encoding|class|slug|icon|layout",
+    re.IGNORECASE,
+)
 
 # Formats of dates for programs, such as %Y-%m-%d, DD/MM/YYYY, yyyyMMdd and EEEE: fields between signs, each of one letter.
 # Fields stand together only in known orders, since "Add" and "mass" are words.
@@ -103,9 +109,16 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
         return False
     if patterns:
         return is_chosen(path, patterns)
+    key = next((key for key in reversed(path) if isinstance(key, str)), "")
+    is_label = value.casefold() == key.casefold()
+    is_for_program = _KEY_FOR_PROGRAMS.fullmatch(key) and _NAME.fullmatch(value) and not is_label
+    return not is_for_program and _is_text(value, key)
+
+
+def _is_text(value: str, key: str) -> bool:
+    """Whether a string with letters is no identifier."""
     if len(value) > _LONGEST_NAME:
         return True
-    key = next((key for key in reversed(path) if isinstance(key, str)), "")
     if _LANGUAGE_CODE.fullmatch(value) and any(map(_KEY_OF_LANGUAGE.fullmatch, (key, key.lower()))):
         return False
     if _DATE_FORMAT.fullmatch(value) or (_KEY_OF_NAME.fullmatch(key) and _NAME.fullmatch(value)):
@@ -116,13 +129,14 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
 
 
 def holds_text(segment: Segment, key: str) -> bool:
-    """Whether the segment of a string holds a text for people, as of `is_translated`; the branches of a message are texts.
+    """Whether the segment of a string holds a text for people and no identifier; the branches of a message are texts.
 
     Args:
         key: of the string.
     """
     has_branches = any(isinstance(piece, Markup) and piece.inner for piece in segment.pieces)
-    return has_branches or is_translated(plain_text(segment.pieces), (key,), ())
+    text = plain_text(segment.pieces)
+    return has_branches or (has_letter(text) and _is_text(text, key))
 
 
 def is_metadata(path: Path) -> bool:

@@ -1,213 +1,30 @@
-"""Where the markup of a segment stands in its translation: the segment as one text with the places of its markup, and these places found again."""
+"""Where the markup of a segment stands in its translation."""
 
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count, pairwise
+from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple
 
 from transformer_cli.decoding.translation import PlacedPiece
+from transformer_cli.extensions.documents.free_ranges import FreeRanges, OrderedExtents
+from transformer_cli.extensions.documents.inline_text import (
+    DIVISION,
+    InlineText,
+    MarkedPoint,
+    MarkedRange,
+)
 from transformer_cli.extensions.documents.segments import (
     Markup,
     Piece,
     Role,
-    Segment,
     WithoutWords,
     merged,
-    plain_text,
 )
 from transformer_cli.extensions.documents.translator import Extent, LinkedWords
 from transformer_cli.text.spans import Span, SpanKind, find_spans, masked
-
-# A text with more is no text of a person. The time of the placement grows with the product of markup and words.
-MAX_MARKUP = 1000
-MAX_DEPTH = 50
-DIVISION = "\x1d"
-"""Ends a line of a segment that keeps spaces, and is no character of the document: markup beside it stays beside it."""
-_SPACES = re.compile(r"[ \t\r\n\f\v]+")
-
-
-class MarkedRange(NamedTuple):
-    """A range of a text between an OPEN and its CLOSE: text[start:end]."""
-
-    start: int
-    end: int
-    opening: Markup
-    closing: Markup
-    parents: tuple[int, ...]
-    """The numbers of the ranges around it, the outermost first."""
-    is_apart: bool = False
-    """Of one without text: whether white space stands on both sides of it; in the text, only that before it is left."""
-
-
-class MarkedPoint(NamedTuple):
-    """A point in a text, before text[place]."""
-
-    place: int
-    markup: Markup
-    parents: tuple[int, ...]
-    """As of `MarkedRange`."""
-    is_apart: bool = False
-    """Whether white space stands on both sides of it; in the text, only that before it is left."""
-
-
-@dataclass(frozen=True, slots=True)
-class InlineText:
-    """The core of a segment: its text, and the markup inside it."""
-
-    text: str
-    """Begins and ends with a visible character. A label such as {{0}} stands for each WORD."""
-    ranges: tuple[MarkedRange, ...]
-    """In the order of their OPEN."""
-    points: tuple[MarkedPoint, ...]
-    words: dict[str, Markup]
-    """Each label and what it stands for."""
-    before: tuple[Piece, ...]
-    """What stands before the core and never moves: white space, points, and markup around the whole core."""
-    after: tuple[Piece, ...]
-
-    @classmethod
-    def of(cls, segment: Segment) -> "InlineText":
-        """The core of a segment."""
-        before, core, after = _cut_out(segment.pieces)
-        core = core if segment.keeps_spaces else _with_single_spaces(core)
-        text = ""
-        opened: list[tuple[int, Markup, int]] = []
-        ranges: list[MarkedRange | None] = []
-        points: list[MarkedPoint] = []
-        words: dict[str, Markup] = {}
-        labels = _unused_labels(plain_text(core))
-        followed = _followed_by_space(segment.pieces)
-        for piece in core:
-            if isinstance(piece, str):
-                text += piece
-            elif piece.role is Role.WORD:
-                label = next(labels)
-                words[label] = piece
-                text += label
-            elif piece.role is Role.POINT:
-                parents = tuple(outer.number for _, outer, _ in opened)
-                is_apart = text.endswith(" ") and piece in followed
-                points.append(MarkedPoint(len(text), piece, parents, is_apart))
-            elif piece.role is Role.OPEN:
-                opened.append((len(text), piece, len(ranges)))
-                ranges.append(None)
-            else:
-                start, opening, index = opened.pop()
-                parents = tuple(outer.number for _, outer, _ in opened)
-                is_apart = start == len(text) and text.endswith(" ") and piece in followed
-                ranges[index] = MarkedRange(start, len(text), opening, piece, parents, is_apart)
-        complete = tuple(each for each in ranges if each is not None)
-        return cls(text, complete, tuple(points), words, before, after)
-
-    def with_words(self, text: str) -> list[Piece]:
-        """A text as pieces, in which each label becomes its WORD again."""
-        if not self.words:
-            return [text] if text else []
-        parts = re.split(f"({'|'.join(map(re.escape, self.words))})", text)
-        return [self.words.get(part, part) for part in parts if part]
-
-
-def has_too_much_markup(pieces: Sequence[Piece]) -> bool:
-    """Whether a segment has more markup, or deeper ranges, than are moved."""
-    depth = num_markup = 0
-    for piece in pieces:
-        if isinstance(piece, Markup):
-            num_markup += 1
-            depth += (piece.role is Role.OPEN) - (piece.role is Role.CLOSE)
-            if num_markup > MAX_MARKUP or depth > MAX_DEPTH:
-                return True
-    return False
-
-
-def _with_single_spaces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Pieces with one space in place of all white space between two words, also where markup stands in it."""
-    single: list[Piece] = []
-    ends_with_space = False
-    for piece in pieces:
-        if not isinstance(piece, str):
-            ends_with_space = ends_with_space and piece.role is not Role.WORD
-            single.append(piece)
-            continue
-        text = _SPACES.sub(" ", piece)
-        text = text[1:] if ends_with_space and text.startswith(" ") else text
-        if text:
-            single.append(text)
-            ends_with_space = text.endswith(" ")
-    return tuple(single)
-
-
-def _followed_by_space(pieces: Sequence[Piece]) -> set[Piece]:
-    """The markup before white space."""
-    return {
-        piece for piece, after in pairwise(pieces) if isinstance(after, str) and after[:1].isspace()
-    }
-
-
-def _cut_out(
-    pieces: Sequence[Piece],
-) -> tuple[tuple[Piece, ...], tuple[Piece, ...], tuple[Piece, ...]]:
-    """What stands before the core of a segment, the core, and what stands after it."""
-    start, end = 0, len(pieces)
-    while True:
-        first = start
-        while start < end and (length := _length_of_edge(pieces[start:end])):
-            start += length
-        while start < end and (length := _length_of_edge(pieces[start:end][::-1])):
-            end -= length
-        if start < end and _is_range(pieces, start, end - 1):
-            start, end = start + 1, end - 1
-        elif start in (first, end):
-            break
-    before, core, after = list(pieces[:start]), list(pieces[start:end]), list(pieces[end:])
-    if core and isinstance(core[0], str):
-        stripped = core[0].lstrip()
-        before.append(core[0][: len(core[0]) - len(stripped)])
-        core[0] = stripped
-    if core and isinstance(core[-1], str):
-        stripped = core[-1].rstrip()
-        after.insert(0, core[-1][len(stripped) :])
-        core[-1] = stripped
-    return tuple(filter(None, before)), tuple(filter(None, core)), tuple(filter(None, after))
-
-
-def _length_of_edge(pieces: Sequence[Piece]) -> int:
-    """How many pieces at the beginning hold no word: one, a range without words, or none."""
-    first = pieces[0]
-    if isinstance(first, str) or first.role not in (Role.OPEN, Role.CLOSE):
-        return int(_is_edge(first))
-    for number, piece in enumerate(pieces[1:], 2):
-        if isinstance(piece, Markup) and piece.role in (Role.OPEN, Role.CLOSE):
-            if piece.number == first.number:
-                return number
-        elif not _is_edge(piece):
-            return 0
-    return 0
-
-
-def _is_edge(piece: Piece) -> bool:
-    return not piece.strip() if isinstance(piece, str) else piece.role is Role.POINT
-
-
-def _is_range(pieces: Sequence[Piece], first: int, last: int) -> bool:
-    """Whether an OPEN and its CLOSE stand at both ends."""
-    opening, closing = pieces[first], pieces[last]
-    return (
-        isinstance(opening, Markup)
-        and isinstance(closing, Markup)
-        and opening.role is Role.OPEN
-        and closing.role is Role.CLOSE
-        and opening.number == closing.number
-    )
-
-
-def _unused_labels(text: str) -> Iterator[str]:
-    labels = (f"{{{{{number}}}}}" for number in count())
-    return (label for label in labels if label not in text)
-
 
 _NOTHING_KNOWN: Mapping[int, int] = MappingProxyType({})
 
@@ -220,8 +37,8 @@ class _Node:
     marked: MarkedRange | None = None
     children: list["_Node"] = field(default_factory=list)
     points: list[MarkedPoint] = field(default_factory=list)
-    own: frozenset[int] = frozenset()
-    """The indices of the target words that are linked to its source words."""
+    own: tuple[int, ...] = ()
+    """The numbers of the target words that are linked to its source words, in order."""
     target: Extent = (0, 0)
     lack: WithoutWords | None = None
     """What became of it if it has words in the source, and none in the translation."""
@@ -274,25 +91,34 @@ class _Placement:
         self._target = target
         parts = _links_of_parts(links, source.text, target)
         self._links = sorted(parts, key=lambda link: link.source)
+        self._sources = OrderedExtents([link.source for link in self._links])
+        # The end of the last word that translates a word.
+        self._ends: dict[Extent, int] = {}
+        for word, (_, end) in self._links:
+            self._ends[word] = max(end, self._ends.get(word, 0))
         self._words = sorted({link.target for link in self._links})
         self._number_of = {word: number for number, word in enumerate(self._words)}
-        self._labels = [
-            match.span()
-            for label in source.words
-            for match in re.finditer(re.escape(label), target)
-        ]
         # Nothing inside a placeholder or a URL is punctuation of the sentence, either.
-        self._labels += [(span.start, span.end) for span in _words_among_spans(target)]
+        of_spans = [(span.start, span.end) for span in _words_among_spans(target)]
+        self._labels = sorted({*source.labels_in(target), *of_spans})
+        self._labels_in_order = OrderedExtents(self._labels)
         # No markup belongs inside these.
         self._whole = sorted(
             {*self._labels, *((span.start, span.end) for span in find_spans(target))}
         )
+        self._whole_in_order = OrderedExtents(self._whole)
         self._cores = [self._core(word) for word in self._words]
         # A label is a word: letters in place of its braces.
-        self._masked = masked(source.text, _words_among_spans(source.text), "x")
-        for label in source.words:
-            self._masked = self._masked.replace(label, "x" * len(label))
-        self._copied = self._copied_texts()
+        visible = masked(source.text, _words_among_spans(source.text), "x")
+        self._masked = source.without_labels(visible, "x")
+        # With their ranks: of two that hold the same place, the first one counts.
+        self._copied = sorted(enumerate(self._copied_texts()), key=lambda each: each[1].source)
+        self._copied_in_order = OrderedExtents([copied.source for _, copied in self._copied])
+        self._pieces_in_order = OrderedExtents([piece.source for piece in pieces])
+        self._divisions = [
+            [match.start() for match in re.finditer(DIVISION, text)]
+            for text in (source.text, target)
+        ]
         self._num_empty = self._num_left_out = self._num_at_nearest = 0
 
     def placed(self) -> PlacedMarkup:
@@ -307,11 +133,13 @@ class _Placement:
         nodes: dict[int, _Node] = {}
         for marked in self._source.ranges:
             node = _Node((marked.start, marked.end), marked)
-            node.own = frozenset(
+            near = (self._links[index] for index in self._sources.between(*node.source))
+            own = {
                 self._number_of[link.target]
-                for link in self._links
+                for link in near
                 if _is_word_of(link.source, node.source, self._source.text)
-            )
+            }
+            node.own = tuple(sorted(own))
             nodes[marked.opening.number] = node
             (nodes[marked.parents[-1]] if marked.parents else root).children.append(node)
         for point in self._source.points:
@@ -332,11 +160,7 @@ class _Placement:
         # The first of several equal spans belongs to the first one of the translation, and so on.
         searched: dict[str, int] = {}
         spans = [(span.start, span.end) for span in find_spans(text)] if inner else []
-        spans += [
-            match.span()
-            for label in self._source.words
-            for match in re.finditer(re.escape(label), text)
-        ]
+        spans += self._source.labels_in(text)
         names = _kept_words(text, target) if inner else []
         whole = {(marked.start, marked.end) for marked in self._source.ranges}
         names += _kept_compounds(text, target, sorted(whole))
@@ -356,10 +180,11 @@ class _Placement:
 
     def _in_copied_text(self, source: Extent) -> Extent | None:
         """The same place in the translation, if a range of the source lies inside a text that is copied."""
-        for (first, last), (start, _) in self._copied:
-            if first <= source[0] and source[1] <= last:
-                return start + source[0] - first, start + source[1] - first
-        return None
+        around = [self._copied[index] for index in self._copied_in_order.around(source)]
+        if not around:
+            return None
+        _, ((first, _), (start, _)) = min(around)
+        return start + source[0] - first, start + source[1] - first
 
     def _place_children(self, parent: _Node) -> None:
         """Give each child a range of the parent's range; ranges of siblings do not overlap.
@@ -383,19 +208,19 @@ class _Placement:
             self._place_children(child)
 
     def _choose_in_order(self, nodes: Sequence[_Node], outer: Extent) -> None:
-        free = [outer]
+        free = FreeRanges(self._target, outer, self._cores)
         for node in nodes:
             node.lack = None
             node.target = self._range_of(node, free)
-            # Without this, equal empty parts double with each range that has no words.
-            free = list(dict.fromkeys(part for each in free for part in _without(each, node.target)))  # fmt: skip
+            free.take(node.target)
 
     def _fit(self, nodes: Sequence[_Node]) -> tuple[int, int]:
         """How good the ranges of some nodes are: the number of those with words that belong to no other, and of own words without others."""
         owners = Counter(number for node in nodes for number in node.own)
         own = [
-            [number in node.own and owners[number] for number in self._words_inside(node.target)]
+            [number in own_words and owners[number] for number in self._words_inside(node.target)]
             for node in nodes
+            for own_words in [frozenset(node.own)]
         ]
         num_words = sum(map(len, own))
         return sum(1 in each for each in own), 2 * sum(map(bool, chain(*own))) - num_words
@@ -411,18 +236,22 @@ class _Placement:
     def _is_sure(self, node: _Node) -> bool:
         return self._in_copied_text(node.source) is not None
 
-    def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
+    def _range_of(self, node: _Node, free: FreeRanges) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
-        anywhere, free = free, _inside(free, self._extent_of_pieces(node.source))
+        outer = self._extent_of_pieces(node.source)
         sure = self._in_copied_text(node.source)
-        if sure and any(start <= sure[0] and sure[1] <= end for start, end in free):
+        if sure and free.holds(sure, outer):
             return sure
         inner = self._masked[slice(*node.source)].strip()
         if inner and not any(map(str.isalnum, inner)):
-            return self._range_of_marks(node, inner, free)
-        runs = [(run, part) for part in free if (run := self._best_run(node.own, part)) is not None]
+            return self._range_of_marks(node, inner, free, outer)
+        own_words: dict[Extent, list[int]] = {}
+        for number in node.own:
+            if (part := free.part_with_word(number, outer)) is not None:
+                own_words.setdefault(part, []).append(number)
+        runs = [(_best_run(numbers), part) for part, numbers in own_words.items()]
         if runs:
-            (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
+            (_, first, last), part = max(runs, key=lambda found: found[0][0])
             start, end = self._without_outer_marks(node, first, last)
             start = self._behind_first_marks(inner, max(start, part[0]), min(end, part[1]))
             found = self._outside_spans((start, min(end, part[1])), part)
@@ -432,25 +261,22 @@ class _Placement:
             ):
                 return found
         # The range around it may have no words of its piece.
-        nearest = self._nearest_word(node, free) or self._nearest_word(node, anywhere)
+        nearest = self._nearest_word(node, free, outer)
+        nearest = nearest or self._nearest_word(node, free, (0, len(self._target)))
         if inner and nearest is not None:
             node.lack = WithoutWords.AT_NEAREST
             return nearest
         is_left_out = node.marked is not None and node.marked.opening.without_words is WithoutWords.LEFT_OUT  # fmt: skip
         node.lack = WithoutWords.EMPTY if inner and not is_left_out else None
-        return self._empty_range(node, free)
+        return self._empty_range(node, free, outer)
 
     def _extent_of_pieces(self, source: Extent) -> Extent:
         """The part of the translation that belongs to the pieces of a range of the source, or to what is between two of them."""
         first, last = source
         pieces = self._translated
-        touched = [
-            number
-            for number, ((start, end), _, _) in enumerate(pieces)
-            if start < last and first < end
-        ]
+        touched = self._pieces_in_order.between(first, last)
         if not touched:
-            behind = sum(piece.source[1] <= first for piece in pieces)
+            behind = self._pieces_in_order.num_before(first)
             start, end = self._end_before(behind), self._start_of(behind)
             if behind and pieces[behind - 1].source[1] == first:
                 # The mark of a footnote behind a word goes where the word goes.
@@ -474,74 +300,62 @@ class _Placement:
         """Where the piece before one ends in the translation; its beginning before the first one."""
         return self._translated[number - 1].target[1] if number else 0
 
-    def _nearest_word(self, node: _Node, free: Sequence[Extent]) -> Extent | None:
+    def _nearest_word(self, node: _Node, free: FreeRanges, outer: Extent) -> Extent | None:
         """The free word beside the place of a range that must stand around one; None if there is none, or it may be empty."""
         assert node.marked is not None
         if node.marked.opening.without_words is not WithoutWords.AT_NEAREST:
             return None
         place = self._place_beside(node.source[0])
-        words = [
-            self._outside_spans(core, part)
-            for core in self._cores
-            for part in free
-            if part[0] <= core[0] and core[1] <= part[1] and self._target[core[0]].isalnum()
-        ]
-        return min(words, key=lambda word: max(word[0] - place, place - word[1], 0), default=None)
+        best: tuple[int, Extent] | None = None
+        for words in (free.words_before(place, outer), free.words_behind(place, outer)):
+            for number in words:
+                core, part = self._cores[number], free.part_with_word(number, outer)
+                if part is None or not self._target[core[0]].isalnum():
+                    continue
+                start, end = self._outside_spans(core, part)
+                distance = max(start - place, place - end, 0)
+                if best is not None and distance > best[0]:
+                    break
+                found = distance, (start, end)
+                best = found if best is None else min(best, found)
+        return None if best is None else best[1]
 
-    def _empty_range(self, node: _Node, free: Sequence[Extent]) -> Extent:
+    def _empty_range(self, node: _Node, free: FreeRanges, outer: Extent) -> Extent:
         place = self._place_beside(node.source[0])
-        start, end = min(free, key=lambda part: max(part[0] - place, place - part[1], 0))
+        start, end = free.nearest_part(place, outer)
         place = min(max(place, start), end)
         return self._outside_spans((place, place), (start, end))
 
     def _outside_spans(self, extent: Extent, free: Extent) -> Extent:
         """A range that neither begins nor ends inside a protected span: it holds the whole span, or nothing of it."""
         start, end = extent
-        for first, last in self._whole:
+        at = self._whole_in_order.num_before(start)
+        while at < len(self._whole) and self._whole[at][0] < max(start, end):
+            first, last = self._whole[at]
+            at += 1
             if first < start < last:
                 start = first if first >= free[0] else min(last, free[1])
             if first < end < last:
                 end = last if last <= free[1] else max(first, free[0])
         return start, max(start, end)
 
-    def _range_of_marks(self, node: _Node, inner: str, free: Sequence[Extent]) -> Extent:
+    def _range_of_marks(self, node: _Node, inner: str, free: FreeRanges, outer: Extent) -> Extent:
         """The range of a node without letters and digits, such as an arrow: the same marks beside the same word."""
         place = self._place_beside(node.source[0])
-        found = [
-            at
-            for at in _places_of(inner, self._target)
-            if any(start <= at and at + len(inner) <= end for start, end in free)
-        ]
-        if not found:
-            return self._empty_range(node, free)
-        nearest = min(found, key=lambda at: min(abs(at - place), abs(at + len(inner) - place)))
+        nearest = free.nearest_place_of(inner, place, outer)
+        if nearest is None:
+            return self._empty_range(node, free, outer)
         return nearest, nearest + len(inner)
-
-    def _score(self, own: frozenset[int], first: int, last: int) -> int:
-        num_own = sum(number in own for number in range(first, last + 1))
-        return 2 * num_own - (last - first + 1)
-
-    def _best_run(self, own: frozenset[int], part: Extent) -> tuple[int, int] | None:
-        """The words in a part with the largest number of own words minus others; None if there is no own word."""
-        first = bisect_left(self._cores, (part[0], part[0]))
-        best: tuple[int, int, int] | None = None
-        start, total = first, 0
-        for number in range(first, len(self._words)):
-            if self._cores[number][1] > part[1]:
-                break
-            if total <= 0:
-                start, total = number, 0
-            total += 1 if number in own else -1
-            if number in own and (best is None or total > best[0]):
-                best = (total, start, number)
-        return None if best is None else best[1:]
 
     def _without_outer_marks(self, node: _Node, first: int, last: int) -> Extent:
         """The range of some words, without the punctuation at its ends that is outside the node in the source."""
         start, end = self._words[first][0], self._words[last][1]
         inner = self._masked[slice(*node.source)].strip()
-        before = re.split(r"\s", self._masked[: node.source[0]])[-1]
-        after = re.split(r"\s", self._masked[node.source[1] :], maxsplit=1)[0]
+        # No translated word ends with more than itself.
+        most = end - start + 1
+        begin, stop = node.source
+        before = re.split(r"\s", self._masked[max(0, begin - most) : begin])[-1]
+        after = re.split(r"\s", self._masked[stop : stop + most], maxsplit=1)[0]
         target = self._masked_target(start, end)
         num_before = _num_outside(target[::-1], inner[::-1], before[::-1])
         num_after = _num_outside(target, inner, after)
@@ -555,18 +369,19 @@ class _Placement:
         """Where a range begins without the comma or full stop of a word before it, such as one that vanished."""
         place = start
         while place < end and self._target[place] in _NEVER_FIRST and not inner.startswith(self._target[place]):  # fmt: skip
-            if any(first <= place < last for first, last in self._whole):
+            if self._whole_in_order.around((place, place + 1)):
                 break
             place += 1
         return place
 
     def _masked_target(self, start: int, end: int) -> str:
         """A part of the translation, with letters in place of the braces of labels."""
-        inside = [(first, last) for first, last in self._labels if start <= first and last <= end]
-        text = self._target[start:end]
-        for first, last in inside:
-            text = text[: first - start] + "x" * (last - first) + text[last - start :]
-        return text
+        signs = list(self._target[start:end])
+        for index in self._labels_in_order.between(start, end):
+            first, last = self._labels[index]
+            if start <= first and last <= end:
+                signs[first - start : last - start] = "x" * (last - first)
+        return "".join(signs)
 
     def _core(self, word: Extent) -> Extent:
         """A word without the punctuation at its ends, which may stand outside of a range that holds the word."""
@@ -579,7 +394,7 @@ class _Placement:
 
     def _is_mark(self, place: int) -> bool:
         """Whether punctuation stands at a place of the translation, and not a character of a label."""
-        is_inside = any(start <= place < end for start, end in self._labels)
+        is_inside = self._labels_in_order.around((place, place + 1))
         return not is_inside and not self._target[place].isalnum()
 
     def _place_beside(self, place: int) -> int:
@@ -590,30 +405,34 @@ class _Placement:
             return self._known[place]
         if sure := self._in_copied_text((place, place)):
             return sure[0]
-        before = [link for link in self._links if link.source[1] <= place]
-        after = [link for link in self._links if link.source[0] >= place]
-        inside = [link for link in self._links if link.source[0] < place < link.source[1]]
+        inside = self._sources.between(place, place)
         if inside:
-            return self._place_in_word(inside[0], place)
-        touches_before = bool(before) and before[-1].source[1] == place
-        touches_after = bool(after) and after[0].source[0] == place
-        if after and (touches_after or not before) and not touches_before:
-            start, end = after[0].target
-            is_mark = before and not any(map(str.isalnum, self._masked[slice(*after[0].source)]))
+            return self._place_in_word(self._links[inside[0]], place)
+        behind = self._sources.first_from(place)
+        after = self._links[behind] if behind < len(self._links) else None
+        # The last that ends here or before: also one without letters, which begins here.
+        while behind < len(self._links) and self._links[behind].source == (place, place):
+            behind += 1
+        before = self._links[behind - 1] if behind else None
+        touches_before = before is not None and before.source[1] == place
+        touches_after = after is not None and after.source[0] == place
+        if after is not None and (touches_after or before is None) and not touches_before:
+            start, end = after.target
+            is_mark = before and not any(map(str.isalnum, self._masked[slice(*after.source)]))
             num_marks = len(_marks_at_end(self._masked_target(start, end)))
             # A full stop that stands alone in the source is a part of the last word of the translation.
             return end - num_marks if is_mark and num_marks < end - start else start
+        if before is None:
+            return len(self._target)
         if touches_before:
-            return self._behind(before[-1])
-        if before and after:
-            return after[0].target[0]
-        return before[-1].target[1] if before else len(self._target)
+            return self._ends[before.source]
+        return after.target[0] if after is not None else before.target[1]
 
     def _place_at_division(self, place: int) -> int:
         """The place beside the same division; the translation has as many as the source."""
-        number = self._source.text.count(DIVISION, 0, place)
+        of_source, found = self._divisions
+        number = bisect_left(of_source, place)
         is_behind = self._source.text[place - 1 : place] == DIVISION
-        found = [match.start() for match in re.finditer(DIVISION, self._target)]
         at = number - 1 if is_behind else number
         return found[at] + is_behind if at < len(found) else len(self._target)
 
@@ -631,10 +450,6 @@ class _Placement:
             end -= _num_outside(self._masked_target(start, end), inner, after)
         return end
 
-    def _behind(self, link: LinkedWords) -> int:
-        """The end of the last word that translates the same word as this one."""
-        return max(other.target[1] for other in self._links if other.source == link.source)
-
     def _pieces(self, node: _Node) -> list[Piece]:
         """The text of a node's range, with all markup in it."""
         start, end = node.target
@@ -650,12 +465,14 @@ class _Placement:
                 if child.marked.is_apart and first == last:
                     pieces = self._with_space(pieces, first)
             inner.append((first, last, number, pieces))
-        taken = [child.target for child in node.children]
+        taken = sorted(child.target for child in node.children if child.target[0] < child.target[1])
+        taken_in_order = OrderedExtents(taken)
         for number, point in enumerate(node.points):
             first, last = self._extent_of_pieces((point.place, point.place))
             place = min(max(self._place_beside(point.place), first), last)
             place = min(max(place, start), end)
-            place = next((last for first, last in taken if first < place < last), place)
+            around = taken_in_order.between(place, place)
+            place = taken[around[0]][1] if around else place
             if self._in_copied_text((point.place, point.place)) is None:
                 place = self._outside_spans((place, place), (start, end))[1]
             pieces = [point.markup]
@@ -710,16 +527,30 @@ def _kept_words(text: str, target: str) -> list[LinkedWords]:
 
 def _kept_compounds(text: str, target: str, ranges: Sequence[Extent]) -> list[LinkedWords]:
     """The ranges of one word with marks inside it, such as house:dog.zip and user#2, that a translation has as often."""
-    found: list[LinkedWords] = []
-    for compound in dict.fromkeys(text[start:end] for start, end in ranges):
-        if _COMPOUND.fullmatch(compound) is None:
-            continue
-        pattern = re.compile(rf"(?<!\w){re.escape(compound)}(?!\w)")
-        of_source, of_target = (
-            [match.span() for match in pattern.finditer(each)] for each in (text, target)
-        )
-        if len(of_source) == len(of_target):
-            found += map(LinkedWords, of_source, of_target)
+    whole = dict.fromkeys(text[start:end] for start, end in ranges)
+    compounds = [each for each in whole if _COMPOUND.fullmatch(each)]
+    of_source, of_target = (_places_of_compounds(compounds, each) for each in (text, target))
+    return [
+        LinkedWords(*places)
+        for compound in compounds
+        if len(of_source[compound]) == len(of_target[compound])
+        for places in zip(of_source[compound], of_target[compound], strict=True)
+    ]
+
+
+def _places_of_compounds(compounds: Sequence[str], text: str) -> dict[str, list[Extent]]:
+    """Where each compound stands in a text as a whole, without overlaps."""
+    found: dict[str, list[Extent]] = {compound: [] for compound in compounds}
+    words = [match.span() for match in _WORD.finditer(text)]
+    for num_words in {len(_WORD.findall(compound)) for compound in compounds}:
+        for (start, _), (_, end) in zip(words, words[num_words - 1 :], strict=False):
+            # A mark such as # may begin one.
+            for first in (start - 1, start):
+                places = found.get(text[max(0, first) : end])
+                if places is None or first < 0 or text[max(0, first - 1) : first].isalnum():
+                    continue
+                if not places or places[-1][1] <= first:
+                    places.append((first, end))
     return found
 
 
@@ -801,34 +632,27 @@ def _marks_at_end(text: str) -> str:
     return text[end:]
 
 
-def _places_of(part: str, text: str) -> Iterator[int]:
-    place = text.find(part)
-    while place >= 0:
-        yield place
-        place = text.find(part, place + 1)
+def _best_run(own: Sequence[int]) -> tuple[int, int, int]:
+    """Of the runs of words from an own one to another, the one with the largest number of own words minus others.
 
+    Args:
+        own: the numbers of the own words of a part, in order.
 
-def _inside(free: Sequence[Extent], outer: Extent) -> list[Extent]:
-    """The parts of free ranges that are in an outer range; if there are none, the free place nearest to it."""
-    inside = [
-        (max(part[0], outer[0]), min(part[1], outer[1]))
-        for part in free
-        if part[0] <= outer[1] and outer[0] <= part[1]
-    ]
-    if inside:
-        return inside
-    before = max((part[1] for part in free if part[1] < outer[0]), default=None)
-    behind = min((part[0] for part in free if part[0] > outer[1]), default=None)
-    if before is None or (behind is not None and behind - outer[1] < outer[0] - before):
-        return [(behind or 0,) * 2]
-    return [(before, before)]
-
-
-def _without(part: Extent, taken: Extent) -> list[Extent]:
-    """What is left of a part when another range is taken out of it; an empty part stays at each side."""
-    if taken[1] < part[0] or taken[0] > part[1]:
-        return [part]
-    return [(part[0], max(part[0], taken[0])), (min(part[1], taken[1]), part[1])]
+    Returns:
+        This number, and the first and the last word.
+    """
+    best: tuple[int, int, int] | None = None
+    start, total, before = own[0], 0, own[0] - 1
+    for number in own:
+        total -= number - before - 1
+        if total <= 0:
+            start, total = number, 0
+        total += 1
+        if best is None or total > best[0]:
+            best = (total, start, number)
+        before = number
+    assert best is not None
+    return best
 
 
 def _is_word_of(word: Extent, outer: Extent, text: str) -> bool:

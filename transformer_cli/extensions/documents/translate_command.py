@@ -21,16 +21,15 @@ from transformer_cli.data.sources.lines import COMPRESSIONS
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.character_encoding import encoding_beside_memory
 from transformer_cli.extensions.documents.formats import (
+    FORMATS,
     LINES,
-    WITH_LANGUAGES,
-    WITH_STATES,
-    XML,
     Format,
     ReadingOptions,
     format_named,
     format_of,
 )
-from transformer_cli.extensions.documents.translation import CUT, NotGreen, TranslatedDocument
+from transformer_cli.extensions.documents.kept_spans import CUT
+from transformer_cli.extensions.documents.translation import NotGreen, TranslatedDocument
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import ended_after
@@ -39,17 +38,6 @@ logger = logging.getLogger(__name__)
 
 MAX_SHOWN_DOUBTS = 20
 
-_NO_TEXT = "no text to translate was found"
-# Why there can be nothing to translate, by the name of the format.
-_NOTHING = {
-    "po": "every message has a translation, and those stay",
-    "tmx": "no unit is in the source language alone, and units with several languages stay",
-    "xliff": "no unit waits for a translation: one without a target, with an empty one, or in the state new",
-    "qt": "every message has a translation, and those stay",
-    "xcstrings": "every text has a translation, or is not to be translated",
-    "json": "no string looks like text; choose some by their keys: --values",
-    "yaml": "no string looks like text; choose some by their keys: --values",
-}
 # Formats that are not read. As lines, their names and signs would be translated too.
 _STRUCTURED = {
     ".ass": "subtitles; save them as .srt",
@@ -129,10 +117,8 @@ def chosen_document(
     elif path is not None:
         found = format_of(path)
     name = LINES if found is None else found.name
-    for option, value, formats in (
-        ("--columns", columns, ("csv", "tsv")),
-        ("--values", values, ("json", "yaml")),
-    ):
+    for option, value in (("--columns", columns), ("--values", values)):
+        formats = [each.name for each in FORMATS if option in each.options]
         if value and name not in formats:
             raise UsageError(
                 f"{option} has no effect on the format {name}",
@@ -170,7 +156,7 @@ def _in_encoding(found: Format | None, encoding: str, *, has_text: bool) -> Form
             hint="such as windows-1252, iso-8859-2, shift_jis or utf-16",
         )
     found = found or format_named(LINES)
-    if found.is_archive or found.name in XML:
+    if found.names_its_encoding:
         raise UsageError(
             f"--encoding has no effect on the format {found.name}: XML names its encoding itself",
             hint="leave it out",
@@ -219,7 +205,7 @@ def translate_document_file(
         raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
     _, translator = open_translator(options)
     of_model = ModelTranslator.of(translator)
-    if given.format.name in WITH_LANGUAGES:
+    if given.format.needs_languages:
         # Only the model tells in which language a page is that does not say it, and into which one it is translated.
         source, target = of_model.languages
         of_language = replace(
@@ -251,9 +237,9 @@ def translate_document_file(
 def _report(found: TranslatedDocument, given: ChosenDocument, options: TranslateOptions) -> None:
     """Tell what a person should look at, and how much was translated."""
     if not found.num_segments:
-        logger.warning("%s", _NOTHING.get(given.format.name, _NO_TEXT))
+        logger.warning("%s", given.format.without_texts)
     # Where the format has no state for a segment, the messages are the only place that names those that are not green.
-    names_all = options.mark and given.format.name not in WITH_STATES
+    names_all = options.mark and not given.format.has_states
     num_shown = len(found.doubts) if names_all else MAX_SHOWN_DOUBTS
     for doubt in found.doubts[:num_shown]:
         logger.warning("%s: %s: %s", doubt.place, doubt.reason, on_one_line(doubt.text, 80))
