@@ -1,16 +1,10 @@
 """Brackets and quotation marks that a translation loses: those around nothing, and those around words."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from transformer_cli.decoding.doubts import (
-    WIDE_CLOSING_BRACKETS,
-    WIDE_OPENING_BRACKETS,
-)
 from transformer_cli.text.sentences import (
     BRACKETS,
     Sentence,
@@ -19,10 +13,11 @@ from transformer_cli.text.sentences import (
 )
 from transformer_cli.text.spans import find_spans, masked
 
-if TYPE_CHECKING:
-    pass
-
-
+# Which a translation into Chinese, Japanese or Korean may have instead.
+_WIDE_OPENING_BRACKETS, _WIDE_CLOSING_BRACKETS = (
+    "\uff08\u3010\u300c\uff3b",
+    "\uff09\u3011\u300d\uff3d",
+)
 # Between white space, with marks at most inside; {} is a placeholder.
 _EMPTY_BRACKETS = re.compile(
     r"(?<!\S)(?:\([^\w()]{0,5}\)|\[[^\w\[\]]{0,5}\]|\u00ab\s*\u00bb|\"\"|\u201c\u201d)(?!\S)"
@@ -84,8 +79,8 @@ def lost_brackets(text: str, translation: str) -> list[int]:
     num_opened, num_closed = (
         sum(map(translation.count, brackets)) - num_protected
         for brackets in (
-            (*BRACKETS, *WIDE_OPENING_BRACKETS),
-            (*BRACKETS.values(), *WIDE_CLOSING_BRACKETS),
+            (*BRACKETS, *_WIDE_OPENING_BRACKETS),
+            (*BRACKETS.values(), *_WIDE_CLOSING_BRACKETS),
         )
     )
     return sorted(found) if 2 * min(num_opened, num_closed) < len(found) else []

@@ -93,9 +93,6 @@ _NO_NEGATION = re.compile(
 _FOR_EXAMPLE = r"(?<!\w)(?:[eE]\.\s?g|[zZ]\.\s?B|[pP]\.\s?(?:ex|es|ej))(?!\w)"
 _THAT_IS = r"(?<!\w)(?:[iI]\.\s?e|[dD]\.\s?(?:h|w\.\s?z)|[cC]\.?-à-d)(?!\w)"
 _MAY_ABBREVIATE = re.compile(r"(?<!\w)\w\.|-\u00e0-")
-WIDE_OPENING_BRACKETS = "\uff08\u3010\u300c\uff3b"
-"""Which a translation into Chinese, Japanese or Korean may have instead."""
-WIDE_CLOSING_BRACKETS = "\uff09\u3011\u300d\uff3d"
 
 # What may stand for each of the two abbreviations, as patterns of whole words; the abbreviations themselves may, too.
 _WORDS_OF_ABBREVIATIONS = {

@@ -1,4 +1,4 @@
-"""Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder, an & or brackets around nothing, and a doubtful one in an odd case, is translated again."""
+"""Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder or a sign, and a doubtful one in an odd case, is translated again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,9 +22,7 @@ from transformer_cli.decoding.signs import SIGN
 from transformer_cli.decoding.signs_in_place import with_signs_in_place
 from transformer_cli.decoding.translation import Line, Translation, with_alternatives
 from transformer_cli.text.quotation_marks import plain_quotes
-from transformer_cli.text.sentences import (
-    has_odd_case,
-)
+from transformer_cli.text.sentences import has_odd_case
 from transformer_cli.text.spans import SpanKind, find_spans, has_span_sign
 
 if TYPE_CHECKING:  # it calls this module
@@ -36,7 +34,7 @@ _BESIDE_WORDS = (SpanKind.WORD, SpanKind.TAG)
 def with_lost_parts(
     translator: "Translator", lines: Sequence[Line], translations: list[Translation]
 ) -> list[Translation]:
-    """The translations of lines; those that lost a number, a URL, a placeholder, an & or brackets around nothing are made again, if that brings it back.
+    """The translations of lines; those that lost a number, a URL, a placeholder or a sign are made again, if that brings it back.
 
     Doubtful lines in an odd case, such as "The Dog Is Big", are made again from small letters.
     """
@@ -50,8 +48,7 @@ def with_lost_parts(
     lines, found = [lines[place] for place in places], [translations[place] for place in places]
     if not translator.protects_spans:
         found = _with_lost_spans(translator, lines, found)
-    if any("&" in line.given for line in lines):
-        found = _with_lost_ampersands(translator, lines, found)
+    found = _with_lost_ampersands(translator, lines, found)
     found = _with_lost_empty_brackets(translator, lines, found)
     found = _with_odd_case(translator, lines, found)
     found = with_signs_in_place(translator, lines, found)

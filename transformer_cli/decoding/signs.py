@@ -1,4 +1,4 @@
-"""The signs of a text that are no letters: which of them a translation lacks, the text without them, and their places in the translation of this text."""
+"""The signs of a text, such as brackets, quotation marks, slashes and arrows: which of them its translation lacks."""
 
 import re
 import unicodedata

@@ -32,6 +32,7 @@ _PARTNERS = {
 }  # fmt: skip
 _END_MARKS = ".,;:!?\u2026"
 _BETWEEN_PARTS = re.compile(r"\s*(?:[:;](?=\s)|[^\w\s.,!?'\"()\[\]*]{1,3})\s*")
+_FEW_WORDS = 0.67  # of the translation before
 _TAG = re.compile(r"</?([\w:.-]+)[^<>]*>")
 
 
@@ -296,7 +297,7 @@ def with_signs_in_place(
 ) -> list[Translation]:
     """The translations; a line that loses signs is translated again without them, and they are put back where its words tell.
 
-    It counts only if the line has fewer doubts then. Lines with signs that are left as they are, wholly or in part, get the same chance.
+    It counts only if the line has fewer doubts then, and hardly fewer words. Lines with signs that are left as they are, wholly or in part, get the same chance.
     """
     if not all(map(has_spaces, translator.languages)):
         return translations
@@ -335,7 +336,7 @@ def with_signs_in_place(
         )
         rank = _num_faults(whole), not each.is_first_choice
         known = best[each.place][:2] if each.place in best else (_num_faults(before[each.place]),)
-        if rank < known:
+        if rank < known and not _loses_words(before[each.place], whole):
             best[each.place] = *rank, whole
     return [best[place][2] if place in best else found for place, found in enumerate(translations)]
 
@@ -349,6 +350,15 @@ def _may_lack_signs(translation: Translation) -> bool:
         or bool(translation.is_in_pieces and doubts)
         or any(doubt.startswith(MARKS) for doubt in doubts)
     )
+
+
+def _loses_words(before: Translation, found: Translation) -> bool:
+    """Whether a translation has far fewer words than the one before, which only lacked signs."""
+    doubts = without_unseen_words(before.doubts)
+    if before.is_untranslated or not all(doubt.startswith(MARKS) for doubt in doubts):
+        return False
+    num_before, num_found = (len(word_spans(each.text)) for each in (before, found))
+    return num_found < _FEW_WORDS * num_before
 
 
 def _num_faults(translation: Translation) -> int:

@@ -9,9 +9,7 @@ from typing import NamedTuple
 from transformer_cli.decoding.brackets import TextPiece, lost_brackets
 from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.translation import Estimate, PlacedPiece
-from transformer_cli.extensions.documents.segments import (
-    has_letter,
-)
+from transformer_cli.extensions.documents.segments import has_letter
 from transformer_cli.extensions.documents.translator import (
     AnsweredText,
     AskedText,

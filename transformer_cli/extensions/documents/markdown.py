@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
-from transformer_cli.extensions.documents.html import (
-    slots_in_part,
-)
+from transformer_cli.extensions.documents.html import slots_in_part
 from transformer_cli.extensions.documents.markdown_blocks import (
     EXAMPLE,
     DividedLines,
@@ -25,9 +23,7 @@ from transformer_cli.extensions.documents.markdown_inline import (
     InlineEvent,
     MarkdownInline,
 )
-from transformer_cli.extensions.documents.page_templates import (
-    FRONT_MATTER,
-)
+from transformer_cli.extensions.documents.page_templates import FRONT_MATTER
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
     LineNumbers,

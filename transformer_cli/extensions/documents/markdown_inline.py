@@ -26,9 +26,7 @@ from transformer_cli.extensions.documents.page_templates import (
     TEMPLATE,
     is_comment_with_statement,
 )
-from transformer_cli.extensions.documents.segments import (
-    Role,
-)
+from transformer_cli.extensions.documents.segments import Role
 
 if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
