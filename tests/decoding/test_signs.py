@@ -62,13 +62,13 @@ LINES = [
 def test_signs_come_back_to_their_places_in_the_same_words(line: str) -> None:
     bare = without_signs(line)
     assert bare.signs
-    links = {number: number for number in range(len(bare.text.split()))}
+    links = [(number, number) for number in range(len(bare.text.split()))]
     assert with_signs(bare, bare.text, links) == line
 
 
 def test_signs_follow_their_words() -> None:
     bare = without_signs("The (red) dog -> sleeps.")
     assert bare.text == "The red dog sleeps."
-    assert with_signs(bare, "Il cane rosso dorme.", {0: 0, 1: 2, 2: 1, 3: 3}) == (
+    assert with_signs(bare, "Il cane rosso dorme.", [(0, 0), (1, 2), (2, 1), (3, 3)]) == (
         "Il cane (rosso) -> dorme."
     )
