@@ -212,6 +212,24 @@ def test_every_name_that_an_example_imports_exists() -> None:
     assert missing == []
 
 
+def unclosed_blocks(text: str) -> Iterator[str]:
+    """The headings of sections that a code block before them takes in, because it has no end."""
+    is_open = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            is_open = not is_open
+        elif is_open and line.startswith("## "):
+            yield line
+    if is_open:
+        yield "the end of the page"
+
+
+def test_every_code_block_ends_before_the_next_section() -> None:
+    assert list(unclosed_blocks("```bash\ntfm\n\n## A\n")) == ["## A", "the end of the page"]
+    found = {place(page): list(unclosed_blocks(page.read_text("utf-8"))) for page in DOCUMENTS}
+    assert not {page: headings for page, headings in found.items() if headings}
+
+
 def test_the_page_of_settings_has_every_setting() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     whole_sections = {"data", *SECTIONS.split("|")}

@@ -6,23 +6,27 @@ from itertools import product
 import pytest
 
 from transformer_cli.decoding import brackets, doubts
+from transformer_cli.decoding.numbers_in_text import has_number_sign
+from transformer_cli.decoding.signs import SIGN
 from transformer_cli.text import sentences, spans
+from transformer_cli.text.normalization import may_be_invisible
 from transformer_cli.text.plain_text import _SMALL, is_plain, plain_words
 from transformer_cli.text.seen_words import word_pattern
 from transformer_cli.text.sentences import TextRange, text_ranges
+from transformer_cli.text.spans import is_enclosed
 
 pytestmark = pytest.mark.fast
 
 # Short texts of these: with every neighbour that a sign can have.
 SIGNS = "aTé ,.'-?!"
+JOINTS = (" ", "-", "'", ", ", ". ", "! ")
 ABSENT = {
     "a protected span": spans._SPAN_SIGN,
-    "a lost mark": doubts.LOST_MARK,
+    "a sign": SIGN,
     "empty brackets": brackets.MAY_BE_EMPTY,
     "a bracket": brackets.BRACKET,
     "an ellipsis": sentences.ELLIPSIS,
     "a dash": sentences.DASH,
-    "an opening quote": doubts._OPENING_QUOTE,
     "a digit": re.compile(r"\d"),
 }
 
@@ -36,6 +40,20 @@ def test_plain_texts_have_none_of_the_signs_that_repairs_look_for() -> None:
     assert len(texts) > 1000
     for name, pattern in ABSENT.items():
         assert not [text for text in texts if pattern.search(text)], name
+
+
+def test_plain_texts_have_nothing_of_what_is_looked_for_in_other_texts() -> None:
+    # Words that are parts of names, options, keys and abbreviations, with what may stand between two words.
+    words = ("Ctrl", "Meta", "com", "pdf", "no", "Big", "z", "A", "\u00e0")
+    texts = [text for text in map("".join, product(words, JOINTS, words, JOINTS, words[5:])) if is_plain(text)]  # fmt: skip
+    assert len(texts) > 2000
+    for text in texts:
+        assert not [*spans._spans(text)], text
+        assert {*doubts.lost_marks(text, "Parola", "it")} <= {"?"}, text
+        assert text.isprintable(), text
+        assert not has_number_sign(text, text), text
+        for has_any in (may_be_invisible, is_enclosed):
+            assert not has_any(text), text
 
 
 def test_a_plain_text_is_one_range_of_its_line() -> None:
@@ -72,7 +90,7 @@ def test_ordinary_sentences_are_plain(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "a\u00d7b"],
+    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "well-a", "Ctrl-C now", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "a\u00d7b"],
 )  # fmt: skip
 def test_other_texts_are_not_plain(text: str) -> None:
     assert not is_plain(text)

@@ -22,7 +22,7 @@ from transformer_cli.text.spans import (
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
     *"nrtaZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
-    *("http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "&#39;", "\\n", "\\\"", "**", "<!--", "-->"),
+    *("Ctrl", "Alt", "a-z", "http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "&#39;", "\\n", "\\\"", "**", "<!--", "-->"),
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=30)
 
@@ -83,6 +83,8 @@ def found(text: str) -> list[str]:
         ("Open *.tar.gz or src/*.py.", ["*.tar.gz"]),
         ("The dog%nThe cat.%nIt has %n or 5 %name", ["%n", "%n", "%n", "5"]),
         ("foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta", ["foo_bar", "foo_bar()", "call()", "f(x)", "Ctrl+S", "v1.2.3-beta"]),
+        ("Ctrl-C, Ctrl-Alt-x, Strg-F5 or Shift + Enter", ["Ctrl-C", "Ctrl-Alt-x", "Strg-F5", "Shift + Enter"]),
+        ("Meta-analysis and Shift-work, Alt-Kanzler: Ctrl-", []),
         ("The 2.x houses, v. 2.3.x of 4 xylophones", ["2.x", "2.3.x", "4"]),
         ("$NAME$ in $LINK_END$the car$link_end$, $1 is $x and $y or US$5", ["$NAME$", "$LINK_END$", "$link_end$", "$1", "$x", "$y", "$5"]),
         ("$(name) {{{x}}} ${{ y }} @name@ @@x@@ <<name>> [% x %] %<name>s %[1]d", ["$(name)", "{{{x}}}", "${{ y }}", "@name@", "@@x@@", "<<name>>", "[% x %]", "%<name>s", "%[1]d"]),
