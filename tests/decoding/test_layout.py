@@ -276,7 +276,6 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
         ("I see it...", "Lo vedo.", "Lo vedo..."),
         ("I see it\u2026", "Lo vedo.", "Lo vedo\u2026"),
         ("I see it...", "Lo vedo?", "Lo vedo?"),
-        ("The list:", "La lista", "La lista:"),
         ("The list:", "列表\uff1a", "列表\uff1a"),
         ("Hello.", "Ciao.", "Ciao."),
         ("Hello?", "Ciao.", "Ciao."),
@@ -290,6 +289,14 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
 def test_a_text_that_is_no_sentence_gets_no_full_stop(line: str, says: str, expected: str) -> None:
     assert translated(line, lambda _: [says], protects=False) == expected
     assert translated(line, lambda _: [says], keeps_layout=False) == says
+
+
+@pytest.mark.parametrize("keeps_layout", [True, False])
+def test_a_lost_colon_at_the_end_comes_back_because_it_is_a_sign(*, keeps_layout: bool) -> None:
+    found = translated(
+        "The list:", lambda _: ["La lista"], protects=False, keeps_layout=keeps_layout
+    )
+    assert found == "La lista:"
 
 
 def test_a_line_in_capital_letters_is_read_in_small_letters_and_written_in_capitals() -> None:

@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.brackets import lost_brackets, without_empty_brackets
-from transformer_cli.decoding.doubts import NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
+from transformer_cli.decoding.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
 from transformer_cli.decoding.engine import search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
 from transformer_cli.text.sentences import SeenLengths
@@ -206,6 +206,14 @@ def test_a_sentence_glued_to_the_next_one_by_a_label_is_not_lost(label: str) -> 
     [found] = of.translate([f"The hotel train sleeps.{label}The sister garden works."])
     assert "SISTER GARDEN WORKS" in found.text
     assert "HOTEL TRAIN SLEEPS" in found.text
+
+
+def test_signs_do_not_come_back_in_place_of_words() -> None:
+    """A model that says less of a line without quotation marks."""
+    whole = "HOTEL TRAIN SLEEPS SISTER GARDEN."
+    of = translator_that(lambda text, options: [(whole if "[UNK]" in text else "HOTEL.", -1.0)])
+    [found] = of.translate(['The "hotel train" sleeps the sister garden.'])
+    assert (found.text, found.doubts) == (whole, (f'{MARKS}: "',))
 
 
 @pytest.mark.parametrize(

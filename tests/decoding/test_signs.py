@@ -62,13 +62,44 @@ LINES = [
 def test_signs_come_back_to_their_places_in_the_same_words(line: str) -> None:
     bare = without_signs(line)
     assert bare.signs
-    links = {number: number for number in range(len(bare.text.split()))}
+    links = [(number, number) for number in range(len(bare.text.split()))]
     assert with_signs(bare, bare.text, links) == line
 
 
 def test_signs_follow_their_words() -> None:
     bare = without_signs("The (red) dog -> sleeps.")
     assert bare.text == "The red dog sleeps."
-    assert with_signs(bare, "Il cane rosso dorme.", {0: 0, 1: 2, 2: 1, 3: 3}) == (
+    assert with_signs(bare, "Il cane rosso dorme.", [(0, 0), (1, 2), (2, 1), (3, 3)]) == (
         "Il cane (rosso) -> dorme."
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "translation", "links"),
+    [
+        # Half of the words inside are linked to others.
+        ('Say "I love you" here.', "Di ti amo qui.", [(0, 0), (1, 2), (2, 2), (3, 0), (4, 3)]),
+        # A word from outside stands between those inside.
+        ('The "big dog" sleeps.', "Il cane dorme grande.", [(0, 0), (1, 3), (2, 1), (3, 2)]),
+        # Nobody tells to which side the word at the border belongs.
+        ('The "dog" sleeps.', "Il cane nero dorme.", [(0, 0), (1, 1), (2, 3)]),
+        # Far too few words.
+        ('The "old man and the sea" here.', "Il mare che vedo qui.", [(0, 0), (5, 1), (0, 2), (6, 3), (6, 4)]),
+        # No word is linked to those inside.
+        ('The "dog" sleeps.', "Il dorme.", [(0, 0), (2, 1)]),
+        # The words beside a sign are in another order.
+        ("The dog -> sleeps.", "Dorme il cane.", [(0, 1), (1, 2), (2, 0)]),
+        ("The dog -> sleeps.", "Il cane dorme.", []),
+    ],
+)  # fmt: skip
+def test_signs_whose_places_are_not_sure_do_not_come_back(
+    line: str, translation: str, links: list[tuple[int, int]]
+) -> None:
+    assert with_signs(without_signs(line), translation, links) is None
+
+
+def test_words_that_were_translated_by_themselves_tell_their_place() -> None:
+    bare = without_signs('Say "I love you" here.')
+    links = [(0, 0), (1, 2), (2, 2), (3, 0), (4, 3)]
+    assert with_signs(bare, "Di ti amo qui.", links, {(1, 4): "Ti amo."}) == 'Di "ti amo" qui.'
+    assert with_signs(bare, "Di ti amo, ti amo qui.", links, {(1, 4): "Ti amo."}) is None

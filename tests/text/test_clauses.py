@@ -174,7 +174,13 @@ def test_a_hundred_thousand_equal_signs_take_a_time_that_grows_with_their_number
 
 @pytest.mark.parametrize(
     ("source", "expected"),
-    [("You go?!", "Vai?!"), ("You go!!?", "Vai!?"), ("You ?! go!", "Vai!"), ("!?", "Vai!?")],
+    [
+        ("You go?!", "Vai?!"),
+        ("You go!!?", "Vai!!?"),
+        ("You go!!", "Vai!!"),
+        ("You ?! go!", "Vai!"),
+        ("!?", "Vai!?"),
+    ],
 )
-def test_the_marks_of_a_question_that_is_a_cry_come_back(source: str, expected: str) -> None:
+def test_a_row_of_marks_at_the_end_comes_back(source: str, expected: str) -> None:
     assert with_final_mark_of("Vai!", source) == expected

@@ -132,6 +132,14 @@ def lost_signs(source: str, translation: str, target: str) -> tuple[str, ...]:
     return tuple(_as_written(sign, source) for sign in dict.fromkeys(lost) if sign not in kept)
 
 
+def has_more_signs(source: str, translation: str) -> bool:
+    """Whether a translation has quotation marks, brackets or other signs more often than its source."""
+    read, written = _counts(_visible(source)), _counts(_visible(translation))
+    return any(
+        number > read[sign] for sign, number in written.items() if sign not in (*_PAUSES, _ELLIPSIS)
+    )
+
+
 def _is_missed(
     sign: str, here: str, there: str, read: Counter[str], written: Counter[str], target: str
 ) -> bool:

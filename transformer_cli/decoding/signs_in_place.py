@@ -1,13 +1,15 @@
 """Lines that lose signs are translated again without them, and the signs are put back: beside the words that are linked to their neighbours, or between two parts that are translated by themselves."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.decoding.doubts import MARKS, without_unseen_words
 from transformer_cli.decoding.engine import ExplainingEngine
-from transformer_cli.decoding.signs import SIGN
+from transformer_cli.decoding.signs import SIGN, has_more_signs
 from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.normalization import word_spans
@@ -32,7 +34,10 @@ _PARTNERS = {
 }  # fmt: skip
 _END_MARKS = ".,;:!?\u2026"
 _BETWEEN_PARTS = re.compile(r"\s*(?:[:;](?=\s)|[^\w\s.,!?'\"()\[\]*]{1,3})\s*")
-_FEW_WORDS = 0.67  # of the translation before
+# Words inside of a pair, as a share of those that its share of the source lets expect.
+_FEW_WORDS, _MANY_WORDS = 0.6, 1.6
+_MOST_SIGNS = 12  # of a line that is translated again
+_FEWEST_WORDS = 0.67  # of the translation before
 _TAG = re.compile(r"</?([\w:.-]+)[^<>]*>")
 
 
@@ -140,38 +145,34 @@ def _closes(opening: str, closing: str) -> bool:
     return _PARTNERS.get(opening) == closing or (opening == "\u201e" and closing in "\u201c\u201d")
 
 
-def with_signs(bare: _Bare, translation: str, links: Mapping[int, int]) -> str:
-    """The translation of a line without signs, with the signs.
+Link = tuple[int, int]
+"""The numbers of a word of a line without signs and of a word of its translation."""
+Range = tuple[int, int]
+"""Of the numbers of words, the last one left out."""
 
-    A pair stands around the words that are linked to those inside it in the line; any other sign stands where the fewest links reach
-    from words before it to words behind it.
+
+def with_signs(
+    bare: _Bare,
+    translation: str,
+    links: Collection[Link],
+    alone: Mapping[Range, str] = MappingProxyType({}),
+) -> str | None:
+    """The translation of a line without signs, with the signs; None if the place of one is not sure.
+
+    A pair stands around the words that are linked to those inside it in the line; any other sign stands where no link reaches from
+    words before it to words behind it.
 
     Args:
-        links: the number of the word of the line without signs, for words of the translation.
+        links: between the words of the line without signs and those of the translation.
+        alone: translations of the words inside of pairs by themselves, which may be found in the translation.
     """
-    words, targets = word_spans(bare.text), word_spans(translation)
-    if not words or not targets:
-        return translation
-    bounds = [sum(start < sign.place for start, _ in words) for sign in bare.signs]
-    places: dict[int, int] = {}
-    pairs = _pairs(bare.signs)
-    for opening, closing in pairs.items():
-        if bounds[opening] < bounds[closing]:
-            places[opening], places[closing] = _range_of(
-                bounds[opening], bounds[closing], len(words), len(targets), links
-            )
-    last = 0
-    for number, bound in enumerate(bounds):
-        if number in places:
-            continue
-        if number and bare.signs[number - 1].place == bare.signs[number].place and number - 1 in places:  # fmt: skip
-            places[number] = places[number - 1]
-            continue
-        last = places[number] = _bound_of(bound, len(words), len(targets), links, last)
+    places = _places_in(bare, translation, links, alone)
+    if places is None:
+        return None
+    targets = word_spans(translation)
     inserted: list[tuple[int, int, str, int]] = []
     for number, sign in enumerate(bare.signs):
-        bound = places[number]
-        place, length, text = _inserted(sign, bound, bare.text, translation, targets)
+        place, length, text = _inserted(sign, places[number], bare.text, translation, targets)
         inserted.append((place, number, text, length))
     result, end = "", 0
     for place, _, text, length in sorted(inserted):
@@ -183,41 +184,117 @@ def with_signs(bare: _Bare, translation: str, links: Mapping[int, int]) -> str:
     return result + translation[end:]
 
 
-def _range_of(
-    first: int, last: int, num_words: int, num_targets: int, links: Mapping[int, int]
-) -> tuple[int, int]:
-    """The range of target words with the most that are linked into a range of source words, and the fewest that are linked elsewhere."""
-    if (first, last) == (0, num_words):
+def _places_in(
+    bare: _Bare, translation: str, links: Collection[Link], alone: Mapping[Range, str]
+) -> dict[int, int] | None:
+    """Before which word of the translation each sign stands; None if the place of one is not sure."""
+    words, targets = word_spans(bare.text), word_spans(translation)
+    if not words or not targets:
+        return None
+    bounds = _bounds(bare)
+    found: dict[Range, Range] = {}
+    places: dict[int, int] = {}
+    for inner, (opening, closing) in _pairs_around_words(bare).items():
+        around = _range_found(alone.get(inner, ""), translation, inner, links)
+        around = around or _range_linked(inner, len(words), len(targets), links)
+        if around is None:
+            return None
+        found[inner] = around
+        places |= {opening: around[0], closing: around[1]}
+    if not all(_is_same_order(one, other, found) for one, other in combinations(found, 2)):
+        return None
+    for number, bound in enumerate(bounds):
+        if number in places:
+            continue
+        is_beside = number and bare.signs[number - 1].place == bare.signs[number].place
+        if is_beside and number - 1 in places:
+            places[number] = places[number - 1]
+            continue
+        place = _bound_of(bound, len(words), len(targets), links)
+        if place is None:
+            return None
+        places[number] = place
+    return places
+
+
+def _bounds(bare: _Bare) -> list[int]:
+    """How many words stand before each sign."""
+    words = word_spans(bare.text)
+    return [sum(start < sign.place for start, _ in words) for sign in bare.signs]
+
+
+def _pairs_around_words(bare: _Bare) -> dict[Range, tuple[int, int]]:
+    """The words inside of each pair of signs, and the numbers of the two; of pairs around the same words only one."""
+    bounds = _bounds(bare)
+    return {
+        (bounds[opening], bounds[closing]): (opening, closing)
+        for opening, closing in _pairs(bare.signs).items()
+        if bounds[opening] < bounds[closing]
+    }
+
+
+def _is_same_order(one: Range, other: Range, found: Mapping[Range, Range]) -> bool:
+    """Whether two pairs stand beside or inside each other in the translation as in the line."""
+
+    def relations(first: Range, second: Range) -> tuple[bool, bool, bool]:
+        return (
+            first[1] <= second[0] or second[1] <= first[0],
+            first[0] <= second[0] and second[1] <= first[1],
+            second[0] <= first[0] and first[1] <= second[1],
+        )
+
+    here, there = relations(one, other), relations(found[one], found[other])
+    return all(not is_here or is_there for is_here, is_there in zip(here, there, strict=True))
+
+
+def _range_linked(
+    inner: Range, num_words: int, num_targets: int, links: Collection[Link]
+) -> Range | None:
+    """The target words that translate a range of source words; None unless the links all say so, and of words at the border, too."""
+    first, last = inner
+    if inner == (0, num_words):
         return 0, num_targets
-    values = [
-        -0.1 if word not in links else 1.0 if first <= links[word] < last else -1.0
-        for word in range(num_targets)
+    inside = {target for source, target in links if first <= source < last}
+    outside = {target for source, target in links if not first <= source < last}
+    if not inside:
+        return None
+    start, end = min(inside), max(inside) + 1
+    if any(start <= target < end for target in outside):
+        return None
+    if any(0 <= border < num_targets and border not in outside for border in (start - 1, end)):
+        return None
+    expected = (last - first) * num_targets / num_words
+    is_fair = _FEW_WORDS * expected <= end - start <= _MANY_WORDS * expected + 1
+    return (start, end) if is_fair else None
+
+
+def _range_found(
+    alone: str, translation: str, inner: Range, links: Collection[Link]
+) -> Range | None:
+    """Where the translation of the words inside of a pair stands in the whole translation, if it stands there once and no link to a single word tells another place."""
+    sought, known = ([_core(word) for word in text.split()] for text in (alone, translation))
+    size = len(sought)
+    starts = [
+        start for start in range(len(known) - size + 1) if known[start : start + size] == sought
     ]
-    best, found = 0.0, (0, 0)
-    for start in range(num_targets):
-        total = 0.0
-        for end in range(start, num_targets):
-            total += values[end]
-            if total > best:
-                best, found = total, (start, end + 1)
-    if best > 0:
-        return found
-    start = min(round(first * num_targets / num_words), num_targets - 1)
-    return start, max(start + 1, round(last * num_targets / num_words))
+    if len(starts) != 1 or not any(sought):
+        return None
+    start, end = starts[0], starts[0] + size
+    agrees = [inner[0] <= source < inner[1] for source, target in links if start <= target < end]
+    return (start, end) if 2 * sum(agrees) >= len(agrees) + (size == 1) else None
 
 
-def _bound_of(bound: int, num_words: int, num_targets: int, links: Mapping[int, int], least: int) -> int:  # fmt: skip
-    """Before which target word a sign stands that stands before a source word."""
+def _core(word: str) -> str:
+    return word.strip(_END_MARKS).casefold()
+
+
+def _bound_of(bound: int, num_words: int, num_targets: int, links: Collection[Link]) -> int | None:
+    """Before which target word a sign stands that stands before a source word; None if links do not tell."""
     if bound in (0, num_words):
         return 0 if bound == 0 else num_targets
-    expected = bound * num_targets / num_words
-
-    def cost(place: int) -> tuple[int, float]:
-        crossing = sum((word < place) != (source < bound) for word, source in links.items())
-        return crossing, abs(place - expected)
-
-    inner = range(max(1, least), num_targets) or range(num_targets, num_targets + 1)
-    return min(inner, key=cost)
+    before = max((target for source, target in links if source < bound), default=num_targets)
+    behind = min((target for source, target in links if source >= bound), default=0)
+    return behind if before + 1 == behind else None
 
 
 def _inserted(
@@ -254,23 +331,33 @@ class _Candidate(NamedTuple):
     gap: str = ""
     parts: tuple[str, ...] = ()
     """As they stand in the line; the model reads each as a sentence, because many models have seen a word by itself only so."""
-    is_first_choice: bool = False
+    inner: tuple[Range, ...] = ()
+    """Of a line without signs: the words that are translated by themselves, too; their texts stand behind that of the line."""
 
 
 def _candidates(place: int, text: str) -> Iterator[_Candidate]:
-    """The ways to translate a line again that lost signs."""
+    """The ways to translate a line again that lost signs, from the best one on."""
     bare = without_signs(text)
-    if not bare.signs:
+    if not 0 < len(bare.signs) <= _MOST_SIGNS:
         return
     parts = _in_two_parts(text)
     if parts is not None:
         left, gap, right = parts
-        first = right.lstrip("\"'([\u00ab\u201c")
-        is_sentence = first[:1].isupper() and not first.startswith(("I ", "I'"))
-        asked = tuple(each if ends_sentence(each) else f"{each}." for each in (left, right))
-        yield _Candidate(place, asked, None, gap, (left, right), is_sentence)
+        yield _Candidate(place, (_as_sentence(left), _as_sentence(right)), None, gap, (left, right))
     if bare.text != text and any(map(str.isalpha, bare.text)):
         yield _Candidate(place, (bare.text,), bare)
+        words = word_spans(bare.text)
+        inner = tuple(each for each in _pairs_around_words(bare) if each != (0, len(words)))
+        if inner:
+            texts = (
+                _as_sentence(bare.text[words[first][0] : words[last - 1][1]])
+                for first, last in inner
+            )
+            yield _Candidate(place, (bare.text, *texts), bare, inner=inner)
+
+
+def _as_sentence(text: str) -> str:
+    return text if ends_sentence(text) else f"{text}."
 
 
 def _in_two_parts(text: str) -> tuple[str, str, str] | None:
@@ -308,37 +395,46 @@ def with_signs_in_place(
         for judged in [translator.with_doubts_of_line(found)]
         if _may_lack_signs(judged)
     }
-    asked = [each for place in before for each in _candidates(place, lines[place].given)]
-    if not asked:
-        return translations
+    tries = [iter(_candidates(place, lines[place].given)) for place in before]
     plain = replace(translator, reports_lines=False, only_green=False)
-    answers = iter(
-        plain.translate_window(
-            [
-                replace(lines[each.place], given=text, number=lines[each.place].number)
+    answers: dict[tuple[int, str], Translation] = {}
+    best: dict[int, Translation] = {}
+    language = primary_language(translator.languages.target)
+    while asked := [
+        each
+        for of_line in tries
+        for each in islice(of_line, 1)
+        if best.get(each.place) is None or _num_faults(best[each.place])
+    ]:
+        new = list(
+            dict.fromkeys(
+                (each.place, text)
                 for each in asked
                 for text in each.texts
-            ]
+                if (each.place, text) not in answers
+            )
         )
-    )
-    of_asked = [[next(answers) for _ in each.texts] for each in asked]
-    of_bare = [
-        (each.texts[0], found[0].text)
-        for each, found in zip(asked, of_asked, strict=True)
-        if each.bare
-    ]
-    links = _links(translator, of_bare)
-    language = primary_language(translator.languages.target)
-    best: dict[int, tuple[int, bool, Translation]] = {}
-    for each, found in zip(asked, of_asked, strict=True):
-        whole = translator.with_doubts_of_line(
-            _whole(each, found, lines[each.place], links, language)
+        found = plain.translate_window([replace(lines[place], given=text) for place, text in new])
+        answers |= zip(new, found, strict=True)
+        of_asked = [[answers[each.place, text] for text in each.texts] for each in asked]
+        links = _links(
+            translator,
+            [
+                (each.texts[0], of_each[0].text)
+                for each, of_each in zip(asked, of_asked, strict=True)
+                if each.bare
+            ],
         )
-        rank = _num_faults(whole), not each.is_first_choice
-        known = best[each.place][:2] if each.place in best else (_num_faults(before[each.place]),)
-        if rank < known and not _loses_words(before[each.place], whole):
-            best[each.place] = *rank, whole
-    return [best[place][2] if place in best else found for place, found in enumerate(translations)]
+        for each, of_each in zip(asked, of_asked, strict=True):
+            whole = _whole(each, of_each, lines[each.place], links, language)
+            if whole is None or has_more_signs(lines[each.place].given, whole.text):
+                continue
+            if _loses_words(before[each.place], whole):
+                continue
+            whole = translator.with_doubts_of_line(whole)
+            if _num_faults(whole) < _num_faults(best.get(each.place, before[each.place])):
+                best[each.place] = whole
+    return [best.get(place, found) for place, found in enumerate(translations)]
 
 
 def _may_lack_signs(translation: Translation) -> bool:
@@ -358,7 +454,7 @@ def _loses_words(before: Translation, found: Translation) -> bool:
     if before.is_untranslated or not all(doubt.startswith(MARKS) for doubt in doubts):
         return False
     num_before, num_found = (len(word_spans(each.text)) for each in (before, found))
-    return num_found < _FEW_WORDS * num_before
+    return num_found < _FEWEST_WORDS * num_before
 
 
 def _num_faults(translation: Translation) -> int:
@@ -372,17 +468,22 @@ def _whole(
     each: _Candidate,
     found: Sequence[Translation],
     line: Line,
-    links: Mapping[tuple[str, str], Mapping[int, int]],
+    links: Mapping[tuple[str, str], Collection[Link]],
     language: str,
-) -> Translation:
+) -> Translation | None:
+    """The translation of a line from those of the texts that were asked; None if the place of a sign is not sure."""
     if each.bare is None:
         whole = joined(line.given, found, each.gap.join)
         left, right = map(with_final_mark_of, [one.text for one in found], each.parts)
         inner = as_inner_part(right, each.parts[1], target_language=language)
         pairs = [(left + each.gap + inner, whole.score)]
     else:
-        [whole] = found
-        pairs = [(with_signs(each.bare, whole.text, links[each.texts[0], whole.text]), whole.score)]
+        whole = found[0]
+        alone = dict(zip(each.inner, (one.text for one in found[1:]), strict=True))
+        text = with_signs(each.bare, whole.text, links[each.texts[0], whole.text], alone)
+        if text is None:
+            return None
+        pairs = [(text, whole.score)]
     doubts = tuple(doubt for doubt in whole.doubts if not doubt.startswith(MARKS))
     whole = replace(
         whole, source=line.given, is_repaired=True, is_in_pieces=True, doubts=doubts, pieces=()
@@ -392,40 +493,34 @@ def _whole(
 
 def _links(
     translator: "Translator", pairs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], Mapping[int, int]]:
-    """The links of texts and translations, as numbers of words; by their positions if the engine does not tell them."""
+) -> dict[tuple[str, str], Collection[Link]]:
+    """The links of texts and translations; none if the engine does not tell them."""
     engine = translator.engine
     distinct = list(dict.fromkeys(pairs))
-    if isinstance(engine, ExplainingEngine) and distinct:
-        from transformer_cli.decoding.given_pairs import TextAligner  # numpy
+    if not isinstance(engine, ExplainingEngine) or not distinct:
+        return dict.fromkeys(distinct, ())
+    from transformer_cli.decoding.given_pairs import TextAligner  # numpy
 
-        aligner = TextAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
-        found = aligner.align(distinct)
-    else:
-        found = [[] for _ in distinct]
-    result: dict[tuple[str, str], Mapping[int, int]] = {}
-    for pair, of_pair in zip(distinct, found, strict=True):
+    aligner = TextAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
+    result: dict[tuple[str, str], Collection[Link]] = {}
+    for pair, of_pair in zip(distinct, aligner.align(distinct), strict=True):
         of_source, of_target = (
             {span: number for number, span in enumerate(word_spans(text))} for text in pair
         )
         linked = {
-            of_target[target]: of_source[source]
+            (of_source[source], of_target[target])
             for source, target in of_pair
             if source in of_source and target in of_target
         }
-        linked = _with_equal_words(*pair, linked)
-        if not linked and of_target:
-            share = len(of_source) / len(of_target)
-            linked = {word: int(word * share) for word in of_target.values()}
-        result[pair] = linked
+        result[pair] = _with_equal_words(*pair, linked)
     return result
 
 
-def _with_equal_words(source: str, translation: str, links: Mapping[int, int]) -> dict[int, int]:
+def _with_equal_words(source: str, translation: str, links: Collection[Link]) -> Collection[Link]:
     """The links, in which words that are protected, such as placeholders, are linked with themselves alone."""
     kept = {text.strip(_END_MARKS) for text in source.split() if find_spans(text)}
     if not kept:
-        return dict(links)
+        return links
     of_source, of_target = (
         [
             (number, core)
@@ -442,4 +537,6 @@ def _with_equal_words(source: str, translation: str, links: Mapping[int, int]) -
         )
         if same is not None:
             equal[number] = same
-    return {word: at for word, at in links.items() if at not in equal.values()} | equal
+    taken = {*equal.values()}
+    others = {link for link in links if link[0] not in taken and link[1] not in equal}
+    return others | {(place, number) for number, place in equal.items()}

@@ -12,8 +12,8 @@ import pytest
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents import (
     format_named,
-    markdown,
     markdown_blocks,
+    markdown_inline,
     read_document,
     translate_document,
 )
@@ -265,7 +265,7 @@ def test_the_rows_behind_a_table_or_formula_are_not_read_again_for_each_of_them(
 
 
 def test_footnotes_that_never_end_are_not_searched_again_from_each_of_them() -> None:
-    assert_no_square(lambda length: list(markdown._MARKS.finditer("[^" * length)))
+    assert_no_square(lambda length: list(markdown_inline._MARKS.finditer("[^" * length)))
 
 
 def test_white_space_in_the_header_of_a_catalogue_is_not_searched_again() -> None:
