@@ -411,7 +411,8 @@ def lost_marks(source: str, translation: str, target: str) -> tuple[str, ...]:
     if source == translation:
         return ()
     found = list(lost_signs(source, translation, target))
-    if num_inner_ellipses(source) > num_inner_ellipses(translation):
+    is_named = "..." in found or "\u2026" in found
+    if not is_named and num_inner_ellipses(source) > num_inner_ellipses(translation):
         found.append("...")
     if _MAY_ABBREVIATE.search(source):
         found += _lost_abbreviations(masked(source, find_spans(source), "0"), translation, target)
