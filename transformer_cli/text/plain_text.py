@@ -6,7 +6,8 @@ no quotation mark, no ellipsis, no list mark and no column.
 
 import re
 
-# Without the multiplication and division signs, and without letters that become two when their case is folded.
+# Without the multiplication and division signs, and without letters whose folded case has a sign that is no letter.
+# Capital letters with accents are among them, because no span has one as its sign.
 _SMALL = "a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u012f\u0131-\u0148\u014a-\u017e"
 _PLAIN = re.compile(
     # A capital letter begins a word and small ones follow, unlike in GitHub; a text in capitals is not plain. A single letter
