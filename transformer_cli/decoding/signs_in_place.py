@@ -7,7 +7,7 @@ from itertools import combinations, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from transformer_cli.decoding.doubts import MARKS, UNSEEN, without_unseen_words
+from transformer_cli.decoding.doubts import MARKS, NUMBERS, UNSEEN, without_unseen_words
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.signs import SIGN, has_more_signs
 from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
@@ -387,7 +387,7 @@ def with_signs_in_place(
 ) -> list[Translation]:
     """The translations; a line that loses signs is translated again without them, and they are put back where its words tell.
 
-    It counts only if the line has fewer doubts then. Lines with signs that are left as they are, wholly or in part, get the same chance.
+    It counts only if the line has fewer doubts then, and no number is lost. Lines whose words the model has seen, but that are left as they are, wholly or in part, get the same chance.
     """
     if not all(map(has_spaces, translator.languages)):
         return translations
@@ -433,6 +433,8 @@ def with_signs_in_place(
             if whole is None or has_more_signs(lines[each.place].given, whole.text):
                 continue
             whole = translator.with_doubts_of_line(whole)
+            if NUMBERS in whole.doubts and NUMBERS not in before[each.place].doubts:
+                continue
             if _num_faults(whole) < _num_faults(best.get(each.place, before[each.place])):
                 best[each.place] = whole
     return [best.get(place, found) for place, found in enumerate(translations)]
