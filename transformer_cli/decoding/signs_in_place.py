@@ -7,7 +7,7 @@ from itertools import combinations, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from transformer_cli.decoding.doubts import MARKS, without_unseen_words
+from transformer_cli.decoding.doubts import MARKS, NUMBERS, UNSEEN, without_unseen_words
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.signs import SIGN, has_more_signs
 from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
@@ -340,7 +340,7 @@ def _candidates(place: int, text: str) -> Iterator[_Candidate]:
     bare = without_signs(text)
     if not 0 < len(bare.signs) <= _MOST_SIGNS:
         return
-    parts = _in_two_parts(text)
+    parts = _in_two_parts(text, _pairs(bare.signs))
     if parts is not None:
         left, gap, right = parts
         yield _Candidate(place, (_as_sentence(left), _as_sentence(right)), None, gap, (left, right))
@@ -360,10 +360,12 @@ def _as_sentence(text: str) -> str:
     return text if ends_sentence(text) else f"{text}."
 
 
-def _in_two_parts(text: str) -> tuple[str, str, str] | None:
-    """The texts beside the sign that divides a line best, and this sign; None without one."""
+def _in_two_parts(text: str, pairs: Mapping[int, int]) -> tuple[str, str, str] | None:
+    """The texts beside the sign that divides a line best, and this sign; None without one. A sign inside of a pair divides none."""
     best: tuple[bool, int, tuple[str, str, str]] | None = None
-    for start, end in _places_of_signs(text):
+    for number, (start, end) in enumerate(_places_of_signs(text)):
+        if any(opening < number < closing for opening, closing in pairs.items()):
+            continue
         gap = _BETWEEN_PARTS.match(text, len(text[:start].rstrip()))
         if gap is None or gap.end() < end:
             continue
@@ -384,7 +386,7 @@ def with_signs_in_place(
 ) -> list[Translation]:
     """The translations; a line that loses signs is translated again without them, and they are put back where its words tell.
 
-    It counts only if the line has fewer doubts then, and hardly fewer words. Lines with signs that are left as they are, wholly or in part, get the same chance.
+    It counts only if the line has fewer doubts then, hardly fewer words, and no number is lost. Lines whose words the model has seen, but that are left as they are, wholly or in part, get the same chance.
     """
     if not all(map(has_spaces, translator.languages)):
         return translations
@@ -432,20 +434,18 @@ def with_signs_in_place(
             if _loses_words(before[each.place], whole):
                 continue
             whole = translator.with_doubts_of_line(whole)
+            if NUMBERS in whole.doubts and NUMBERS not in before[each.place].doubts:
+                continue
             if _num_faults(whole) < _num_faults(best.get(each.place, before[each.place])):
                 best[each.place] = whole
     return [best.get(place, found) for place, found in enumerate(translations)]
 
 
 def _may_lack_signs(translation: Translation) -> bool:
-    """Whether signs are lost, or kept the model from translating the line, or divided it into pieces with doubts."""
-    doubts = without_unseen_words(translation.doubts)
-    return (
-        translation.is_untranslated
-        or translation.is_partly_copied
-        or bool(translation.is_in_pieces and doubts)
-        or any(doubt.startswith(MARKS) for doubt in doubts)
-    )
+    """Whether signs are lost, or kept the model from translating a line whose words it has seen."""
+    if translation.is_untranslated or translation.is_partly_copied:
+        return not any(doubt.startswith(UNSEEN) for doubt in translation.doubts)
+    return any(doubt.startswith(MARKS) for doubt in translation.doubts)
 
 
 def _loses_words(before: Translation, found: Translation) -> bool:
