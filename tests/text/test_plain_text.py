@@ -5,10 +5,9 @@ from itertools import product
 
 import pytest
 
-from transformer_cli.decoding import brackets, doubts
+from transformer_cli.decoding import brackets, doubts, signs
 from transformer_cli.decoding.numbers_in_text import has_number_sign
-from transformer_cli.decoding.signs import SIGN
-from transformer_cli.text import sentences, spans
+from transformer_cli.text import seen_words, sentences, spans
 from transformer_cli.text.normalization import may_be_invisible
 from transformer_cli.text.plain_text import _SMALL, is_plain, plain_words
 from transformer_cli.text.seen_words import word_pattern
@@ -22,11 +21,12 @@ SIGNS = "aTé ,.'-?!"
 JOINTS = (" ", "-", "'", ", ", ". ", "! ")
 ABSENT = {
     "a protected span": spans._SPAN_SIGN,
-    "a sign": SIGN,
+    "a sign": signs.SIGN,
     "empty brackets": brackets.MAY_BE_EMPTY,
     "a bracket": brackets.BRACKET,
     "an ellipsis": sentences.ELLIPSIS,
     "a dash": sentences.DASH,
+    "an opening quote": seen_words._OPENING_QUOTE,
     "a digit": re.compile(r"\d"),
 }
 
@@ -90,7 +90,7 @@ def test_ordinary_sentences_are_plain(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "well-a", "Ctrl-C now", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "a\u00d7b"],
+    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "well-a", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "Ctrl-C", "Ctrl-C now", "Ctrl-c", "Alt-Tab", "a\u00d7b"],
 )  # fmt: skip
 def test_other_texts_are_not_plain(text: str) -> None:
     assert not is_plain(text)

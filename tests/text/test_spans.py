@@ -22,7 +22,8 @@ from transformer_cli.text.spans import (
 # Pieces that together make nearly every kind of span, and nearly none.
 PIECES = [
     *"nrtaZé5 .,:;!?'\"()<>{}[]%$@#/\\-_&|`~=+€\u00a0\u2028\u0301中",
-    *("Ctrl", "Alt", "a-z", "http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "&#39;", "\\n", "\\\"", "**", "<!--", "-->"),
+    *("a-z", "http://", "www.", "a.it", ".com", "%s", "{x}", "<b>", "</b>", "EUR", "10", "&amp;", "&#39;", "\\n", "\\\"", "**", "<!--", "-->"),
+    *("Ctrl", "Alt", "Tab", "C", "Z", "f", "x^", "3.x", ".times", "com.", "u/", "\u2318", "Meta"),
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=30)
 
@@ -58,6 +59,9 @@ def found(text: str) -> list[str]:
         ("A4, mp3, XY-123/45", ["A4", "mp3", "XY-123/45"]),
         ("~~[old](http://a.b)~~ and ~~http://a.b~~ or http://a.b/~me", ["~~", "http://a.b", "~~", "~~", "http://a.b", "~~", "http://a.b/~me"]),
         ("I like .NET, ASP.NET and C#.NET.", [".NET", "ASP.NET", "C#.NET"]),
+        ("A second Ctrl-C ends it.", ["Ctrl-C"]),
+        ("Press Ctrl-Alt-Del or Alt-Tab", ["Ctrl-Alt-Del", "Alt-Tab"]),
+        ("Meta-analyses: Shift-work, Alt-right and Meta-analysis", []),
         ("A .pdf file (.DOCX) at a .com address. It is big .The cat", [".pdf", ".DOCX", ".com"]),
         ("5kg, 3pm and the 21st", ["5", "3", "21"]),
         ("€5.20, 1.20 EUR, 50%, 5 % and -7", ["€5.20", "1.20 EUR", "50%", "5 %", "-7"]),

@@ -11,8 +11,8 @@ import re
 _SMALL = "a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u012f\u0131-\u0148\u014a-\u017e"
 _PLAIN = re.compile(
     # A capital letter begins a word and small ones follow, unlike in GitHub; a text in capitals is not plain. A single letter
-    # before a full stop may be an abbreviation, and beside a hyphen a name, as in a-z and Ctrl-C.
-    rf"(?:[A-Z]?+[{_SMALL}]*+(?<=[^\W\d_])(?:[ ']|, |(?<=\w\w)(?:-(?=\w\w)|[.!?] )))*+[A-Z]?[{_SMALL}]++(?:(?<=\w\w)[.!?])?\Z"
+    # before a full stop or a hyphen may be an abbreviation, or stand for itself, as in a-z; behind a hyphen it may be a key.
+    rf"(?:[A-Z]?+[{_SMALL}]*+(?<=[^\W\d_])(?:[ ']|, |(?<=\w\w)(?:-(?![A-Z]|[a-z]\b)|[.!?] )))*+[A-Z]?[{_SMALL}]++(?:(?<=\w\w)[.!?])?\Z"
 )
 
 

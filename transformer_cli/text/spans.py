@@ -52,7 +52,9 @@ _BEHIND_ESCAPE = (
     )
 )  # fmt: skip
 _FREQUENT_WORDS = "the|and|but|are|was|has|had|she|you|they|this|that|then|there|not|for|with|who|what|when|our|his|her|its|my|your|their|all|some|now|how|why"
-_KEY = "(?:Ctrl|Alt|Shift|Cmd|Meta|Strg)"
+# Behind a hyphen stands a key, and no word, as in Meta-analysis.
+_MODIFIER_KEYS = "Ctrl|Alt|Shift|Cmd|Meta|Strg"
+_KEYS = r"[A-Za-z\d]|F\d\d?|Enter|Return|Tab|Esc|Del|Delete|Space"
 # Of a call: a letter, a number, or a text in quotes.
 _ARGUMENT = r"(?:[A-Za-z]|-?\d{1,9}(?:\.\d{1,9})?|'[^'()\n]{0,40}'|\"[^\"()\n]{0,40}\")"
 # Behind a hyphen or full stop of a handle.
@@ -160,8 +162,7 @@ _PATTERNS = {
     r"|(?<![\w.@])(?:com|org|net|io)(?:\.[A-Za-z_]\w{0,48}){2,9}(?!\w)"  # com.example.program
     rf"|{_NAME_WITH_CAPITALS}"
     rf"|{_OPTION}"
-    rf"|(?<!\w){_KEY}(?: ?\+ ?[A-Za-z0-9]{{1,10}}){{1,4}}(?!\w)"
-    rf"|(?<!\w)(?:{_KEY}-){{1,3}}(?:[A-Za-z]|F?\d{{1,2}})(?![\w-])"  # Ctrl-C, but not Meta-analysis
+    rf"|(?<!\w)(?:{_MODIFIER_KEYS})(?: ?\+ ?[A-Za-z0-9]{{1,10}}|-(?:{_MODIFIER_KEYS}|{_KEYS})(?!\w)){{1,4}}(?!\w)"
     r"|(?<!\w)v\d{1,9}(?:\.\d{1,9}){1,3}(?:-[A-Za-z0-9]{1,30}(?:\.[A-Za-z0-9]{1,30}){0,5})?(?!\w)"  # v1.2.3-beta
     r"|(?<![\w.])v?\d{1,4}(?:\.\d{1,4}){0,3}\.[xX](?:-[a-z]{1,9})?(?!\w)"  # 5.x, v2.3.x, 3.x-dev
     r"|(?<![\w.])\d{1,4}(?:\.\d{1,4}){1,3}-(?:alpha|beta|rc|dev|pre|preview|snapshot|SNAPSHOT|RC|[ab])(?:[.-]?\d{1,9}){0,3}(?![\w-])"  # 1.0-beta.2
@@ -185,7 +186,7 @@ _PATTERNS = {
     ),
 }
 _SPAN_SIGN = re.compile(
-    rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Za-z]-[A-Za-z](?!\w)|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
+    rf"[\d<`&{{%$#@/\\\[:_+*~\ufe0f\u20e3{_PICTURE}]|\.\w|\(\)|![a-z]|--[a-z]|[\w,(] -[A-Za-z]|[a-z][A-Z]|[A-Z]-[A-Z]|a-z|(?:{_MODIFIER_KEYS})-|\^|\w\([A-Za-z'\"]|[\u2318\u2325\u21e7\u2303]"
 )
 _CLOSING_BRACKETS = ".,;:!?'\")]}…*_-"
 
