@@ -436,6 +436,8 @@ def with_signs_in_place(
             whole = translator.with_doubts_of_line(whole)
             if NUMBERS in whole.doubts and NUMBERS not in before[each.place].doubts:
                 continue
+            if _is_left(before[each.place]) and _num_faults(whole):
+                continue  # the source is more use than a doubtful translation
             if _num_faults(whole) < _num_faults(best.get(each.place, before[each.place])):
                 best[each.place] = whole
     return [best.get(place, found) for place, found in enumerate(translations)]
@@ -443,7 +445,7 @@ def with_signs_in_place(
 
 def _may_lack_signs(translation: Translation) -> bool:
     """Whether signs are lost, or kept the model from translating a line whose words it has seen."""
-    if translation.is_untranslated or translation.is_partly_copied:
+    if _is_left(translation):
         return not any(doubt.startswith(UNSEEN) for doubt in translation.doubts)
     return any(doubt.startswith(MARKS) for doubt in translation.doubts)
 
@@ -459,9 +461,12 @@ def _loses_words(before: Translation, found: Translation) -> bool:
 
 def _num_faults(translation: Translation) -> int:
     """How much is wrong with a translation of a line with signs; nothing if only words are unseen."""
-    return len(without_unseen_words(translation.doubts)) + 2 * (
-        translation.is_untranslated or translation.is_partly_copied
-    )
+    return len(without_unseen_words(translation.doubts)) + _is_left(translation)
+
+
+def _is_left(translation: Translation) -> bool:
+    """Whether a line, or a part of it, stays as it is."""
+    return translation.is_untranslated or translation.is_partly_copied
 
 
 def _whole(
