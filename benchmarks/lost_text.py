@@ -167,11 +167,11 @@ def main() -> None:
         lost, divided, kept, number = after
         sys.stdout.write(f"{kind:<24}{before:>12}{lost:>12}{divided:>9}{kept:>6}{number:>7}\n")
     sources = [source for source, _ in pairs]
-    translations, before = texts_of(guarded, sources), texts_of(plain, sources)
+    translations, originals = texts_of(guarded, sources), texts_of(plain, sources)
     references = [target for _, target in pairs]
     bleu = [
         score_corpus([each.text for each in side], references, ["bleu"])[0].value
-        for side in (before, translations)
+        for side in (originals, translations)
     ]
     sys.stdout.write(
         f"\nordinary sentences: {len(sources)}, of which divided {sum(each.is_divided for each in translations)}, "

@@ -456,6 +456,7 @@ def _write_ctranslate2_model(size: str, folder: str) -> None:
     _copy(model.output, spec.decoder.projection)
     for ours, theirs in ((model.encoder, spec.encoder), (model.decoder, spec.decoder)):
         _copy_norm(ours.norm, theirs.layer_norm)
+        layer: Any  # of the encoder or of the decoder
         for layer, of_spec in zip(ours.layers, theirs.layer, strict=True):
             _copy_attention(layer, "self_attention", of_spec.self_attention, num_joined=3)
             if ours is model.decoder:

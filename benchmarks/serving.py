@@ -163,9 +163,11 @@ def measure_memory(server: Server, texts: Sequence[Text], arguments: argparse.Na
     for _ in range(4):
         numbers = itertools.count()
         quarter = arguments.requests // 4
-        part = asyncio.run(
-            load(server, texts, arguments.clients, lambda _, n=numbers, q=quarter: next(n) < q)
-        )
+
+        def goes_on(_: int, numbers: Iterator[int] = numbers, quarter: int = quarter) -> bool:
+            return next(numbers) < quarter
+
+        part = asyncio.run(load(server, texts, arguments.clients, goes_on))
         memory.append(server.resident_mib())
         tally.num_wrong += part.num_wrong
         tally.seconds += part.seconds

@@ -54,6 +54,8 @@ def answer(
         (["translate", "--lr", "3", "Hi"], "training.learning_rate is a setting of a run, such as tfm train "),
         (["translate", "--model", "x", "Hi"], "did you mean --run?"),
         (["validate", "--ref", "x"], "did you mean --reference?"),
+        (["init", "x.csv", "--from", "en"], "did you mean --source-language?"),
+        (["init", "x.csv", "--to", "it"], "did you mean --target-language?"),
         (["average", "--seed", "3"], "seed is a setting of a run, such as tfm train "),
         (["data", "--vocab-size", "9"], "settings are given as --set tokenizer.vocab_size=9"),
         (["data", "clean", "a", "b", "--lr", "3"], "training.learning_rate is a setting of a run"),

@@ -55,7 +55,7 @@ def back_translate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Make training pairs of text of the target language. The same command continues after an interruption."""
-    from transformer_cli.commands.back_translation import BackTranslation
+    from transformer_cli.commands.back_translate_steps import BackTranslation
     from transformer_cli.commands.output import show
     from transformer_cli.commands.recorded_steps import Steps, chosen_languages
     from transformer_cli.commands.synthetic_corpus import (

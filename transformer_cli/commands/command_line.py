@@ -42,7 +42,8 @@ _OPTIONS_ELSEWHERE = {
     "beam": ("--beam-size",), "beams": ("--beam-size",), "num-beams": ("--beam-size",), "beam-width": ("--beam-size",),
     "source-lang": ("--from", "--source-language"), "src-lang": ("--from", "--source-language"),
     "target-lang": ("--to", "--target-language"), "tgt-lang": ("--to", "--target-language"),
-    "lang": ("--to",), "metric": ("--scores",), "metrics": ("--scores",), "cfg": ("--config",), "yaml": ("--config",),
+    "from": ("--source-language",), "to": ("--target-language",), "languages": ("--source-language", "--target-language"),
+    "lang": ("--to", "--target-language"), "metric": ("--scores",), "metrics": ("--scores",), "cfg": ("--config",), "yaml": ("--config",),
     "overwrite": ("--force", "--from-scratch"), "dry": ("--dry-run",), "verbose": ("--debug",), "v": ("--debug",),
 }  # fmt: skip
 _FILES = (

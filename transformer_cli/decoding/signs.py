@@ -58,7 +58,7 @@ _PAUSES = (";", ":", _DASH)
 _ANY_PAUSE = re.compile(r"[,;:.!?\u2013\u2014\u2015\u2026\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f\u060c\u061b\u061f()]|\s-\s|--")  # fmt: skip
 _FEW_PAUSES = 0.75  # of the source
 # A sign of a sentence, and no sign of its own behind a word: apostrophes, hyphens, commas, full stops. Some of them vanish with reason.
-_PLAIN = frozenset(".,!?'\u2019\u2018`\u00b4\u00a8-\u00bf\u00a1\u3001\u3002\uff0c\uff01\uff1f\u060c\u061f\u00ba\u00aa\u00b0\u2032\u2033")  # fmt: skip
+_PLAIN = frozenset("-.,!?'\u2019\u2018`\u00b4\u00a8\u00bf\u00a1\u3001\u3002\uff0c\uff01\uff1f\u060c\u061f\u00ba\u00aa\u00b0\u2032\u2033")  # fmt: skip
 _SINGLE_QUOTES = re.compile(
     r"(?<![\w'\u2018\u2019])['\u2018](?=[^\s'\u2018\u2019])([^'\u2018\u2019]|(?<=\w)['\u2019](?=\w)){0,200}?(?<=[^\s])['\u2019](?![\w'\u2019])"
 )

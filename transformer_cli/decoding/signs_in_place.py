@@ -108,8 +108,8 @@ def without_signs(text: str) -> _Bare:
         gap = ""
         end = stop
         if not is_left and not is_right and not follows:
-            gap = re.match(r"\s*", text[stop:])[0]  # type: ignore[index]
-            end += len(gap)
+            end += len(text[stop:]) - len(text[stop:].lstrip())
+            gap = text[stop:end]
             if not gap:  # at the end
                 gap = bare[len(bare.rstrip()) :]
                 bare = bare.rstrip()
