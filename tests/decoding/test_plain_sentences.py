@@ -17,6 +17,7 @@ OTHER_FILES = {
     "glossary.py",
     "minimum_bayes_risk.py",
     "protected_spans.py",
+    "line_form.py",
     "line_repairs.py",
     "reverse_reading.py",
     "terms_in_place.py",
@@ -26,9 +27,6 @@ OTHER_FUNCTIONS = {
     "TextPipeline.normalize_given_target",
     "TextPipeline.required_terms",
     "TextPipeline.words_for_unknown",
-    "LineForm._visible",
-    "LineForm.sentences",
-    "LineForm._required_terms",
     "Translator._regain_clauses",
     "Translator._regain_ellipses",
     "Translator._with_details",
@@ -61,6 +59,6 @@ def entered(translator: Translator, line: str) -> set[tuple[str, str]]:
 
 def test_a_plain_sentence_enters_nothing_that_only_other_sentences_need() -> None:
     found = entered(stub_translator(cut_after()), "The train waits.")
-    assert ("line_form.py", "LineForm.split") in found
+    assert ("translator.py", "Translator.translate_window") in found
     assert not OTHER_FILES & {file for file, _ in found}
     assert not OTHER_FUNCTIONS & {name for _, name in found}

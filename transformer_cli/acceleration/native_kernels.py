@@ -109,19 +109,15 @@ class Kernels:
 
 def find_kernels() -> Kernels | None:
     """The kernels for this processor; None: there are none, or the environment variable TFM_NATIVE turns them off."""
-    return None if _are_turned_off() else load_kernels(_LIBRARY)
+    return None if os.environ.get(SWITCH, "").lower() in _OFF else load_kernels(_LIBRARY)
 
 
 def why_no_kernels() -> str | None:
     """Why `find_kernels` finds none; None if it finds some."""
-    if _are_turned_off():
+    if os.environ.get(SWITCH, "").lower() in _OFF:
         return f"the environment variable {SWITCH} turns them off"
     found = _loaded(_LIBRARY)
     return found if isinstance(found, str) else None
-
-
-def _are_turned_off() -> bool:
-    return os.environ.get(SWITCH, "").lower() in _OFF
 
 
 def kernel_level() -> str | None:

@@ -38,7 +38,6 @@ from transformer_cli.model.layers import (
     Function,
     MultiHeadAttention,
     Rotation,
-    at_least_float32,
     lowest,
     post,
     pre,
@@ -92,7 +91,7 @@ def prepare_linear(
     wide, wide_bias = _joined(layers, scales)
     weight, bias = wide.to(dtype), None if wide_bias is None else wide_bias.to(dtype)
     if not _packs(dtype):
-        finish = Tensor.relu_ if has_relu else _unscaled
+        finish = Tensor.relu_ if has_relu else unchanged
         return lambda x: finish(F.linear(x.to(dtype), weight, bias))
     packed = torch.ops.mkldnn._reorder_linear_weight(weight, _ROWS)
     multiply, after = torch.ops.mkldnn._linear_pointwise, "relu" if has_relu else "none"
@@ -103,16 +102,14 @@ def prepare_linear(
     if dtype != torch.float32 or weight.numel() > _SMALL_WEIGHT or weight.size(1) > _SMALL_WIDTH:
         return product
     most_rows = _SMALL_PRODUCT // weight.numel()
-    finish = Tensor.relu_ if has_relu else _unscaled
 
     def small_or_large(x: Tensor) -> Tensor:
         num_rows = len(x)
         if num_rows > most_rows:
             return product(x)
         missing = max(0, _FEWEST_ROWS - num_rows)
-        return finish(
-            F.linear(F.pad(x, (0, 0, 0, missing)) if missing else x, weight, bias)[:num_rows]
-        )
+        found = F.linear(F.pad(x, (0, 0, 0, missing)) if missing else x, weight, bias)[:num_rows]
+        return found.relu_() if has_relu else found
 
     return small_or_large
 
@@ -136,7 +133,7 @@ def prepare_quantised(
     kernels = find_kernels()
     if kernels is not None:
         return NativeLinear(kernels, integers, of_outputs, bias, has_relu=has_relu)
-    columns, finish = integers.t(), Tensor.relu_ if has_relu else _unscaled
+    columns, finish = integers.t(), Tensor.relu_ if has_relu else unchanged
 
     def multiply(x: Tensor) -> Tensor:
         largest = _largest(x)  # (N, 1)
@@ -173,7 +170,8 @@ def _factor(largest: Tensor) -> Tensor:
     return torch.full_like(largest, 127.0).div_(largest)
 
 
-def _unscaled(x: Tensor) -> Tensor:
+def unchanged(x: Tensor) -> Tensor:
+    """In place of an activation that there is not, or that is part of a product."""
     return x
 
 
@@ -199,8 +197,6 @@ class Heads(NamedTuple):
 
 ReadItself = Callable[[Heads], Tensor]
 """Heads of N positions to what each gathers, (N, H K)."""
-ReadSource = Callable[[Tensor], Tensor]
-"""Queries of N positions, (N, H, K), to what each gathers, (N, H K)."""
 
 
 class PreparedAttention:
@@ -232,12 +228,14 @@ class PreparedAttention:
         groups = self.num_groups
         sizes = [groups * self.group_size, groups, groups]
         heads = self.project(x).view(-1, sum(sizes), self.width).split(sizes, dim=1)
-        turned = _rotated(self.module.key_norm(heads[1]), rotation, length)
-        return Heads(self._finished(heads[0], rotation, length), turned, heads[2])
+        queries, keys, values = self._scaled(heads[0]), self.module.key_norm(heads[1]), heads[2]
+        if rotation is not None:
+            queries, keys = (_rotated(each, rotation, length) for each in (queries, keys))
+        return Heads(queries, keys, values)
 
     def queries(self, x: Tensor) -> Tensor:
         """Of attention to a source: (N, D) to (N, H, K)."""
-        return self._finished(self.project(x).view(x.size(0), -1, self.width), None, 1)
+        return self._scaled(self.project(x).view(x.size(0), -1, self.width))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """(N, D), positions of sources, to keys and values, (N, G, K) each."""
@@ -245,18 +243,14 @@ class PreparedAttention:
         keys, values = heads.unbind(1)
         return self.module.key_norm(keys), values
 
-    def _finished(self, queries: Tensor, rotation: Rotation | None, length: int) -> Tensor:
-        """Normalised, rotated, and divided by sqrt(K)."""
+    def _scaled(self, queries: Tensor) -> Tensor:
+        """Normalised, and divided by sqrt(K)."""
         normed = self.module.query_norm(queries)
-        if self._late_factor is not None:
-            normed = normed * self._late_factor
-        return _rotated(normed, rotation, length)
+        return normed if self._late_factor is None else normed * self._late_factor
 
 
-def _rotated(heads: Tensor, rotation: Rotation | None, length: int) -> Tensor:
+def _rotated(heads: Tensor, rotation: Rotation, length: int) -> Tensor:
     """(N * length, H, K) to the same shape."""
-    if rotation is None:
-        return heads
     of_sequences = heads.unflatten(0, (-1, length)).transpose(1, 2)
     return rotate(of_sequences, rotation).transpose(1, 2).flatten(0, 1)
 
@@ -304,18 +298,6 @@ class PreparedEncoderLayer:
         return rows.view_as(x)
 
 
-@dataclass(slots=True)
-class CellState:
-    """What an SSRU keeps between two steps."""
-
-    of_rows: Tensor | None = None
-    """(R, D) float32; None before the first step, and for layers with self-attention."""
-
-    def select(self, rows: Tensor) -> None:
-        """New row i is old row `rows[i]`."""
-        self.of_rows = None if self.of_rows is None else self.of_rows[rows]
-
-
 class PreparedSsru:
     """An SSRU: one step for R rows."""
 
@@ -323,18 +305,18 @@ class PreparedSsru:
         self.project = prepare([ssru.input, ssru.forget_gate])
         self._kernels = kernels
 
-    def step(self, x: Tensor, state: CellState) -> Tensor:
-        """(R, D) to the same shape; the cell states of the R rows move on."""
-        projected = self.project(x)
+    def step(self, x: Tensor, cells: list[Tensor | None], number: int) -> Tensor:
+        """(R, D) to the same shape; the cells of the R rows, which are those of layer `number`, move on."""
+        projected, before = self.project(x), cells[number]
         if self._kernels is not None:
-            state.of_rows, found = native_recurrence(self._kernels, projected, state.of_rows)
+            cells[number], found = native_recurrence(self._kernels, projected, before)
             return found
         candidates, gates = projected.chunk(2, dim=-1)
-        forget = at_least_float32(gates).sigmoid()
+        forget = gates.float().sigmoid()
         states = (1.0 - forget) * candidates
-        if state.of_rows is not None:
-            states.addcmul_(forget, state.of_rows)
-        state.of_rows = states
+        if before is not None:
+            states.addcmul_(forget, before)
+        cells[number] = states
         return states.relu().to(candidates.dtype)
 
 
@@ -359,22 +341,30 @@ class PreparedDecoderLayer:
     def advance(
         self,
         x: Tensor,
-        read_target: ReadItself,
-        read_source: ReadSource,
+        reading: "BiasedDecoding | ListedDecoding",
         rotation: Rotation | None,
-        state: CellState,
+        cells: list[Tensor | None],
+        number: int,
     ) -> Tensor:
-        """(R, D) to the same shape: one new target position."""
+        """(R, D) to the same shape: one new target position.
+
+        Args:
+            x: (R, D).
+            reading: what the hypotheses read.
+            rotation: of the position.
+            cells: the SSRU of each layer: (R, D) float32, or None before the first step; this layer replaces its own.
+            number: of this layer.
+        """
         of_target, of_source = self.self_attention, self.cross_attention
 
         def attend_to_target(x: Tensor) -> Tensor:
             if self.ssru is not None:
-                return self.ssru.step(x, state)
+                return self.ssru.step(x, cells, number)
             assert of_target is not None
-            return of_target.output(read_target(of_target.heads(x, rotation, 1)))
+            return of_target.output(reading.read_target(number, of_target.heads(x, rotation, 1)))
 
         def attend_to_source(x: Tensor) -> Tensor:
-            return of_source.output(read_source(of_source.queries(x)))
+            return of_source.output(reading.read_source(number, of_source.queries(x)))
 
         x = self.residual(x, attend_to_target, self.target_norm)
         x = self.residual(x, attend_to_source, self.cross_attention_norm)
@@ -382,29 +372,21 @@ class PreparedDecoderLayer:
 
 
 def _pre(x: Tensor, sublayer: Function, norm: Function) -> Tensor:
-    return _added(sublayer(norm(x)), x)
+    found = sublayer(norm(x))
+    return found.add_(x) if found.dtype == x.dtype else x + found
 
 
 def _post(x: Tensor, sublayer: Function, norm: Function) -> Tensor:
-    return norm(_added(sublayer(x), x))
+    found = sublayer(x)
+    return norm(found.add_(x) if found.dtype == x.dtype else x + found)
 
 
 def _residual_of_normed(x: Tensor, sublayer: Function, norm: Function) -> Tensor:
     return x + norm(sublayer(x))
 
 
-# The same as those of layers.py, without dropout.
+# The same as those of layers.py, without dropout; a sum takes the place of what the sub-layer found, if its dtype allows that.
 _PLACEMENTS = {pre: _pre, post: _post, residual_of_normed: _residual_of_normed}
-
-
-def _added(found: Tensor, x: Tensor) -> Tensor:
-    """The sum, in the place of what a sub-layer found if its dtype allows that."""
-    return found.add_(x) if found.dtype == x.dtype else x + found
-
-
-def unchanged(x: Tensor) -> Tensor:
-    """In place of an activation that is part of a product."""
-    return x
 
 
 def prepare_norm(norm: Any, kernels: Kernels | None) -> Function:
@@ -506,7 +488,7 @@ class PreparedDecoderState:
             if self._kernels is None
             else ListedDecoding(self._kernels, layers, memory, source_mask)
         )
-        self._states = [CellState() for _ in layers]
+        self._cells: list[Tensor | None] = [None] * len(layers)
         restriction = prepared.restriction
         self._is_hidden = None if restriction is None else restriction.is_hidden  # (R, C)
         self._length = 0
@@ -522,11 +504,9 @@ class PreparedDecoderState:
             rotation, x = model.rotation(embedded, self._length), embedded[:, 0]
             reading.append(len(x))
             for number, layer in enumerate(prepared.decoder):
-                read_target = partial(reading.read_target, number)
-                read_source = partial(reading.read_source, number)
-                x = layer.advance(x, read_target, read_source, rotation, self._states[number])
+                x = layer.advance(x, reading, rotation, self._cells, number)
             self._length += 1
-            logits = at_least_float32(prepared.output(prepared.decoder_norm(x)))
+            logits = prepared.output(prepared.decoder_norm(x)).float()
             if self._is_hidden is not None:
                 logits.masked_fill_(self._is_hidden, lowest(logits.dtype))
             if self._kernels is not None:
@@ -535,8 +515,7 @@ class PreparedDecoderState:
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """See `DecoderState.select`."""
-        for state in self._states:
-            state.select(rows)
+        self._cells = [None if cells is None else cells[rows] for cells in self._cells]
         if self._is_hidden is not None and not keeps_sources:
             self._is_hidden = self._is_hidden[rows]
         self._reading.select(rows, keeps_sources=keeps_sources)
@@ -594,7 +573,9 @@ class ListedDecoding:
         self._sources = [layer.cross_attention.keys_and_values(rows) for layer in layers]
         self._of_sources = _of_sources(num_sources, length, source_mask)
         self._source_lists = Lists(*self._of_sources, torch.arange(num_sources, dtype=torch.int32))
-        self._targets = [_TargetPositions() for _ in layers]
+        # Of each layer (room, G, K), in the order in which positions were appended; None before the first one.
+        self._keys: list[Tensor | None] = [None] * len(layers)
+        self._values: list[Tensor | None] = [None] * len(layers)
         self._length = self._num_positions = 0
         self._positions = torch.zeros(num_sources, _ROOM_IN_LISTS, dtype=torch.int32)  # of each row
         self._target_lists: Lists
@@ -612,7 +593,8 @@ class ListedDecoding:
 
     def read_target(self, number: int, heads: Heads) -> Tensor:
         """Of layer `number`: store keys and values, then attend to those of each hypothesis."""
-        keys, values = self._targets[number].append(heads.keys, heads.values)
+        keys = self._keys[number] = self._stored(self._keys[number], heads.keys)
+        values = self._values[number] = self._stored(self._values[number], heads.values)
         return attend_to_lists(self._kernels, heads.queries, keys, values, self._target_lists)
 
     def read_source(self, number: int, queries: Tensor) -> Tensor:
@@ -626,31 +608,14 @@ class ListedDecoding:
             of_rows = self._source_lists.of_rows[rows]
             self._source_lists = Lists(*self._of_sources, of_rows)
 
-
-class _TargetPositions:
-    """The keys and values of one layer of the decoder for all rows and steps, in the order in which they were appended."""
-
-    def __init__(self) -> None:
-        self._size = 0
-        self._keys: Tensor | None = None  # (room, G, K)
-        self._values: Tensor | None = None
-
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append (R, G, K) each; returns all so far, and room behind them."""
-        first, self._size = self._size, self._size + keys.size(0)
-        self._keys = _stored(self._keys, keys, first)
-        self._values = _stored(self._values, values, first)
-        return self._keys, self._values
-
-
-def _stored(buffer: Tensor | None, newest: Tensor, first: int) -> Tensor:
-    """The buffer, or a larger one, with the newest rows from `first` on."""
-    num_rows = newest.size(0)
-    needed = first + num_rows
-    if buffer is None or needed > buffer.size(0):
-        larger = newest.new_empty(max(_ROOM_IN_LISTS * num_rows, 2 * needed), *newest.shape[1:])
-        if buffer is not None:
-            larger[:first] = buffer[:first]
-        buffer = larger
-    buffer[first:needed] = newest
-    return buffer
+    def _stored(self, buffer: Tensor | None, newest: Tensor) -> Tensor:
+        """The buffer, or a larger one, with the rows of the newest positions, (R, G, K), behind all others."""
+        num_rows, end = len(newest), self._num_positions
+        first = end - num_rows
+        if buffer is None or end > len(buffer):
+            larger = newest.new_empty(max(_ROOM_IN_LISTS * num_rows, 2 * end), *newest.shape[1:])
+            if buffer is not None:
+                larger[:first] = buffer[:first]
+            buffer = larger
+        buffer[first:end] = newest
+        return buffer

@@ -28,7 +28,6 @@ from transformer_cli.decoding.translation import (
     copied,
     joined,
     with_alternatives,
-    without_line_breaks,
 )
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.normalization import (
@@ -36,12 +35,11 @@ from transformer_cli.text.normalization import (
     remove_control_characters,
     with_plain_spaces,
     without_invisible,
+    without_line_breaks,
 )
-from transformer_cli.text.plain_text import is_plain
 from transformer_cli.text.quotation_marks import plain_quotes, with_written_quotes
 from transformer_cli.text.sentences import (
     DASH,
-    PLAIN_END,
     Sentence,
     TextRange,
     as_inner_part,
@@ -93,10 +91,7 @@ class LineForm:
 
     def split(self, line: Line) -> SplitLine:
         """The line with the texts in it that are translated; the prefix of the line is that of its first text."""
-        text = line.given.rstrip("\r\n")
-        if is_plain(text):
-            return self._of_ranges(line, text, {}, [], [TextRange(0, len(text))])
-        text = without_line_breaks(text)
+        text = without_line_breaks(line.given.rstrip("\r\n"))
         if self.pipeline.data.cleaning.remove_control_characters and not text.isprintable():
             text = remove_control_characters(text)
         if not text.isascii() and may_be_invisible(text) and self.pipeline.removes_invisible:
@@ -105,17 +100,7 @@ class LineForm:
         if "\\" in text or "&" in text:
             text, written_quotes = plain_quotes(text)
         spans = self._spans(text) if has_span_sign(text) else []
-        return self._of_ranges(line, text, written_quotes, spans, self._ranges(text, spans))
-
-    def _of_ranges(
-        self,
-        line: Line,
-        text: str,
-        written_quotes: Mapping[str, str],
-        spans: Sequence[Span],
-        ranges: Sequence[TextRange],
-    ) -> SplitLine:
-        """The line with the texts of its ranges; see `SplitLine`."""
+        ranges = self._ranges(text, spans)
         texts: list[SourceText] = []
         for range_index, (start, end) in enumerate(ranges):
             sentences = [Sentence(text[start:end], "")]
@@ -144,8 +129,6 @@ class LineForm:
         if not self.keeps_layout:
             return translation
         source = source_text.written or source_text.text
-        if not source_text.written and PLAIN_END.search(source):
-            return translation
         required = () if self.pipeline.glossary is None else self._required_terms(source)
         finished = []
         for text, score in translation.alternatives:

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config, DataConfig, DecodingConfig, Direction, SequencesData
-from transformer_cli.decoding.clauses import in_form_of_clauses
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -19,6 +18,7 @@ from transformer_cli.decoding.glossary import (
 )
 from transformer_cli.decoding.protected_spans import HIDDEN, spans_outside_terms
 from transformer_cli.decoding.quality import Quality
+from transformer_cli.decoding.repair import in_form_of_clauses
 from transformer_cli.decoding.translation import (
     Alternative,
     Chunk,
@@ -28,7 +28,6 @@ from transformer_cli.decoding.translation import (
     Translation,
     copied,
     distinct,
-    without_line_breaks,
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
@@ -41,6 +40,7 @@ from transformer_cli.text.normalization import (
     normalize,
     normalize_invisible,
     reads_without_invisible,
+    without_line_breaks,
 )
 from transformer_cli.text.seen_words import WordsOfOneToken, unseen_words
 from transformer_cli.text.sentences import (

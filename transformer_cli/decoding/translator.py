@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, Direction, SamplingConfig, SequencesData
 from transformer_cli.decoding.brackets import BRACKET, lost_brackets, pieces_around_brackets
-from transformer_cli.decoding.clauses import (
-    CLAUSE_MARK,
-    divided,
-    divided_if_doubtful,
-    in_clauses,
-    longer_of,
-    lost_parts,
-    with_commas_for_ellipses,
-    without_short_rivals,
-)
 from transformer_cli.decoding.details import (
     confidences_of,
     details_of,
@@ -45,10 +35,19 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.line_form import LineForm
-from transformer_cli.decoding.line_messages import warn_of_lines
 from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
-from transformer_cli.decoding.repair import Repair
+from transformer_cli.decoding.repair import (
+    CLAUSE_MARK,
+    Repair,
+    divided,
+    divided_if_doubtful,
+    in_clauses,
+    longer_of,
+    lost_parts,
+    with_commas_for_ellipses,
+    without_short_rivals,
+)
 from transformer_cli.decoding.reverse_reading import Reader, read_in_reverse, reverse_reader
 from transformer_cli.decoding.terms_in_place import TermPlacer
 from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -62,11 +61,12 @@ from transformer_cli.decoding.translation import (
     joined,
     seeded,
     through_pivot,
+    warn_of_lines,
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.plain_text import is_plain
-from transformer_cli.text.sentences import ELLIPSIS
+from transformer_cli.text.sentences import ELLIPSIS, PLAIN_END
 from transformer_cli.text.spans import find_spans, has_span_sign, is_enclosed
 
 if TYPE_CHECKING:  # a translation with another library does not wait for PyTorch or numpy
@@ -350,7 +350,14 @@ class Translator:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
             translations = self._in_form_of_lines(lines, form)
         if explainer is None and self.repairs:
-            translations = self._mended(lines, translations)
+            # Such a line has nothing that a repair of whole lines could bring back; most lines are so.
+            is_sound = (
+                not each.doubts and line.given[1:].islower() and is_plain(line.given)
+                for line, each in zip(lines, translations, strict=True)
+            )
+            if not all(is_sound):
+                # What is asked again is no line of the input, so the memory does not have it.
+                translations = with_lost_parts(replace(self, memory=None), lines, translations)
         if explainer is None and (self.repairs or self.estimates):
             translations = list(map(self.with_doubts_of_line, translations))
         if self.estimates:
@@ -382,29 +389,37 @@ class Translator:
 
     def _in_form_of_lines(self, lines: Sequence[Line], form: LineForm) -> list[Translation]:
         """The translations of the texts of lines, joined as the lines are."""
-        split_lines = [form.split(line) for line in lines]
-        texts = [text for line in split_lines for text in line.texts]
+        # A plain line is one text, and needs no look at its form.
+        split_lines = [None if is_plain(line.given) else form.split(line) for line in lines]
+        texts: list[SourceText] = []
+        for line, split in zip(lines, split_lines, strict=True):
+            if split is None:
+                texts.append(SourceText(line.given, line.prefix, line.number))
+            else:
+                texts += split.texts
         translations = self._in_form_of_texts(texts, form)
         if self.repairs and any(BRACKET.search(each.text) for each in texts):
             translations = self._with_lost_brackets(texts, translations, form)
         of_texts = iter(translations)
-        return [form.join(line, list(islice(of_texts, len(line.texts)))) for line in split_lines]
-
-    def _mended(self, lines: Sequence[Line], translations: list[Translation]) -> list[Translation]:
-        """The translations of lines, some of them translated again because they lost a part."""
-        # What is asked again is no line of the input, so the memory does not have it.
-        return with_lost_parts(replace(self, memory=None), lines, translations)
+        return [
+            next(of_texts)
+            if line is None
+            else form.join(line, [*islice(of_texts, len(line.texts))])
+            for line in split_lines
+        ]
 
     def with_doubts_of_line(self, translation: Translation) -> Translation:
         """The translation of a line, with the doubts that only the whole line shows, and that no further search would end."""
         source, text, doubts = translation.source, translation.text, translation.doubts
         if doubts:  # a line that was translated again, with protected spans, may have them already
             doubts = without_unseen_words(doubts)
+        is_odd = self.repairs and not is_plain(source)
         # Of a plain text, only the question mark can be lost.
-        if self.repairs and ("?" in source or not is_plain(source)):
-            if not any(doubt.startswith(MARKS) for doubt in doubts):
-                lost = lost_marks(source, text, self.languages.target)
-                doubts += (f"{MARKS}: {' '.join(lost)}",) if lost else ()
+        may_lack_marks = is_odd or (self.repairs and "?" in source and "?" not in text)
+        if may_lack_marks and not any(doubt.startswith(MARKS) for doubt in doubts):
+            lost = lost_marks(source, text, self.languages.target)
+            doubts += (f"{MARKS}: {' '.join(lost)}",) if lost else ()
+        if is_odd:
             if BESIDE_PLACEHOLDER not in doubts and has_span_sign(source):
                 is_lost = lacks_words_at_placeholders(source, text, self.languages)
                 doubts += (BESIDE_PLACEHOLDER,) if is_lost else ()
@@ -435,7 +450,11 @@ class Translator:
         """The translations of texts, with the letters and the ends of their texts, and with the protected spans that they name."""
         if any(each.spans for each in texts):
             return self._with_spans(texts, form)
-        return list(map(form.finished, texts, self.translate_texts(texts) if texts else []))
+        # Most texts end as their translations do, and the model has read them as they stand.
+        return [
+            each if PLAIN_END.search(text.text) and not text.written else form.finished(text, each)
+            for text, each in zip(texts, self.translate_texts(texts) if texts else [], strict=True)
+        ]
 
     def _with_lost_brackets(
         self, texts: Sequence[SourceText], translations: list[Translation], form: LineForm

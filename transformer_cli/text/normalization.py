@@ -27,6 +27,8 @@ _IGNORABLE = (
 _EMPTY = r"\u2800\ufff9-\ufffb\U0001d159"
 _VISIBLE = re.compile(rf"[^\s{_IGNORABLE}{_EMPTY}]")
 _LONG_TEXT = 1000
+# Every character that some program takes for the end of a line.
+_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 OTHER_SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 """Every space of Unicode except U+0020, as the inside of a character class: no-break, narrow, wide."""
@@ -182,6 +184,11 @@ def _order_marks(text: str) -> str:
         ordered.append(character)
     ordered.extend(sorted(marks, key=unicodedata.combining))
     return "".join(ordered)
+
+
+def without_line_breaks(text: str) -> str:
+    """A text with a space in place of each line break."""
+    return text if text.isprintable() else text.translate(_LINE_BREAKS)
 
 
 def without_surrogates(text: str) -> str:

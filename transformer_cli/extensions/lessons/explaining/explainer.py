@@ -26,7 +26,7 @@ from transformer_cli.decoding.details import (
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.decoding.translation import Chunk, without_line_breaks
+from transformer_cli.decoding.translation import Chunk
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
     best_of_each_step,
@@ -58,6 +58,7 @@ from transformer_cli.process.device import to_device
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import without_line_breaks
 from transformer_cli.text.token_ids import pad_ids
 
 _NOWHERE = (-2, -1)
