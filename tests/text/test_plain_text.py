@@ -8,8 +8,8 @@ import pytest
 from transformer_cli.decoding import brackets, doubts, signs
 from transformer_cli.decoding.numbers_in_text import has_number_sign
 from transformer_cli.text import seen_words, sentences, spans
+from transformer_cli.text.languages import _SMALL, is_plain, plain_words
 from transformer_cli.text.normalization import may_be_invisible
-from transformer_cli.text.plain_text import _SMALL, is_plain, plain_words
 from transformer_cli.text.seen_words import word_pattern
 from transformer_cli.text.sentences import TextRange, text_ranges
 from transformer_cli.text.spans import is_enclosed

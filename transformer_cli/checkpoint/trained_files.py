@@ -98,10 +98,14 @@ class TrainedFiles:
         return self.checkpoint.step
 
     @property
+    def run(self) -> RunFolder | None:
+        """The run to which the checkpoint belongs; None if it was copied elsewhere."""
+        return RunFolder.of_checkpoint(self.checkpoint.folder)
+
+    @property
     def seen_words(self) -> SeenWords | None:
         """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
-        run = RunFolder.of_checkpoint(self.checkpoint.folder)
-        return None if run is None else read_seen_words(run.seen_words_file)
+        return None if self.run is None else read_seen_words(self.run.seen_words_file)
 
     @property
     def folder(self) -> Path:

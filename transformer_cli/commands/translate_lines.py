@@ -14,7 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
 from transformer_cli.commands.input_lines import (
     check_input,
     count_lines,
@@ -339,7 +339,7 @@ def _require_quality(translator: Translator, loaded: LoadedRun) -> None:
     """
     quality = translator.pipeline.quality
     folder = loaded.trained.folder
-    run = RunFolder.of_checkpoint(folder)
+    run = loaded.trained.run
     if quality is None:
         if run is not None:
             read_quality(run.path)  # refuses one that is damaged

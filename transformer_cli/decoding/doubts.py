@@ -21,10 +21,11 @@ from transformer_cli.decoding.signs import WORDS_OF_SIGNS, lost_signs
 from transformer_cli.text.languages import (
     frequent_words,
     has_spaces,
+    is_plain,
+    plain_words,
     primary_language,
     scripts_of_language,
 )
-from transformer_cli.text.plain_text import is_plain, plain_words
 from transformer_cli.text.sentences import num_inner_ellipses
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 

@@ -3,13 +3,12 @@
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from transformer_cli.checkpoint.run_folder import Checkpoint, RunFolder
 from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
@@ -187,8 +186,7 @@ def load_run(
         # Who asks for a machine or an engine gets it from the first sentence on.
         is_free = not any(name.startswith(("runtime.", "decoding.engine")) for name in overridden)
         starts = alone and is_free and command == "translate"
-        loaded = _starting(files, config) if starts else None
-        loaded = loaded or _loaded(files, config, alone=alone)
+        loaded = _loaded(files, config, alone=alone, starts=starts)
         configs.append(config)
         return loaded
 
@@ -207,6 +205,13 @@ class _Loaded(NamedTuple):
     translator: Translator
     described: str
     """The engine and the machine in words."""
+
+
+class _DescribedEngine(Engine, Protocol):
+    """An engine that says in a few words what it is."""
+
+    def describe(self) -> str:
+        """Library, device and precision."""
 
 
 def _require_recorded_steps(config: Config, *, is_alone: bool) -> None:
@@ -263,60 +268,50 @@ def _combined(members: Sequence[_Loaded]) -> Translator:
     return combine_translators([member.translator for member in members], names)
 
 
-def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Loaded:
+def _loaded(
+    files: TrainedFiles, config: Config, *, alone: bool = True, starts: bool = False
+) -> _Loaded:
     """Load the model of a checkpoint.
 
     Args:
         files: of the checkpoint.
         config: with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
+        starts: whether the first sentences of a small model need not wait for the import of PyTorch.
     """
-    pipeline = _pipeline(files, config)
-    if alone and config.decoding.engine in OTHER_ENGINES:
-        pytorch = once(partial(_pytorch_engine, files, config))
-        load = imported(OTHER_ENGINES[config.decoding.engine].load)
-        other = load(files, config, pipeline, pytorch)
-        return _Loaded(files, _translator(files, config, pipeline, other), other.describe())
-    from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
-
-    trained = load_weights(files)
-    engine = open_pytorch_engine(trained, config, alone=alone)
-    return _Loaded(trained, _translator(files, config, pipeline, engine), engine.describe())
-
-
-def _starting(files: TrainedFiles, config: Config) -> _Loaded | None:
-    """A small model whose first sentences do not wait for the import of PyTorch; None if it is imported, or must be."""
-    if config.decoding.engine != "torch" or "torch" in sys.modules:
-        return None
-    from transformer_cli.decoding.numpy_engine import load_numpy_engine
-
-    engine = load_numpy_engine(files, config, partial(_pytorch_engine, files, config))
-    if engine is None:
-        return None
-    translator = _translator(files, config, _pipeline(files, config), engine)
-    return _Loaded(files, translator, engine.describe())
-
-
-def _pipeline(files: TrainedFiles, config: Config) -> TextPipeline:
-    """The way between text and token ids, with what is known about the quality of the model."""
-    seen = seen_lengths_of(files.checkpoint, files.config)
+    options = config.decoding
     pipeline = TextPipeline.of(
-        files.source_tokenizer, files.target_tokenizer, config, config.decoding, seen
+        files.source_tokenizer,
+        files.target_tokenizer,
+        config,
+        options,
+        seen_lengths_of(files.checkpoint, files.config),
+        seen_words=files.seen_words,
+        qualities=_qualities(files),
     )
-    return replace(pipeline, qualities=_qualities(files.checkpoint), seen_words=files.seen_words)
+    engine: _DescribedEngine | None = None
+    pytorch = partial(_pytorch_engine, files, config)
+    if alone and options.engine in OTHER_ENGINES:
+        engine = imported(OTHER_ENGINES[options.engine].load)(
+            files, config, pipeline, once(pytorch)
+        )
+    elif starts and options.engine == "torch" and "torch" not in sys.modules:
+        from transformer_cli.decoding.numpy_engine import load_numpy_engine
 
+        engine = load_numpy_engine(files, config, pytorch)
+    if engine is None:
+        from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
-def _translator(
-    files: TrainedFiles, config: Config, pipeline: TextPipeline, engine: Engine
-) -> Translator:
-    rescoring = config.decoding.rescore
-    return Translator(
+        trained = load_weights(files)
+        files, engine = trained, open_pytorch_engine(trained, config, alone=alone)
+    translator = Translator(
         pipeline,
         engine,
-        config.decoding,
-        rescorers=() if rescoring is None else _rescorers(rescoring, files, config),
+        options,
+        rescorers=() if options.rescore is None else _rescorers(options.rescore, files, config),
         load_reader=once(partial(load_reader, config=config)),
     )
+    return _Loaded(files, translator, engine.describe())
 
 
 def _rescorers(
@@ -352,9 +347,9 @@ def load_reader(run: str, *, config: Config) -> Reader:
     return Reader(loaded.translator, folder.name, loaded.trained.step)
 
 
-def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
+def _qualities(files: TrainedFiles) -> dict[str, Quality]:
     """What `tfm calibrate` has written into the run, for the checkpoint that it has measured; nothing if the file is damaged."""
-    run = RunFolder.of_checkpoint(checkpoint.folder)
+    run = files.run
     if run is None:
         return {}
     try:
@@ -370,7 +365,7 @@ def _qualities(checkpoint: Checkpoint) -> dict[str, Quality]:
     qualities = {
         direction: quality
         for direction, quality in qualities.items()
-        if quality.conditions.get("step") == checkpoint.step
+        if quality.conditions.get("step") == files.step
     }
     if not run.seen_words_file.is_file() and any(
         quality.conditions.get("reads_seen_words") for quality in qualities.values()
@@ -431,7 +426,7 @@ def _with_own_paths(trained: TrainedFiles) -> Config:
 
     A checkpoint holds no paths of the corpora, so that it can be copied anywhere.
     """
-    run = RunFolder.of_checkpoint(trained.folder)
+    run = trained.run
     if run is None or not run.config_file.is_file():
         return trained.config
     return trained.config.model_copy(update={"data": load_stored_config(run.config_file).data})

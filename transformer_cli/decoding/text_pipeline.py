@@ -118,6 +118,8 @@ class TextPipeline:
         config: Config,
         decoding: DecodingConfig,
         seen: SeenLengths = UNKNOWN_LENGTHS,
+        seen_words: Container[str] | None = None,
+        qualities: Mapping[str, Quality] | None = None,
     ) -> "TextPipeline":
         """The pipeline of a model.
 
@@ -126,6 +128,7 @@ class TextPipeline:
             config: the one that the model was trained with.
             decoding: the settings of the translations.
             seen: the lengths of the texts of its training.
+            seen_words, qualities: what else is known of it.
         """
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(config.data, SequencesData)
@@ -139,6 +142,8 @@ class TextPipeline:
             spellings=KnownSpellings(source_tokenizer) if reads_known_spellings else None,
             keeps_text=decoding.keep_text and is_language,
             seen=seen,
+            seen_words=seen_words,
+            qualities=qualities or {},
         )
 
     def with_glossary(self, glossary: Glossary) -> "TextPipeline":
@@ -254,7 +259,12 @@ class TextPipeline:
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
         parts: list[TextPart] = []
         for sentence, written in zip(sentences, as_written, strict=True):
-            of_sentence = self._short_parts(sentence.text)
+            ids_of_all = self._ids_if_short(sentence.text)
+            of_sentence = (
+                self._short_parts(sentence.text)
+                if ids_of_all is None
+                else [(sentence.text, ids_of_all)]
+            )
             for number, (part, ids) in enumerate(of_sentence):
                 gap = self.gap(" " if number else sentence.gap) if parts else ""
                 # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
@@ -331,15 +341,16 @@ class TextPipeline:
         is_untranslated = any(part.is_kept for part in chunk.parts)
         if is_divided or is_untranslated:
             texts = in_form_of_clauses(self, chunk, texts)
-        gaps = [part.gap for part in chunk.parts]
-        # The n-th best of the line joins the n-th best of each part.
-        found = [
-            Alternative(
-                _with_gaps([each.text for each in nth_best], gaps),
-                sum(each.score for each in nth_best),
-            )
-            for nth_best in zip(*texts, strict=False)
-        ]
+        found = texts[0]
+        if len(texts) > 1:  # the n-th best of the line joins the n-th best of each part
+            gaps = [part.gap for part in chunk.parts]
+            found = [
+                Alternative(
+                    _with_gaps([each.text for each in nth_best], gaps),
+                    sum(each.score for each in nth_best),
+                )
+                for nth_best in zip(*texts, strict=False)
+            ]
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
@@ -428,10 +439,7 @@ class TextPipeline:
         return without_line_breaks(gap_between(of_source, *self.languages))
 
     def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
-        """A text and its token ids; several parts of it if it has more than `max_length` tokens."""
-        ids = self._ids_if_short(text)
-        if ids is not None:
-            return [(text, ids)]
+        """The parts of a text with more than `max_length` tokens, and their token ids."""
         parts = split_line(text, lambda part: self._ids_if_short(part) is not None)
         # A single character cannot be cut, and may still have too many tokens.
         return [(part, self.source_ids(part)[: self.max_length]) for part in parts]

@@ -64,8 +64,7 @@ from transformer_cli.decoding.translation import (
     warn_of_lines,
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
-from transformer_cli.text.languages import primary_language
-from transformer_cli.text.plain_text import is_plain
+from transformer_cli.text.languages import is_plain, primary_language
 from transformer_cli.text.sentences import ELLIPSIS, PLAIN_END
 from transformer_cli.text.spans import find_spans, has_span_sign, is_enclosed
 

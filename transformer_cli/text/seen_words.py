@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from transformer_cli.storage import replace_file
-from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.plain_text import is_plain, plain_words
+from transformer_cli.text.languages import has_spaces, is_plain, plain_words, primary_language
 from transformer_cli.text.sentences import LANGUAGES_WITH_CAPITAL_NOUNS
 from transformer_cli.text.spans import SpanKind, find_spans, masked
 
@@ -180,10 +179,6 @@ class SeenWords:
             self._remembered.add(word)
         return True
 
-    def remembers(self, words: Iterable[str]) -> bool:
-        """Whether all words were found before; false says nothing."""
-        return self._remembered.issuperset(words)
-
     def joined(self, other: "SeenWords") -> "SeenWords":
         """The words of both; they know what belongs to somebody only if both do."""
         hashes = {*self.hashes, *other.hashes}
@@ -276,8 +271,7 @@ def unseen_words(
     of_source = (
         plain_words(source) if pattern is _WORD and is_plain(source) else pattern.findall(source)
     )
-    is_remembered = isinstance(seen, SeenWords) and seen.remembers(of_source)
-    if is_remembered or all(map(seen.__contains__, of_source)):
+    if all(map(seen.__contains__, of_source)):
         return tuple(of_somebody.values())  # most sentences need no further look
     # A tag divides words. Letters beside a number or a placeholder may be the end of a word, as in 20th and {number}th.
     spans = find_spans(source)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from transformer_cli.text.languages import is_plain
 from transformer_cli.text.normalization import EMOJI
-from transformer_cli.text.plain_text import is_plain
 
 # The endings of domains and of files that are recognised without "http://" or a folder before them.
 _DOMAINS = "com|org|net|edu|gov|info|eu|io"

@@ -204,15 +204,6 @@ class Layout:
         return word.strip()
 
 
-def layouts_of(kind: str, tags: tuple[str, ...] = ()) -> list[Layout]:
-    """All layouts of a kind that a file may have, the first one for messages."""
-    plain = Layout(kind, tags=tags)
-    fallback = replace(plain, has_byte_fallback=kind != "WordLevel")
-    spaced = replace(fallback, has_spaced_words=True)
-    layouts = list(dict.fromkeys([plain, fallback, spaced]))
-    return [*layouts, *(replace(layout, composes=False) for layout in layouts)]
-
-
 _SPACE = " "
 
 
@@ -549,11 +540,15 @@ def read(text: str) -> TokenizerParts:
 
 def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     """The layout that equals all fixed parts; if none does, the error is about the most similar one."""
-    layouts = layouts_of(kind, _tags_in(found.get("added_tokens")))
+    plain = Layout(kind, tags=_tags_in(found.get("added_tokens")))
+    fallback = replace(plain, has_byte_fallback=kind != "WordLevel")
+    spaced = replace(fallback, has_spaced_words=True)
+    composing = list(dict.fromkeys([plain, fallback, spaced]))
+    layouts = [*composing, *(replace(layout, composes=False) for layout in composing)]
     if kind == "Unigram" and UNLISTED in found["model"]:
         layouts = [layout_in_file(found)]
     if kind == "WordLevel":
-        layouts += [layout(tags=layouts[0].tags) for layout in (WhitespaceLayout, SpaceLayout)]
+        layouts += [layout(tags=plain.tags) for layout in (WhitespaceLayout, SpaceLayout)]
     fixed = {name: value for name, value in found.items() if name != "model"}
     wanted = [layout.components() for layout in layouts]
     similar = [sum(fixed.get(name) == parts[name] for name in parts) for parts in wanted]
