@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, NoReturn, TextIO
 
@@ -24,7 +25,6 @@ from transformer_cli.commands.command_line import (
     with_debug,
 )
 from transformer_cli.process.errors import TfmError, is_out_of_memory
-from transformer_cli.process.imports import imported
 from transformer_cli.process.messages import escaped
 from transformer_cli.process.torchrun import NUM_PROCESSES, require_single_process
 
@@ -245,7 +245,7 @@ class Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
             entry, app = self.table[name], typer.Typer(add_completion=False, rich_markup_mode=None)
-            function, epilog = with_debug(imported(entry.place)), f"Example: {entry.example}"
+            function, epilog = with_debug(resolve_name(entry.place)), f"Example: {entry.example}"
             if entry.commands:
                 app.callback(cls=LazyGroup, invoke_without_command=True, epilog=epilog)(function)
                 made: Any = get_group(app)

@@ -16,7 +16,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
-from transformer_cli.evaluation.attention_picture import (
+from transformer_cli.evaluation.validation import (
     MAX_TOKENS,
     attention_picture,
     cross_attention,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from transformer_cli.checkpoint.run_folder import Checkpoint, RunFolder
@@ -38,7 +39,6 @@ from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import ConfigError, DataError
-from transformer_cli.process.imports import imported
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
@@ -274,7 +274,7 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     pipeline = _pipeline(files, config)
     if alone and config.decoding.engine in OTHER_ENGINES:
         pytorch = once(partial(_pytorch_engine, files, config))
-        load = imported(OTHER_ENGINES[config.decoding.engine].load)
+        load = resolve_name(OTHER_ENGINES[config.decoding.engine].load)
         other = load(files, config, pipeline, pytorch)
         return _Loaded(files, _translator(files, config, pipeline, other), other.describe())
     from transformer_cli.decoding.pytorch_engine import open_pytorch_engine

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.acceleration.accelerate import TransformerOnGpu, accelerate, with_cast_layers
+from transformer_cli.acceleration.cpu_training import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.losses import sum_loss_in_parts
-from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.native_search import Following, NativeSearch, Rules, Shortlisted
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps

@@ -29,9 +29,9 @@ from transformer_cli.process.device import Machine, free_bytes
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import SPECIALS
+from transformer_cli.training.loop import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, Processes
-from transformer_cli.training.step import build_objective
 
 logger = logging.getLogger(__name__)
 

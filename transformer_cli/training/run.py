@@ -20,8 +20,13 @@ from typing import Any
 import torch
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.acceleration.accelerate import compilation_errors_explained, compile_layers
-from transformer_cli.acceleration.compilation import NOTHING, Compilation, planned_compilation
+from transformer_cli.acceleration.accelerate import (
+    NOTHING,
+    Compilation,
+    compilation_errors_explained,
+    compile_layers,
+    planned_compilation,
+)
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.checkpoint import (
     Checkpoint,
@@ -33,7 +38,7 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
 from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
-from transformer_cli.config import Config, to_yaml
+from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.encoded import lengths_seen_in
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
@@ -100,6 +105,8 @@ from transformer_cli.training.loop import (
     Experiment,
     Progress,
     Validated,
+    build_objective,
+    build_runner,
     checked_validation,
     is_finished,
     limits_reached,
@@ -114,7 +121,6 @@ from transformer_cli.training.optimizers import (
     tensors_to_save,
 )
 from transformer_cli.training.process_group import ALONE, Processes, gathered, shard, whole_copy
-from transformer_cli.training.step import build_objective, build_runner
 
 logger = logging.getLogger(__name__)
 
@@ -255,7 +261,7 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     if not (launch.is_alone and config.runtime.sharding == "none"):
         machine = place_on_device(machine, launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
-    require_memory_for_training(config, (1, 1), machine.device)
+    require_memory_for_training(config, (1, 1), machine.device, launch)
     return machine
 
 
@@ -352,15 +358,13 @@ def _end(
         averages = session.config.training.average_last is not None
         if averages and average_at_end(session) and was_finished:
             record_run(folder, session)
-
-        def translator_of_best() -> Translator:
+        config, tokenizers, translator = session.config, session.data.tokenizers, None
+        if isinstance(config.data, SequencesData):
             best = session.checkpoints.best() or session.checkpoints.newest_valid()
             assert best is not None, "a run that is done has saved"
-            config, tokenizers = session.config, session.data.tokenizers
             model = load_weights(TrainedFiles(config, *tokenizers, best)).model
-            return build_translator(model, *tokenizers, config, session.experiment.machine)
-
-        for line in summary_lines(session.config, folder.metrics_file, translator_of_best):
+            translator = build_translator(model, *tokenizers, config, session.experiment.machine)
+        for line in summary_lines(config, folder.metrics_file, translator):
             logger.info("%s", line, extra={"is_no_record": was_finished})
     if not was_finished:
         how = f"stopped by {', '.join(limits) or 'a callback'}"
@@ -533,7 +537,7 @@ def open_session(
     checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
     checkpoints.recognise_folder()
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
-    require_memory_for_training(config, vocab_sizes, machine.device)
+    require_memory_for_training(config, vocab_sizes, machine.device, read_launch())
     if not processes.is_alone:
         # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
         processes.sums(0)
