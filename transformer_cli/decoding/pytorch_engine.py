@@ -236,6 +236,16 @@ class PyTorchEngine:
                 explanations |= zip(batch, of_batch, strict=True)
         return [explanations[index] for index in range(len(pairs))]
 
+    def cross_attention(self, source: TokenIds, target: TokenIds) -> Tensor:
+        """The weights with which all decoder layers read a source while they read a target, (layers, H, T, S)."""
+        pad_id = self.special_ids.pad_id
+        (source_ids, source_mask), (target_ids, is_real) = pad_ids([source], pad_id), pad_ids([target], pad_id)  # fmt: skip
+        inputs = self.sequence_format.decoder_inputs(
+            target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
+        )
+        tensors = map(self._on_device, (source_ids, source_mask, inputs))
+        return cross_attention(self.model, *tensors)[:, 0]
+
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision; a model in training mode is refused."""
@@ -547,6 +557,27 @@ def attended_layers(
         weights: list[Tensor] = []
         x = layer.forward(x, memory, *masks, rotation, observe=weights.append)
         yield Attended(x, weights[0])
+
+
+@torch.inference_mode()
+def cross_attention(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
+) -> Tensor:
+    """The cross-attention weights of all decoder layers.
+
+    Args:
+        model: in eval mode, because dropout would change the numbers.
+        source_ids: (B, S) int64.
+        source_mask: (B, S) bool.
+        decoder_input_ids: (B, T) int64, begins with [SOS].
+
+    Returns:
+        (layers, B, H, T, S): the weight that each target position gives to each source position; the sum
+        over S is 1.
+    """
+    memory = model.encode(source_ids, source_mask)
+    layers = attended_layers(model, decoder_input_ids, memory, source_mask)
+    return torch.stack([layer.weights for layer in layers])
 
 
 def started_search(

@@ -7,20 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from transformer_cli.config import Config, Direction, PublishedConfig, SequencesData
-from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.sources.corpus import sequences_of_length
-from transformer_cli.data.updates import collate
 from transformer_cli.decoding import Translation, UnknownWords
-from transformer_cli.decoding.pytorch_engine import PyTorchEngine, attended_layers
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
 from transformer_cli.evaluation.picture_fonts import readable_labels
-from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.storage import read_json_lines
@@ -409,7 +405,7 @@ def _exact_match(translator: Translator, pairs: Sequence[SentencePair], length: 
     return ExactMatch(length, len(pairs), exact, right)
 
 
-# The cross-attention weights of one translation: as a tensor and as a picture.
+# The picture of the cross-attention weights of one translation.
 
 
 MAX_LABEL = 24
@@ -432,14 +428,7 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
         return None
     # The weights of a target token do not depend on the tokens after it; those of a source token depend on the whole source.
     first_ids = target_ids[:MAX_TOKENS]
-    batch = collate(
-        [TokenPair(source_ids, first_ids)],
-        sos_id=engine.special_ids.sos_id,
-        pad_id=engine.special_ids.pad_id,
-        sequence_format=engine.sequence_format,
-    ).to(engine.machine.device)
-    inputs = batch.source_ids, batch.source_mask, batch.decoder_input_ids
-    weights = cross_attention(engine.model, *inputs)[-1, 0].mean(0)[:, :MAX_TOKENS]
+    weights = engine.cross_attention(source_ids, first_ids)[-1].mean(0)[:, :MAX_TOKENS]
     source_tokens = pipeline.source_tokenizer.tokens(source_ids[:MAX_TOKENS])
     figure = draw_attention(weights, source_tokens, pipeline.target_tokenizer.tokens(first_ids))
     sides = {"source": len(source_ids), "target": len(target_ids)}
@@ -449,27 +438,6 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
     if cut:
         figure.suptitle(f"the first {' and '.join(cut)}")
     return figure
-
-
-@torch.inference_mode()
-def cross_attention(
-    model: Transformer, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
-) -> Tensor:
-    """The cross-attention weights of all decoder layers.
-
-    Args:
-        model: in eval mode, because dropout would change the numbers.
-        source_ids: (B, S) int64.
-        source_mask: (B, S) bool.
-        decoder_input_ids: (B, T) int64, begins with [SOS].
-
-    Returns:
-        (layers, B, H, T, S): the weight that each target position gives to each source position; the sum
-        over S is 1.
-    """
-    memory = model.encode(source_ids, source_mask)
-    layers = attended_layers(model, decoder_input_ids, memory, source_mask)
-    return torch.stack([layer.weights for layer in layers])
 
 
 def draw_attention(
