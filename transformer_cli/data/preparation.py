@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from transformer_cli.config import Config, DataConfig, FilesData, HubData, SplitName
+import numpy as np
+
+from transformer_cli.config import Config, DataConfig, FilesData, HubData, SequencesData, SplitName
 from transformer_cli.config.section import flat_settings
 from transformer_cli.data.encoded import (
     DataReport,
@@ -62,6 +64,7 @@ from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
 from transformer_cli.text.seen_words import SeenWords, read_seen_words, write_seen_words
+from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
 from transformer_cli.text.tokenizer import Tokenizers, tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
@@ -330,6 +333,29 @@ def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: b
 def num_corpora(config: Config) -> int:
     """How many corpora the config has."""
     return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1
+
+
+# The lengths of the training pairs, which a checkpoint records: a translation of longer texts loses some of them.
+
+
+MOST_PAIRS = 1_000_000
+"""Of a larger corpus, so many pairs are measured, evenly spread."""
+_RARE = 0.01
+
+
+def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
+    """The quantiles of the lengths of a corpus; not known for the sequences of a task, which are no text."""
+    if isinstance(config.data, SequencesData) or not len(train):
+        return SeenLengths()
+    step = -(-len(train) // MOST_PAIRS)
+    sources, targets = train.lengths(np.arange(0, len(train), step))
+    is_long = sources >= FEWEST_TOKENS
+    ratio = None
+    if is_long.any():
+        ratios = targets[is_long] / sources[is_long]
+        ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
+    # The length of a real sentence, not a value between two.
+    return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
 
 
 # Prepared data taken over from another run, which has made them from the same corpus and settings.

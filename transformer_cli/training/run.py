@@ -39,9 +39,8 @@ from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
 from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
 from transformer_cli.config import Config, SequencesData, to_yaml
-from transformer_cli.data.encoded import lengths_seen_in
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
+from transformer_cli.data.preparation import PreparedData, lengths_seen_in, prepare_data, take_over
 from transformer_cli.data.selection import pairs_to_validate
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
@@ -277,8 +276,7 @@ def _with_given(
     config = config_of_given(config, splits, folder.given_folder, languages)
     if processes.is_main:
         languages = config.data.source_language, config.data.target_language
-        is_begun = Checkpoints(folder.path).newest_valid() is not None
-        may_change = may_change or not is_begun
+        may_change |= Checkpoints(folder.path).newest_valid() is None
         write_given(splits, languages, folder.given_folder, may_change=may_change)
     processes.any_of(False)  # the others read the files when they are there
     return config
@@ -353,12 +351,12 @@ def _end(
     session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
 ) -> None:
     """Average the checkpoints of a run that is done, say how good it is, and say why the training has ended."""
-    is_done = is_finished(session.progress, session.config.training)
+    config, tokenizers, translator = session.config, session.data.tokenizers, None
+    is_done = is_finished(session.progress, config.training)
     if is_done:
-        averages = session.config.training.average_last is not None
+        averages = config.training.average_last is not None
         if averages and average_at_end(session) and was_finished:
             record_run(folder, session)
-        config, tokenizers, translator = session.config, session.data.tokenizers, None
         if isinstance(config.data, SequencesData):
             best = session.checkpoints.best() or session.checkpoints.newest_valid()
             assert best is not None, "a run that is done has saved"
@@ -561,14 +559,14 @@ def open_session(
             logger.info(
                 "resuming %s at step %d; %s", folder.path, progress.step, machine.describe()
             )
-    num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
-    progress = replace(progress, num_micro_batches=num_micro)
+    num_batches = micro_batches_of_an_update(progress, config.training, processes.size)
+    progress = replace(progress, num_micro_batches=num_batches)
     updates = open_updates(
         config,
         data.train,
         data.tokenizers,
         is_streamed=is_streaming(config.data),
-        num_batches=progress.num_micro_batches or config.training.accumulate,
+        num_batches=num_batches or config.training.accumulate,
         position=progress.position,
         pin_memory=machine.device.type == "cuda",
     )
@@ -708,8 +706,7 @@ class TrainingSession:
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         settings, processes = self.config.validation, self.experiment.runner.processes
         average = self.experiment.average  # if there is one, it is validated and translates
-        # Each step switches it back.
-        model = (average.model if average else self.experiment.model).eval()
+        model = (average.model if average else self.experiment.model).eval()  # until a step
         if self.config.runtime.sharding == "full":
             model = whole_copy(model, self.experiment.machine.device)
         # The callbacks get the translator of this process; of several, all share out the work.
