@@ -41,6 +41,7 @@ from transformer_cli.data.selection import (
     check_dropped_share,
     clean,
     held_out_digests,
+    pairs_to_validate,
 )
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.corpus import (
@@ -333,6 +334,18 @@ def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: b
 def num_corpora(config: Config) -> int:
     """How many corpora the config has."""
     return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1
+
+
+def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
+    """The validation pairs that a run uses; if these are not all, the log says so."""
+    pairs = pairs_to_validate(config, data.validation)
+    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
+        logger.info(
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
+            "number, and tfm validate scores all",
+            f"{len(pairs):,}", f"{len(data.validation):,}",
+        )  # fmt: skip
+    return pairs
 
 
 # The lengths of the training pairs, which a checkpoint records: a translation of longer texts loses some of them.

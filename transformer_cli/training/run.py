@@ -40,8 +40,13 @@ from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goo
 from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
 from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData, lengths_seen_in, prepare_data, take_over
-from transformer_cli.data.selection import pairs_to_validate
+from transformer_cli.data.preparation import (
+    PreparedData,
+    lengths_seen_in,
+    prepare_data,
+    take_over,
+    validation_pairs,
+)
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
 from transformer_cli.data.streaming import require_shareable
@@ -650,18 +655,6 @@ def _restore(
         optimizer.scale.restore(state)
     restore_tensors(newest, model, optimizer, average)
     return progress, checked_validation(state.part("validation"), progress)
-
-
-def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
-    """The validation pairs that a run uses; if these are not all, the log says so."""
-    pairs = pairs_to_validate(config, data.validation)
-    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
-        logger.info(
-            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
-            "number, and tfm validate scores all",
-            f"{len(pairs):,}", f"{len(data.validation):,}",
-        )  # fmt: skip
-    return pairs
 
 
 @dataclass
