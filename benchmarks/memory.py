@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 
 from transformer_cli.config import load_config
-from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.callbacks import Callback, StepReport
 from transformer_cli.training.run import train
-from transformer_cli.training.step import StepReport
 
 
 class Watch(Callback):

@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from transformer_cli.acceleration import accelerate, cast_weights, losses, masks
+from transformer_cli.acceleration import accelerate, cast_weights, cpu_training, losses
 from transformer_cli.acceleration.accelerate import FusedAttention, TransformerOnGpu
 from transformer_cli.acceleration.optimizers import BatchedMuon
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, Work
@@ -43,8 +43,8 @@ from transformer_cli.model.layers import MultiHeadAttention
 from transformer_cli.process.device import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.training import optimizers
+from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import UpdateRunner, build_objective, train_step
 
 GPU = torch.device("meta")
 
@@ -576,7 +576,7 @@ def with_masks_of_before() -> Iterator[None]:
     seam = sys.modules[accelerate.__module__]
     with (
         with_twins_of_before(),
-        patch.object(masks, "_ALIGNMENT", 1),
+        patch.object(cpu_training, "_ALIGNMENT", 1),
         patch.object(seam, "is_known_to_have_tokens", lambda _: False),
     ):
         yield

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.storage import Manifest
-from transformer_cli.storage.manifest import MANIFEST_NAME, parse_manifest
+from transformer_cli.storage.filesystem import MANIFEST_NAME, parse_manifest
 
 # 70 pairs are 9 batches of 8 and so 5 updates per epoch, the last one of a single batch.
 TINY = """\

@@ -33,7 +33,7 @@ POINTS = {
     "validation": "transformer_cli.training.run:validate",
     "batch": "transformer_cli.decoding.pytorch_engine:PyTorchEngine._padded",
     "board": "transformer_cli.training.callbacks:_EventFile.__init__",
-    "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
+    "save": "transformer_cli.storage.filesystem:Manifest.encode",  # all files written, no manifest yet
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
     "averaging": "transformer_cli.training.averaging:mean_weights",

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import pytest
@@ -24,7 +25,6 @@ from transformer_cli.process.errors import (
     StorageError,
     TfmError,
 )
-from transformer_cli.process.imports import imported
 
 from .experiments import write_tiny
 from .launcher import TfmHere
@@ -316,7 +316,7 @@ def test_the_list_of_commands_says_of_each_the_first_sentence_of_its_help(name: 
     ],
 )  # fmt: skip
 def test_what_the_core_names_of_an_extension_is_there(place: str) -> None:
-    assert callable(imported(place))
+    assert callable(resolve_name(place))
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "compare", "a"], ["compare", "a", "--debug"]])

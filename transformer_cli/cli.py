@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, NoReturn, TextIO
 
@@ -24,7 +25,6 @@ from typer.main import get_command, get_group
 from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.process.errors import TfmError, UsageError, is_out_of_memory
-from transformer_cli.process.imports import imported
 from transformer_cli.process.messages import escaped
 from transformer_cli.process.torchrun import NUM_PROCESSES, require_single_process
 
@@ -568,7 +568,7 @@ class Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
             entry, app = self.table[name], typer.Typer(add_completion=False, rich_markup_mode=None)
-            function, epilog = with_debug(imported(entry.place)), f"Example: {entry.example}"
+            function, epilog = with_debug(resolve_name(entry.place)), f"Example: {entry.example}"
             if entry.commands:
                 app.callback(cls=LazyGroup, invoke_without_command=True, epilog=epilog)(function)
                 made: Any = get_group(app)

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformer_cli.acceleration import accelerate
 from transformer_cli.acceleration.accelerate import attend_fused, with_cast_layers
 from transformer_cli.acceleration.cast_weights import FeedForwardOnGpu, LinearOnGpu
-from transformer_cli.acceleration.masks import (
+from transformer_cli.acceleration.cpu_training import (
     fused_mask,
     is_known_to_have_tokens,
     with_tokens_in_all,
@@ -25,7 +25,7 @@ from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model import Transformer
 from transformer_cli.model.layers import padding_mask, scaled_dot_product_attention
-from transformer_cli.training.step import build_objective
+from transformer_cli.training.loop import build_objective
 
 from ..model.samples import Sample, sample, small_model
 

@@ -1,15 +1,18 @@
 """`runtime.compile`: what is compiled where, and the reason that the log gives."""
 
+import sys
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 
-from transformer_cli.acceleration import compilation
-from transformer_cli.acceleration.compilation import planned_compilation
+from transformer_cli.acceleration.accelerate import planned_compilation
 from transformer_cli.config import Config, load_config
 from transformer_cli.training.config_changes import accept_changes
 
+compilation = sys.modules[
+    planned_compilation.__module__
+]  # the function `accelerate` hides the module of its name
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 
 

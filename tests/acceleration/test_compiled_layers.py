@@ -20,7 +20,7 @@ from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.training.step import build_objective
+from transformer_cli.training.loop import build_objective
 
 CPU = pytest.param("cpu", marks=pytest.mark.slow)
 CUDA = pytest.param("cuda", marks=pytest.mark.gpu)

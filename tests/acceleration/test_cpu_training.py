@@ -12,12 +12,13 @@ from transformer_cli.acceleration.cpu_training import (
     AttentionOnCpu,
     DropoutOnCpu,
     LinearOnCpu,
+    Mask,
     SsruOnCpu,
+    added_mask,
     attend_on_cpu,
     project_on_cpu,
 )
 from transformer_cli.acceleration.losses import MULTIPLE, likelihood_loss_on_cpu, parts
-from transformer_cli.acceleration.masks import Mask, added_mask
 from transformer_cli.config import ModelConfig
 from transformer_cli.config.schema import SmoothedOver
 from transformer_cli.model.layers import (

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.acceleration.masks import Mask
+from transformer_cli.acceleration.cpu_training import Mask
 from transformer_cli.model import Transformer
 
 from ..model.samples import Sample, sample, small_model

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer_cli.acceleration import accelerate, recorded_decoder
 from transformer_cli.acceleration.accelerate import TransformerOnGpu, with_cast_layers
-from transformer_cli.acceleration.masks import with_tokens_in_all
+from transformer_cli.acceleration.cpu_training import with_tokens_in_all
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps
 from transformer_cli.acceleration.recorded_passes import Record, Work
 from transformer_cli.config import DecodingConfig

@@ -14,9 +14,10 @@ from transformer_cli.data.encoded import TokenPair
 from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
+from transformer_cli.training.callbacks import StepReport
+from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, GradientSums, Processes
-from transformer_cli.training.step import StepReport, UpdateRunner, build_objective, train_step
 
 PAD, SOS, EOS = 1, 2, 3
 MACHINE = Machine(torch.device("cpu"), torch.float32)

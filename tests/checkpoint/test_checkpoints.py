@@ -26,7 +26,7 @@ from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config.schema import Metric
 from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import MANIFEST_NAME, Manifest
-from transformer_cli.storage.manifest import FORMAT_VERSION, parse_manifest
+from transformer_cli.storage.filesystem import FORMAT_VERSION, parse_manifest
 
 from ..faults import RecordingFileSystem
 from .snapshots import EXPECTED, newest_step, saved, snapshot

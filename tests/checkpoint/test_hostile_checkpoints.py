@@ -15,7 +15,7 @@ from transformer_cli.checkpoint import load_trained, open_checkpoint
 from transformer_cli.config.loading import parse_yaml
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import Content, open_sealed
-from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
+from transformer_cli.storage.filesystem import MANIFEST_NAME, ListedFile
 
 from ..faults import run_in_child
 from ..launcher import Tfm

@@ -12,7 +12,7 @@ import torch
 
 from transformer_cli.checkpoint import Checkpoints, open_checkpoint
 from transformer_cli.process.errors import DataError
-from transformer_cli.storage.manifest import MANIFEST_NAME
+from transformer_cli.storage.filesystem import MANIFEST_NAME
 
 from ..experiments import forge, manifest_of, newest_checkpoint, write_tiny
 from ..launcher import TfmHere

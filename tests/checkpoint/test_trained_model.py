@@ -24,7 +24,7 @@ from transformer_cli.process.errors import (
     TfmError,
 )
 from transformer_cli.storage import MANIFEST_NAME, Content, open_sealed, write_folder
-from transformer_cli.storage.manifest import tensors_content
+from transformer_cli.storage.filesystem import tensors_content
 from transformer_cli.training.callbacks import Meter
 from transformer_cli.training.loop import Progress
 

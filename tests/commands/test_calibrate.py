@@ -12,7 +12,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.calibrate import _seen_by_training, calibrate_command
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import load_stored_config
-from transformer_cli.data.fingerprint import fingerprint
+from transformer_cli.data.preparation import fingerprint
 from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.decoding.loading import load_run, load_translator
 from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality

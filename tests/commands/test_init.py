@@ -23,7 +23,7 @@ from transformer_cli.config.recipe import (
 from transformer_cli.data.pairs import CleaningReport
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import clean, pairs_to_validate
-from transformer_cli.data.sources.built_in import read_phrasebook
+from transformer_cli.data.sources.corpus import read_phrasebook
 from transformer_cli.data.survey import in_words
 from transformer_cli.data.updates import training_pairs
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError

@@ -9,7 +9,7 @@ import pytest
 
 from transformer_cli.commands.init import init_command
 from transformer_cli.config import load_config
-from transformer_cli.data.sources.built_in import read_phrasebook
+from transformer_cli.data.sources.corpus import read_phrasebook
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 
 PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]

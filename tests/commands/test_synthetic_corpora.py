@@ -19,7 +19,7 @@ from transformer_cli.commands.synthetic_corpus import (
 )
 from transformer_cli.config.data import NoiseConfig
 from transformer_cli.process.errors import UsageError
-from transformer_cli.storage.growing_files import append_json_line
+from transformer_cli.storage.writing import append_json_line
 
 from ..experiments import TINY
 from ..launcher import TfmHere

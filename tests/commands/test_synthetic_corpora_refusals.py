@@ -16,7 +16,7 @@ from transformer_cli.config.data import Direction
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.export import float32_translator
 from transformer_cli.process.errors import UsageError
-from transformer_cli.storage.growing_files import append_json_line
+from transformer_cli.storage.writing import append_json_line
 
 from ..experiments import TINY
 from ..launcher import TfmHere

@@ -11,8 +11,7 @@ import sacrebleu
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.validate import validate_command
 from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig, load_config, to_yaml
-from transformer_cli.data.fingerprint import fingerprint
-from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.preparation import fingerprint, prepare_data
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.process.errors import (

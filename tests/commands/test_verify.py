@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from transformer_cli.commands.verify import verify_command
 from transformer_cli.decoding.shortlist import shortlist_content
 from transformer_cli.extensions.exchange.own_folder import RECORD
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.process.imports import imported
 from transformer_cli.storage import MANIFEST_NAME, SIGNATURE_NAME, open_sealed
 
 DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
@@ -253,7 +253,7 @@ def keys(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 def sign(folder: Path, key: Path) -> None:
-    config = imported("model_signing.signing:Config")().use_elliptic_key_signer(private_key=key)
+    config = resolve_name("model_signing.signing:Config")().use_elliptic_key_signer(private_key=key)
     config.sign(folder, folder / SIGNATURE_NAME)
 
 
@@ -299,7 +299,7 @@ def seal_again(folder: Path) -> None:
     """Write the manifest that fits the files as they are now."""
     import hashlib
 
-    from transformer_cli.storage.manifest import ListedFile, parse_manifest
+    from transformer_cli.storage.filesystem import ListedFile, parse_manifest
 
     path = folder / MANIFEST_NAME
     manifest = parse_manifest(path.read_bytes(), "here")

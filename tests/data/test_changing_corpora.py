@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data import fingerprint, preparation
+from transformer_cli.data import preparation
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.sources.corpus import KeptPairs
 from transformer_cli.process.errors import TryAgainError
@@ -124,7 +124,7 @@ def test_a_training_that_prepares_its_data_notices_it_too(tfm: Tfm) -> None:
 def test_a_corpus_without_files_is_prepared_without_a_watch_over_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fingerprint, "WatchedFiles", None)  # a call would fail
+    monkeypatch.setattr(preparation, "WatchedFiles", None)  # a call would fail
     symbols = {"source": "sequences", "num_pairs": 40, "num_symbols": 4, "min_length": 2, "max_length": 4}  # fmt: skip
     training = {"max_steps": 1, "batch_sentences": 2}
     config = Config.model_validate({"name": "a", "data": symbols, "training": training})

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.preparation import fingerprint, prepare_data
 from transformer_cli.data.selection import first_of_each_direction, pairs_to_validate
 from transformer_cli.data.sources.corpus import read_pairs
 
@@ -142,7 +141,7 @@ def test_the_first_pairs_are_of_all_directions(number: int | None) -> None:
 def test_a_drawn_share_is_cut_to_as_many_pairs_of_each_direction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer_cli.data.selection.MAX_DRAWN_TO_VALIDATE", 10)
+    monkeypatch.setattr("transformer_cli.data.pairs.MAX_DRAWN_TO_VALIDATE", 10)
     both = config(tmp_path, write(tmp_path / "a.tsv", ROWS), both_directions=True)
     drawn = list(read_pairs(both.data, "validation", seed=1))
     assert len(drawn) > 20

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data.fingerprint import (
+from transformer_cli.data.preparation import (
     FILE_NAME,
     changes,
     fingerprint,

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config, to_yaml
-from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data import preparation
 from transformer_cli.data.encoded import DataReport
 from transformer_cli.data.order import epoch_order
@@ -119,9 +118,9 @@ def test_the_words_of_the_training_text_are_recorded(corpus: Path, folder: Path)
     }
     words.add(KNOWS_POSSESSED)  # the language of the sources is said to be English
     assert data.seen_words == SeenWords.of(dict.fromkeys(words, 1)) == seen_words_of_corpus(config)
-    for name in ("seen_words.json", fingerprints.FILE_NAME):  # as of an earlier version
+    for name in ("seen_words.json", preparation.FILE_NAME):  # as of an earlier version
         (folder / name).unlink()
-    fingerprints.seal(folder, fingerprints.fingerprint(config))
+    preparation.seal(folder, preparation.fingerprint(config))
     assert prepare_data(config, folder).seen_words is None
 
 
@@ -402,7 +401,6 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from transformer_cli.config import load_config
-from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data import preparation
 
 setattr(preparation, sys.argv[3], lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))

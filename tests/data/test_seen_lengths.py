@@ -11,9 +11,9 @@ from transformer_cli.config import Config, PhrasebookData, SequencesData, Traini
 from transformer_cli.data.encoded import (
     EncodedCorpus,
     TokenPair,
-    lengths_seen_in,
     write_encoded,
 )
+from transformer_cli.data.preparation import lengths_seen_in
 from transformer_cli.text.sentences import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
 
 from .encoded_pairs import encoded_pairs
@@ -49,7 +49,7 @@ def test_of_a_large_corpus_evenly_spread_pairs_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs = [(6, 6), (30, 3)] * 50
-    monkeypatch.setattr("transformer_cli.data.encoded.MOST_PAIRS", 50)
+    monkeypatch.setattr("transformer_cli.data.preparation.MOST_PAIRS", 50)
     assert lengths_seen_in(corpus(tmp_path, pairs), CONFIG) == SeenLengths(6, 1.0)
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import ExplainingEngine, Request, SpecialIds, TokenIds
-from transformer_cli.decoding.pytorch_engine import PyTorchEngine
-from transformer_cli.evaluation.attention_picture import cross_attention
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine, cross_attention
 from transformer_cli.text.tokenizer import SequenceFormat, Tokenizer
 
 from .small_translators import CPU, random_model, tokenizer_of_words

@@ -16,10 +16,10 @@ from transformer_cli.config import (
 )
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
-from transformer_cli.evaluation.attention_picture import (
+from transformer_cli.decoding.pytorch_engine import cross_attention
+from transformer_cli.evaluation.validation import (
     MAX_TOKENS,
     attention_picture,
-    cross_attention,
     draw_attention,
 )
 from transformer_cli.model.transformer import Transformer

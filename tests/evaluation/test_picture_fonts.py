@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.font_manager import FontProperties, fontManager
 
 from transformer_cli.evaluation import picture_fonts
-from transformer_cli.evaluation.attention_picture import draw_attention
 from transformer_cli.evaluation.picture_fonts import USUAL, readable_labels
+from transformer_cli.evaluation.validation import draw_attention
 
 TOKENS = {
     "Chinese": ["你好", "世界", "。"],

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from transformer_cli.config import Config, PublishedConfig, SequencesData
-from transformer_cli.data.sources.built_in import generate_sequences, sequences_of_length
+from transformer_cli.data.sources.corpus import generate_sequences, sequences_of_length
 from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.evaluation.validation import (
     UNSHIFTED_NOTE,
@@ -98,7 +98,7 @@ def test_a_summary_has_published_losses_then_the_note_then_exact_matches(tmp_pat
     file = metrics_file(tmp_path, {"kind": "train", "step": 10, "loss": 0.5})
     task = data(end_symbol=False, shift_target=False)
     run = config(task, published={"training_loss": [[10, 0.25]]})
-    lines = list(summary_lines(run, file, lambda: cast(Translator, Answers())))
+    lines = list(summary_lines(run, file, cast(Translator, Answers())))
     assert lines[2].split() == ["10", "0.50000", "0.25000"]
     assert lines[3] == UNSHIFTED_NOTE
     assert lines[4:] == list(exact_match_table(matches(task), "copy"))
@@ -111,7 +111,7 @@ def test_the_summary_of_a_run_without_a_synthetic_task_is_empty_and_loads_no_mod
         pytest.fail("a model was loaded")
 
     run = config({"source": "phrasebook"})
-    assert not list(summary_lines(run, tmp_path / "metrics.jsonl", refuse))
+    assert not list(summary_lines(run, tmp_path / "metrics.jsonl", None))
 
 
 def test_published_figures_stand_beside_those_of_the_same_step_and_kind(tmp_path: Path) -> None:

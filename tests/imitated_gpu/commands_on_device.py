@@ -20,8 +20,8 @@ import torch
 
 from transformer_cli import cli
 from transformer_cli.process import device as runtime
+from transformer_cli.training import loop
 from transformer_cli.training import run as training_run
-from transformer_cli.training import step
 
 NAME = "imitation"
 
@@ -99,7 +99,7 @@ def main() -> None:
     chosen._choose_device = lambda wanted: torch.device(device)
     of_training: Any = training_run
     of_training.require_cuda_graphs = lambda *_: None
-    of_worker: Any = step
+    of_worker: Any = loop
     of_worker.recorder_on = lambda device: getattr(recorded_operations, recorder)
     sys.stdout.write(json.dumps([run(arguments) for arguments in json.load(sys.stdin)]))
 

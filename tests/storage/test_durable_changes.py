@@ -26,7 +26,6 @@ STAGED = {
     "extensions/corpora/pair_facts.py",
     "commands/validate.py",
     "data/exported.py",
-    "data/fingerprint.py",
     "data/preparation.py",
     "data/selection.py",
     "data/sources/hub.py",

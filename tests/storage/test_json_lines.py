@@ -10,7 +10,7 @@ import pytest
 
 from transformer_cli.process.errors import StorageError, TryAgainError
 from transformer_cli.storage import append_json_line, cut_json_lines, read_json_lines
-from transformer_cli.storage.growing_files import MAX_LINE_BYTES, broken_json_lines
+from transformer_cli.storage.writing import MAX_LINE_BYTES, broken_json_lines
 
 from ..faults import FailingFileSystem
 

@@ -17,7 +17,7 @@ from transformer_cli.storage import (
     open_sealed,
     write_folder,
 )
-from transformer_cli.storage.manifest import MAX_MANIFEST_BYTES, ListedFile, parse_manifest
+from transformer_cli.storage.filesystem import MAX_MANIFEST_BYTES, ListedFile, parse_manifest
 
 FIELDS: dict[str, Any] = {
     "format_version": 1,
@@ -108,10 +108,10 @@ def test_a_manifest_with_a_value_that_cannot_be_is_refused(
 
 
 def _sealed(fields: dict[str, Any]) -> bytes:
-    from transformer_cli.storage import manifest
+    from transformer_cli.storage import filesystem
 
     fields = {name: value for name, value in fields.items() if name != "manifest_sha256"}
-    return manifest._with_checksum(fields)
+    return filesystem._with_checksum(fields)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transformer_cli.process.errors import DataError
-from transformer_cli.storage.manifest import (
+from transformer_cli.storage.filesystem import (
     DTYPES,
     read_tensors,
     require_finite,

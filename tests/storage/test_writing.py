@@ -22,8 +22,13 @@ from transformer_cli.storage import (
     sweep,
     write_folder,
 )
-from transformer_cli.storage.filesystem import REAL, as_named, errors_explained
-from transformer_cli.storage.manifest import Manifest, open_sealed
+from transformer_cli.storage.filesystem import (
+    REAL,
+    Manifest,
+    as_named,
+    errors_explained,
+    open_sealed,
+)
 
 from ..faults import FailingFileSystem, RecordingFileSystem
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.config import SequencesData
-from transformer_cli.data.sources.built_in import generate_sequences
+from transformer_cli.data.sources.corpus import generate_sequences
 
 from ..launcher import Launcher, Tfm
 

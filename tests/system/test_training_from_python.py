@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.storage.manifest import MANIFEST_NAME
+from transformer_cli.storage.filesystem import MANIFEST_NAME
 
 PAGE = Path(__file__).parents[2] / "docs/training_from_python.md"
 FIRST, SECOND, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

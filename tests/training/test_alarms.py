@@ -5,8 +5,7 @@ import torch
 
 from transformer_cli.process.errors import TrainingStoppedError
 from transformer_cli.training.advice import Alarms
-from transformer_cli.training.callbacks import TrainingReport
-from transformer_cli.training.step import StepReport
+from transformer_cli.training.callbacks import StepReport, TrainingReport
 
 
 def report(step: int, loss: float, num_skipped: int = 0) -> TrainingReport:

@@ -10,7 +10,7 @@ import torch
 from transformer_cli.acceleration import accelerate
 from transformer_cli.data.updates import Batch
 from transformer_cli.model.loss import SmoothedLabels, alignment_loss
-from transformer_cli.training.step import GuidedAlignment, LabelSmoothedLikelihood
+from transformer_cli.training.loop import GuidedAlignment, LabelSmoothedLikelihood
 
 from ..data.test_alignments import reversed_pair, write
 from ..launcher import TfmHere

@@ -17,7 +17,8 @@ from transformer_cli.checkpoint import load_trained, open_checkpoint, run_folder
 from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
-from transformer_cli.data.encoded import EncodedCorpus, lengths_seen_in
+from transformer_cli.data.encoded import EncodedCorpus
+from transformer_cli.data.preparation import lengths_seen_in
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.text import train_tokenizer

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.process.errors import DataError
-from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.step import StepReport
+from transformer_cli.training.callbacks import Meter, StepReport
 
 CPU = torch.device("cpu")
 

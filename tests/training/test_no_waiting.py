@@ -19,8 +19,8 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training import optimizers
 from transformer_cli.training.callbacks import Meter
+from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.step import UpdateRunner, build_objective, train_step
 
 pytestmark = pytest.mark.long
 

@@ -18,8 +18,9 @@ from transformer_cli.model.layers import scaled_dot_product_attention
 from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
+from transformer_cli.training.callbacks import StepReport
+from transformer_cli.training.loop import UpdateRunner, build_objective, train_step
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import StepReport, UpdateRunner, build_objective, train_step
 
 PAD, SOS, EOS = 1, 2, 3
 VOCAB_SIZE = 9

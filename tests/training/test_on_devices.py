@@ -14,9 +14,14 @@ from transformer_cli.data.updates import Batch
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, prepare_machine
 from transformer_cli.training.callbacks import Meter
-from transformer_cli.training.loop import Experiment, Progress
+from transformer_cli.training.loop import (
+    Experiment,
+    Progress,
+    UpdateRunner,
+    build_objective,
+    train_step,
+)
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.step import UpdateRunner, build_objective, train_step
 
 from .tiny_world import MODEL, World, assert_equal, experiment, settings, tensors_of, train
 

@@ -16,7 +16,7 @@ from transformer_cli.model.layers import WordDropout
 from transformer_cli.model.loss import SmoothedLabels, r_drop_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError
-from transformer_cli.training.step import RDrop, build_objective
+from transformer_cli.training.loop import RDrop, build_objective
 
 PAD, SOS, EOS = 1, 2, 3
 ALPHA, SMOOTHING = 1.5, 0.1

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from transformer_cli.process.device import return_freed_memory
-from transformer_cli.training.step import train_step
+from transformer_cli.training.loop import train_step
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words, translator
 from .tiny_world import experiment, settings

@@ -18,7 +18,7 @@ from transformer_cli.model.loss import SmoothedLabels, divergence, simcut_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.initial_weights import new_model
-from transformer_cli.training.step import SimCut, build_objective
+from transformer_cli.training.loop import SimCut, build_objective
 
 from ..experiments import TINY, write_tiny
 from ..launcher import TfmHere

@@ -14,13 +14,13 @@ from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import TryAgainError
-from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import (
+from transformer_cli.training.loop import (
     StepReport,
     UpdateRunner,
     build_objective,
     train_step,
 )
+from transformer_cli.training.optimizers import Optimizer
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
 PAD, SOS, EOS = 1, 2, 3

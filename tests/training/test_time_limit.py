@@ -6,7 +6,7 @@ import torch
 
 from transformer_cli import load_config, train
 from transformer_cli.training.advice import TimeLimit
-from transformer_cli.training.step import StepReport
+from transformer_cli.training.callbacks import StepReport
 
 
 def step_report() -> StepReport:

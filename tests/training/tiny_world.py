@@ -14,10 +14,22 @@ from transformer_cli.data.updates import Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import Alarms
-from transformer_cli.training.callbacks import Callback, Callbacks, Meter, TrainingReport
-from transformer_cli.training.loop import Experiment, Progress, Validated, run_loop
+from transformer_cli.training.callbacks import (
+    Callback,
+    Callbacks,
+    Meter,
+    StepReport,
+    TrainingReport,
+)
+from transformer_cli.training.loop import (
+    Experiment,
+    Progress,
+    UpdateRunner,
+    Validated,
+    build_objective,
+    run_loop,
+)
 from transformer_cli.training.optimizers import MovingAverage, Optimizer
-from transformer_cli.training.step import StepReport, UpdateRunner, build_objective
 
 from ..data.pair_list import PairList
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.acceleration.masks import product_dtype, without_autocast
+from transformer_cli.acceleration.cpu_training import product_dtype, without_autocast
 from transformer_cli.model.layers import (
     DecoderLayer,
     EncoderLayer,

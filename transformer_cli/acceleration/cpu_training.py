@@ -1,4 +1,4 @@
-"""Twins for training on a CPU: same results as the plain modules, fewer passes over memory, gradients by hand.
+"""Twins for training on a CPU: same results as the plain modules, fewer passes over memory, gradients by hand; the masks that all twins read.
 
 Evaluation and compiled layers use the plain forms, which are also the oracles of the tests.
 """
@@ -6,15 +6,100 @@ Evaluation and compiled layers use the plain forms, which are also the oracles o
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.acceleration.masks import Mask, added_mask, product_dtype, visible_of
-from transformer_cli.model.layers import SSRU, MultiHeadAttention, Rotation, at_least_float32
+from transformer_cli.model.layers import (
+    SSRU,
+    MultiHeadAttention,
+    Rotation,
+    at_least_float32,
+    lowest,
+)
 from transformer_cli.model.transformer import Transformer
+
+
+class Mask(NamedTuple):
+    """The positions that attention may read; a twin of the bool mask of `model/layers.py`."""
+
+    visible: Tensor
+    """Bool, broadcast to (B, H, Q, C); True means that attention may read the position."""
+    bias: Tensor | None = None
+    """Of the same shape: 0 where `visible` is True, else a large negative number. None if no kernel needs it."""
+    reads_any: Tensor | None = None
+    """(..., 1) bool: whether a position may read anything. None if all may."""
+    is_causal: bool = False
+    """Whether each position reads itself and all earlier ones, and nothing else."""
+
+
+_ALIGNMENT = 8
+"""A fused kernel of a GPU reads rows of a bias that begin at multiples of so many numbers; PyTorch would copy others in each layer."""
+
+
+def fused_mask(visible: Tensor, dtype: torch.dtype, *, reads_any: bool = False) -> Mask:
+    """The mask with the bias that a fused kernel needs, for queries of this dtype.
+
+    Args:
+        visible: bool, broadcast to (B, H, Q, C).
+        dtype: of the bias.
+        reads_any: whether the caller knows that each position may read something.
+    """
+    # A large negative bias instead of the bool mask: PyTorch turns False into -inf, and the softmax of a row
+    # of -inf alone is NaN.
+    size = visible.size(-1)
+    aligned = *visible.shape[:-1], size + -size % _ALIGNMENT
+    bias = torch.zeros(aligned, dtype=dtype, device=visible.device)[..., :size]
+    bias.masked_fill_(~visible, lowest(dtype))
+    return Mask(visible, bias, None if reads_any else visible.any(-1, keepdim=True))
+
+
+def added_mask(visible: Tensor) -> Mask:
+    """The mask with the bias that a CPU adds to scores; without `reads_any` if all positions may read something."""
+    mask = fused_mask(visible, torch.float32)
+    is_needed = mask.reads_any is not None and not mask.reads_any.all()
+    return mask if is_needed else mask._replace(reads_any=None)
+
+
+def visible_of(mask: Tensor | Mask | None) -> Tensor | None:
+    """The bool mask of the plain model."""
+    return mask.visible if isinstance(mask, Mask) else mask
+
+
+_SOURCES_HAVE_TOKENS = "sources_have_tokens"
+
+
+def with_tokens_in_all(source_mask: Tensor) -> Tensor:
+    """The same mask of sources, (B, S) bool, with the note that each of them has a token; the CPU knows it from the batch.
+
+    The note spares a GPU the zeros of sources without tokens. It is an attribute of the tensor, because the plain model
+    hands the mask on and knows nothing of acceleration. What is computed from the mask does not have it.
+    """
+    setattr(source_mask, _SOURCES_HAVE_TOKENS, True)
+    return source_mask
+
+
+def is_known_to_have_tokens(source_mask: Tensor | None) -> bool:
+    """Whether `with_tokens_in_all` has noted it."""
+    return getattr(source_mask, _SOURCES_HAVE_TOKENS, False)
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager[Any]:
+    """In the block, operations keep the precision of their inputs."""
+    return nullcontext() if x.is_meta else torch.autocast(x.device.type, enabled=False)
+
+
+def product_dtype(x: Tensor) -> torch.dtype:
+    """The dtype in which matrix products with x are computed: that of autocast, else that of x."""
+    kind = x.device.type
+    is_autocast = kind != "meta" and x.dtype != torch.float64 and torch.is_autocast_enabled(kind)
+    return torch.get_autocast_dtype(kind) if is_autocast else x.dtype
+
+
+# Twins for training on a CPU: same results as the plain modules, fewer passes over memory, gradients by hand.
 
 
 def trains_on_cpu(x: Tensor) -> bool:
@@ -161,7 +246,9 @@ class _Attention(torch.autograd.Function):
         if factors is not None:
             kept = kept * factors
         ctx.save_for_backward(q, k, v, weights, kept, factors)
-        return _heads_last(kept.flatten(0, 1) @ v, shape)
+        # (B, H, Q, K), with all heads of a position side by side in memory.
+        heads = (kept.flatten(0, 1) @ v).unflatten(0, shape)
+        return heads.transpose(1, 2).contiguous().transpose(1, 2)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -172,7 +259,8 @@ class _Attention(torch.autograd.Function):
         of_kept = (g @ v.mT).view_as(kept)
         if factors is not None:
             of_kept = of_kept * factors
-        of_scores = _gradient_of_softmax(at_least_float32(of_kept), weights)
+        of_scores = at_least_float32(of_kept) * weights  # then the gradient of the softmax
+        of_scores.sub_(weights * of_scores.sum(-1, keepdim=True))
         of_scores = of_scores.mul_(1 / math.sqrt(q.size(-1))).to(q.dtype).flatten(0, 1)
         found = of_scores @ k, of_scores.mT @ q, of_values
         return *(one.unflatten(0, shape) for one in found), None, None
@@ -211,23 +299,12 @@ class _Recurrence(torch.autograd.Function):
         return of_candidates.to(ctx.dtype), of_gates.to(ctx.dtype)
 
 
-def _heads_last(heads: Tensor, shape: torch.Size) -> Tensor:
-    """(B H, Q, K) to (B, H, Q, K), with all heads of a position side by side in memory."""
-    return heads.unflatten(0, shape).transpose(1, 2).contiguous().transpose(1, 2)
-
-
 def _softmax_(scores: Tensor) -> Tensor:
     """The softmax over the last dimension, in place: PyTorch's takes several times as long if rows are short."""
     if not scores.numel():  # nothing to attend to
         return scores
     exponentials = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
     return exponentials.div_(exponentials.sum(-1, keepdim=True))
-
-
-def _gradient_of_softmax(gradient: Tensor, weights: Tensor) -> Tensor:
-    """The gradient of scores from that of their softmax, `weights`."""
-    products = gradient * weights
-    return products.sub_(weights * products.sum(-1, keepdim=True))
 
 
 def project_on_cpu(x: Tensor, layers: tuple[nn.Linear, ...]) -> tuple[Tensor, ...]:
@@ -263,7 +340,12 @@ class _Projections(torch.autograd.Function):
         needs_x, *needs = ctx.needs_input_grad
         needs_weights, needs_biases = needs[: len(weights)], needs[len(weights) :]
         flat = [gradient.flatten(0, -2) for gradient in gradients]
-        of_x = _sum_of_products(flat, weights).view(ctx.shape) if needs_x else None
+        of_x = None
+        if needs_x:
+            of_x = flat[0] @ weights[0]
+            for g, weight in zip(flat[1:], weights[1:], strict=True):
+                of_x.addmm_(g, weight)
+            of_x = of_x.view(ctx.shape)
         of_weights = [
             g.T @ rows if is_used else None for g, is_used in zip(flat, needs_weights, strict=True)
         ]
@@ -271,13 +353,6 @@ class _Projections(torch.autograd.Function):
             g.sum(0) if is_used else None for g, is_used in zip(flat, needs_biases, strict=True)
         ]
         return of_x, *of_weights, *of_biases
-
-
-def _sum_of_products(gradients: list[Tensor], weights: list[Tensor]) -> Tensor:
-    total = gradients[0] @ weights[0]
-    for gradient, weight in zip(gradients[1:], weights[1:], strict=True):
-        total.addmm_(gradient, weight)
-    return total
 
 
 def random_factors(shape: Sequence[int], probability: float, dtype: torch.dtype) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.acceleration.masks import product_dtype
+from transformer_cli.acceleration.cpu_training import product_dtype
 from transformer_cli.acceleration.native_kernels import (
     Labels,
     can_read,

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.acceleration.accelerate import TransformerOnGpu
-from transformer_cli.acceleration.masks import (
+from transformer_cli.acceleration.cpu_training import (
     fused_mask,
     is_known_to_have_tokens,
     product_dtype,

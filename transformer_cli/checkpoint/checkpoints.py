@@ -37,7 +37,7 @@ from transformer_cli.storage import (
     errors_explained,
     remove,
 )
-from transformer_cli.storage.manifest import FORMAT_VERSION, LATEST_SAVED_AT
+from transformer_cli.storage.filesystem import FORMAT_VERSION, LATEST_SAVED_AT
 
 logger = logging.getLogger(__name__)
 

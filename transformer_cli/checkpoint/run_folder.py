@@ -21,7 +21,7 @@ from transformer_cli.process.errors import (
 )
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
-from transformer_cli.storage.manifest import (
+from transformer_cli.storage.filesystem import (
     encode_json,
     is_bare_name,
     parse_json,

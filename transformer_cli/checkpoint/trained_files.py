@@ -46,7 +46,7 @@ from transformer_cli.storage import (
     remove,
     write_folder,
 )
-from transformer_cli.storage.manifest import (
+from transformer_cli.storage.filesystem import (
     FORMAT_VERSION,
     encode_json,
     require_finite,

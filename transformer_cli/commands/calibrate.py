@@ -264,8 +264,7 @@ def _seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
     None if the corpus is not there, has changed or is streamed, or if the model began with the weights of another one.
     """
     from transformer_cli.checkpoint.run_folder import IMPORTED
-    from transformer_cli.data.fingerprint import changes, fingerprint
-    from transformer_cli.data.preparation import seen_words_of_corpus
+    from transformer_cli.data.preparation import changes, fingerprint, seen_words_of_corpus
     from transformer_cli.evaluation.held_out_text import data_of_training
     from transformer_cli.process.errors import TfmError
     from transformer_cli.text.seen_words import write_seen_words

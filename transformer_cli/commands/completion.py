@@ -8,10 +8,9 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin
-
-from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
     from transformer_cli.config.loading import Command
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 Offer = tuple[str, str]
 """A completion, and a sentence about it that some shells show."""
 
-# Copies of names in checkpoint/run_folder.py and storage/manifest.py, whose import would make a shell wait.
+# Copies of names in checkpoint/run_folder.py and storage/filesystem.py, whose import would make a shell wait.
 RUNS, CHECKPOINTS, MANIFEST = "runs", "checkpoints", "MANIFEST.json"
 _MAX_MANIFEST_BYTES = 1 << 20
 _YAML = (".yaml", ".yml")
@@ -86,20 +85,20 @@ def configs(incomplete: str) -> list[Offer]:
 
 def pictures(incomplete: str) -> list[Offer]:
     """The names of the pictures of `tfm draw`."""
-    found = imported("transformer_cli.extensions.lessons.drawing.pictures:PICTURES")
+    found = resolve_name("transformer_cli.extensions.lessons.drawing.pictures:PICTURES")
     offers = [(name, picture.sentence) for name, picture in found.items()]
     return [offer for offer in [*offers, ("all", "")] if offer[0].startswith(incomplete)]
 
 
 def ablations(incomplete: str) -> list[Offer]:
     """The names of ablations, each with its subject."""
-    found = imported("transformer_cli.extensions.lessons.ablations:ABLATIONS")
+    found = resolve_name("transformer_cli.extensions.lessons.ablations:ABLATIONS")
     return [(one.name, one.subject) for one in found if one.name.startswith(incomplete)]
 
 
 def exercises(incomplete: str) -> list[Offer]:
     """The names of exercises, each with its functions."""
-    found = imported("transformer_cli.extensions.lessons.exercises.catalogue:EXERCISES")
+    found = resolve_name("transformer_cli.extensions.lessons.exercises.catalogue:EXERCISES")
     offers = [(one.name, ", ".join(one.functions)) for one in found]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
 
@@ -108,7 +107,7 @@ def plotted_metrics(incomplete: str) -> list[Offer]:
     """What a run may have recorded, each with its title: the loss and the like, then the scores."""
     from transformer_cli.config.schema import ScoreName
 
-    titles = imported("transformer_cli.extensions.lessons.drawing.curves:TITLES")
+    titles = resolve_name("transformer_cli.extensions.lessons.drawing.curves:TITLES")
     offers = [*titles.items(), *((name, "a score") for name in get_args(ScoreName))]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
 
@@ -161,7 +160,7 @@ def cleaning_rules(incomplete: str) -> list[Offer]:
     """The rules of tfm data clean, such as mend_encoding=."""
     from transformer_cli.config.section import meanings
 
-    known = imported("transformer_cli.extensions.corpora.cleaning_rules:CorpusRules")
+    known = resolve_name("transformer_cli.extensions.corpora.cleaning_rules:CorpusRules")
     rules = meanings(known)
     return [(f"{name}=", rules[name]) for name in known.model_fields if name.startswith(incomplete)]
 

@@ -30,7 +30,7 @@ def found_facts() -> dict[str, Any]:
 
     import torch
 
-    from transformer_cli.acceleration.compilation import missing_for_compilation
+    from transformer_cli.acceleration.accelerate import missing_for_compilation
     from transformer_cli.acceleration.native_kernels import kernel_level, why_no_kernels
     from transformer_cli.config import RuntimeConfig
     from transformer_cli.process.device import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +14,6 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import JsonOption, Overrides, RunOption, set_option
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint import Checkpoint
@@ -55,7 +55,7 @@ def info_command(
     # For each format of `tfm export`, the settings in the way; none: the format is open.
     facts["exports"] = {
         name: [obstacle._asdict() for obstacle in found]
-        for name, found in imported(EXPORT_OBSTACLES)(settings).items()
+        for name, found in resolve_name(EXPORT_OBSTACLES)(settings).items()
     }
     if parameters:
         tree = {name: list(value.shape) for name, value in model.named_parameters()}

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +19,6 @@ from transformer_cli.commands.command_line import (
 )
 from transformer_cli.commands.output import show
 from transformer_cli.process.errors import CannotCreateError, UsageError
-from transformer_cli.process.imports import imported
 from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _sheet_as_table(path: Path, *, force: bool) -> Path | None:
         )
     require_extra("corpora", ("openpyxl",), purpose="a spreadsheet")
     with staged_file(table) as unfinished:
-        imported(SHEET_AS_TSV)(path, unfinished, None)
+        resolve_name(SHEET_AS_TSV)(path, unfinished, None)
     return table
 
 

@@ -8,8 +8,7 @@ from tqdm import tqdm
 from tqdm.utils import disp_len
 
 from transformer_cli.process.torchrun import read_launch
-from transformer_cli.training.callbacks import Callback, TrainingReport
-from transformer_cli.training.step import StepReport
+from transformer_cli.training.callbacks import Callback, StepReport, TrainingReport
 
 FORMATS = (
     "{l_bar}{bar}{r_bar}",

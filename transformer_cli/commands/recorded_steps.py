@@ -16,7 +16,7 @@ from transformer_cli.checkpoint.trained_files import first_usable, read_files
 from transformer_cli.config.data import Direction
 from transformer_cli.process.errors import UsageError
 from transformer_cli.storage import MANIFEST_NAME, make_folders
-from transformer_cli.storage.growing_files import append_json_line, read_json_lines
+from transformer_cli.storage.writing import append_json_line, read_json_lines
 from transformer_cli.text.languages import primary_language, scripts_of_language
 
 logger = logging.getLogger(__name__)

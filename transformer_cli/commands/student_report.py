@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from transformer_cli.commands.recorded_steps import Cost
@@ -17,7 +18,6 @@ from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.shortlist import shortlist_path
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.process.errors import ConfigError, UsageError
-from transformer_cli.process.imports import imported
 
 MOST_COMPARED = 500
 """Validation sentences whose translation is timed; all are scored."""
@@ -98,7 +98,7 @@ def _teachers(teacher: Writer) -> list[_System]:
         return []
     if teacher.is_ctranslate2:
         folder = Path(teacher.runs[0])
-        model = imported(CTRANSLATE2_TEACHER)(folder, num_threads=1)
+        model = resolve_name(CTRANSLATE2_TEACHER)(folder, num_threads=1)
         return [
             _System(
                 "teacher",

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 from transformer_cli.checkpoint import find_run, load_trained
@@ -40,7 +41,6 @@ from transformer_cli.commands.synthetic_corpus import (
 )
 from transformer_cli.config import Config
 from transformer_cli.process.errors import TfmError, UsageError
-from transformer_cli.process.imports import imported
 from transformer_cli.storage import remove, replace_file
 
 logger = logging.getLogger(__name__)
@@ -356,9 +356,9 @@ class StudentWay:
 
         def work() -> dict[str, Any]:
             def export() -> dict[str, Any]:
-                formats = imported("transformer_cli.extensions.exchange.export:FORMATS")
+                formats = resolve_name("transformer_cli.extensions.exchange.export:FORMATS")
                 [wanted] = [one for one in formats if one.name == "bergamot"]
-                export_run = imported("transformer_cli.extensions.exchange.export:export_run")
+                export_run = resolve_name("transformer_cli.extensions.exchange.export:export_run")
                 exported = export_run(load_trained(find_run(self.config.name)), wanted, output)
                 return {"output": str(exported.path), "bytes": exported.num_bytes}
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, TypeVar
 
 from transformer_cli.commands.input_lines import check_input, opened_lines
@@ -39,7 +40,6 @@ from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.imports import imported
 from transformer_cli.storage import replace_file
 from transformer_cli.text.normalization import compose
 from transformer_cli.text.sampling import with_noise
@@ -473,7 +473,7 @@ def _plain(text: str) -> str:
 
 
 def _translate_with_ctranslate2(source: Path, output: Path, folder: Path, num_best: int) -> None:
-    teacher = imported(CTRANSLATE2_TEACHER)(folder)
+    teacher = resolve_name(CTRANSLATE2_TEACHER)(folder)
     conditions = {"model": digest_of(folder / "model.bin"), "n_best": num_best}
     with opened_unfinished(output, conditions) as unfinished:
         windows = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated
 
 import typer
@@ -18,7 +19,6 @@ from transformer_cli.commands.command_line import (
     set_option,
 )
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.imports import imported
 
 DOCUMENTS = "transformer_cli.extensions.documents.translate_command"
 """Where documents are translated; the core imports it only for a file."""
@@ -276,12 +276,12 @@ def translate_command(
     )
     of_input = None if sentences and memory else encoding
     if of_input and memory and input_file is not None and input_file.is_file():
-        beside = imported(
+        beside = resolve_name(
             f"{DOCUMENTS.rpartition('.')[0]}.character_encoding:encoding_beside_memory"
         )
         of_input = beside(input_file.read_bytes(), encoding)
     if input_file or document_format or columns or values or of_input:
-        document = imported(f"{DOCUMENTS}:chosen_document")(
+        document = resolve_name(f"{DOCUMENTS}:chosen_document")(
             input_file,
             document_format,
             columns=columns,
@@ -290,8 +290,8 @@ def translate_command(
             has_text=bool(sentences),
         )
         if document is not None:
-            imported(f"{DOCUMENTS}:translate_document_file")(document, output_file, options)
+            resolve_name(f"{DOCUMENTS}:translate_document_file")(document, output_file, options)
             return
     if output_file is not None:
-        imported(f"{DOCUMENTS}:check_output_of_text")(output_file)
+        resolve_name(f"{DOCUMENTS}:check_output_of_text")(output_file)
     translate_lines(sentences or input_file, output_file, options)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from tqdm import tqdm
@@ -48,7 +49,6 @@ from transformer_cli.decoding.quality import Drift, read_quality
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.process.imports import imported
 from transformer_cli.process.messages import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
 
@@ -254,7 +254,7 @@ def _with_memory(translator: Translator, path: Path, encoding: str | None) -> Tr
     if isinstance(reader.data, SequencesData):
         raise UsageError("--memory is for languages, but this run was trained on symbols")
     languages = translator.languages
-    pairs = imported(MEMORY)(path, languages.source, languages.target, encoding)
+    pairs = resolve_name(MEMORY)(path, languages.source, languages.target, encoding)
     memory = TranslationMemory.of(pairs, reader.normalize_source, str(path))
     return replace(translator, memory=memory)
 

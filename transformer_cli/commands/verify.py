@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +24,7 @@ from transformer_cli.process.errors import (
     TfmError,
     UsageError,
 )
-from transformer_cli.process.imports import imported, require_extra
+from transformer_cli.process.imports import require_extra
 
 _EXPORT = "transformer_cli.extensions.exchange.exported_files"
 
@@ -144,8 +145,8 @@ def verification(name: str | None) -> Verification:
     from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.run_folder import CHECKPOINTS
 
-    if name is not None and imported(f"{_EXPORT}:is_export")(Path(name)):
-        exported = imported(f"{_EXPORT}:check_export")(Path(name))
+    if name is not None and resolve_name(f"{_EXPORT}:is_export")(Path(name)):
+        exported = resolve_name(f"{_EXPORT}:check_export")(Path(name))
         return Verification(Path(name), [Checked(Path(name), "export", *exported)])
     place = find_run(name)
     found = Verification(place)
@@ -237,9 +238,8 @@ def _unreadable(path: Path, checkpoint: Path | None) -> list[str]:
     from transformer_cli.config import load_stored_config
     from transformer_cli.decoding.quality import CALIBRATION_FILE, read_quality
     from transformer_cli.decoding.shortlist import FILE_NAME
-    from transformer_cli.storage.growing_files import broken_json_lines
-    from transformer_cli.storage.manifest import parse_json
-    from transformer_cli.storage.writing import is_running
+    from transformer_cli.storage.filesystem import parse_json
+    from transformer_cli.storage.writing import broken_json_lines, is_running
 
     try:
         if path.suffix == ".yaml":
@@ -345,8 +345,8 @@ def _wrong_signature(folder: Path, public_key: Path) -> str | None:
     signature = folder / SIGNATURE_NAME
     try:
         # As its own command does: the signature is no part of what is signed.
-        hashed = imported("model_signing.hashing:Config")().set_ignored_paths(paths=[signature])
-        config = imported("model_signing.verifying:Config")().use_elliptic_key_verifier(
+        hashed = resolve_name("model_signing.hashing:Config")().set_ignored_paths(paths=[signature])
+        config = resolve_name("model_signing.verifying:Config")().use_elliptic_key_verifier(
             public_key=public_key
         )
         config.set_hashing_config(hashed).verify(folder, signature)

@@ -396,12 +396,6 @@ class TrainingConfig(Section):
         return max(self.keep_best, (self.average_last or 0) if self.average_of == "best" else 0)
 
     @property
-    def changes_pairs(self) -> bool:
-        """Whether the ids of a training pair are drawn anew in each epoch."""
-        settings = self.bpe_dropout, self.unigram_alpha, self.noise
-        return any(setting is not None for setting in settings)
-
-    @property
     def num_predictions(self) -> int:
         """How often an update predicts each pair."""
         return 1 if self.r_drop is None and self.simcut is None else 2

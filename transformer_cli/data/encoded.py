@@ -35,7 +35,6 @@ from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.seen_words import KNOWS_POSSESSED, MAY_POSSESS, SeenWords, WordCounts
-from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
 from transformer_cli.text.token_ids import IdLists, Padded, gather_padded, number_column, numbers_of
 from transformer_cli.text.tokenizer import (
     MAX_CHARACTERS_PER_TOKEN,
@@ -285,29 +284,6 @@ def encode_short_pairs(
     is_short = np.maximum(encoded.source.lengths, encoded.target.lengths) <= max_length
     is_kept[is_kept] = is_short
     return encoded.select(is_short), is_kept
-
-
-# The lengths of the training pairs, which a checkpoint records: a translation of longer texts loses some of them.
-
-
-MOST_PAIRS = 1_000_000
-"""Of a larger corpus, so many pairs are measured, evenly spread."""
-_RARE = 0.01
-
-
-def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
-    """The quantiles of the lengths of a corpus; not known for the sequences of a task, which are no text."""
-    if isinstance(config.data, SequencesData) or not len(train):
-        return SeenLengths()
-    step = -(-len(train) // MOST_PAIRS)
-    sources, targets = train.lengths(np.arange(0, len(train), step))
-    is_long = sources >= FEWEST_TOKENS
-    ratio = None
-    if is_long.any():
-        ratios = targets[is_long] / sources[is_long]
-        ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
-    # The length of a real sentence, not a value between two.
-    return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
 
 
 def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords | None:

@@ -1,17 +1,19 @@
-"""From a config to the data that training reads: ids, tokenizers, validation pairs and a report; data of another run taken over; entries added to tokenizers."""
+"""From a config to the data that training reads: ids, tokenizers, validation pairs and a report; their fingerprint; data of another run taken over; entries added to tokenizers."""
 
 import json
 import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from transformer_cli.config import Config, DataConfig, FilesData, HubData
-from transformer_cli.data import fingerprint as fingerprints
+import numpy as np
+
+from transformer_cli.config import Config, DataConfig, FilesData, HubData, SequencesData, SplitName
+from transformer_cli.config.section import flat_settings
 from transformer_cli.data.encoded import (
     DataReport,
     EncodedCorpus,
@@ -39,7 +41,9 @@ from transformer_cli.data.selection import (
     check_dropped_share,
     clean,
     held_out_digests,
+    pairs_to_validate,
 )
+from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.corpus import (
     HeldOutSplits,
     KeptPairs,
@@ -48,12 +52,20 @@ from transformer_cli.data.sources.corpus import (
     read_pairs,
     training_corpora,
 )
-from transformer_cli.data.sources.hub import streams_kept_in
-from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.data.sources.hub import COMMIT_OF, streams_kept_in
+from transformer_cli.data.sources.lines import file_digest
+from transformer_cli.process.errors import (
+    ConfigError,
+    DataError,
+    MissingInputError,
+    TfmError,
+    TryAgainError,
+)
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
 from transformer_cli.text.seen_words import SeenWords, read_seen_words, write_seen_words
+from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
 from transformer_cli.text.tokenizer import Tokenizers, tokenizer_files, tokenizer_names
 
 logger = logging.getLogger(__name__)
@@ -118,18 +130,18 @@ def prepare_data(
         TryAgainError: a file of the corpus changed while it was read.
     """
     has_files = isinstance(config.data, FilesData | HubData)
-    watched = fingerprints.WatchedFiles(config) if has_files else None
-    sought = fingerprints.fingerprint(config)
-    found = fingerprints.read_seal(folder)
+    watched = WatchedFiles(config) if has_files else None
+    sought = fingerprint(config)
+    found = read_seal(folder)
     if found is not None:
-        changed = fingerprints.changes(found, sought)
+        changed = changes(found, sought)
         is_extended = not has_begun and are_extended(config)
         if not changed and _are_those_of(folder, tokenizers, is_extended=is_extended):
             return open_unchecked(config, folder, sought)
         if has_begun:
-            is_acceptable = accept_change and not fingerprints.needs_other_tokenizers(found, sought)
+            is_acceptable = accept_change and not needs_other_tokenizers(found, sought)
             if changed and not is_acceptable:
-                raise fingerprints.refusal(folder, found, sought)
+                raise refusal(folder, found, sought)
             if changed and is_finished:
                 raise _nothing_to_train(folder, changed)
             tokenizers = tokenizers or _tokenizers_in(folder)
@@ -141,15 +153,15 @@ def prepare_data(
         keeping = streams_kept_in(partial) if isinstance(config.data, HubData) else nullcontext()
         with watching, keeping:
             _build(config, partial, tokenizers, has_begun=has_begun)
-        fingerprints.seal(partial, sought)
+        seal(partial, sought)
     return open_unchecked(config, folder, sought)
 
 
 def open_prepared(config: Config, folder: Path) -> PreparedData | None:
     """The data in a folder, if they are whole and were made from this config and these files; else None."""
-    sought = fingerprints.fingerprint(config)
-    found = fingerprints.read_seal(folder)
-    if found is None or fingerprints.changes(found, sought):
+    sought = fingerprint(config)
+    found = read_seal(folder)
+    if found is None or changes(found, sought):
         return None
     return open_unchecked(config, folder, sought)
 
@@ -324,6 +336,41 @@ def num_corpora(config: Config) -> int:
     return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1
 
 
+def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
+    """The validation pairs that a run uses; if these are not all, the log says so."""
+    pairs = pairs_to_validate(config, data.validation)
+    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
+        logger.info(
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
+            "number, and tfm validate scores all",
+            f"{len(pairs):,}", f"{len(data.validation):,}",
+        )  # fmt: skip
+    return pairs
+
+
+# The lengths of the training pairs, which a checkpoint records: a translation of longer texts loses some of them.
+
+
+MOST_PAIRS = 1_000_000
+"""Of a larger corpus, so many pairs are measured, evenly spread."""
+_RARE = 0.01
+
+
+def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
+    """The quantiles of the lengths of a corpus; not known for the sequences of a task, which are no text."""
+    if isinstance(config.data, SequencesData) or not len(train):
+        return SeenLengths()
+    step = -(-len(train) // MOST_PAIRS)
+    sources, targets = train.lengths(np.arange(0, len(train), step))
+    is_long = sources >= FEWEST_TOKENS
+    ratio = None
+    if is_long.any():
+        ratios = targets[is_long] / sources[is_long]
+        ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
+    # The length of a real sentence, not a value between two.
+    return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
+
+
 # Prepared data taken over from another run, which has made them from the same corpus and settings.
 #
 # The files are hard links, or copies where the file system has no links. So each run folder has all its files, may be
@@ -343,17 +390,17 @@ def take_over(config: Config, folder: Path, runs: Path) -> None:
     Raises:
         DataError: too many of the pairs are too long.
     """
-    if fingerprints.read_seal(folder) is not None:
+    if read_seal(folder) is not None:
         return
-    sought = fingerprints.fingerprint(config)
+    sought = fingerprint(config)
     for other in sorted(runs.glob("*/data")):
-        made_from = fingerprints.read_claim(other)
-        if made_from is None or fingerprints.changes(made_from, sought):
+        made_from = read_claim(other)
+        if made_from is None or changes(made_from, sought):
             continue
         make_folders(folder.parent)
         with suppress(_NotTakenOverError), staged_folder(folder) as partial:
             _fill(partial, other, config)
-            fingerprints.seal(partial, sought)
+            seal(partial, sought)
         if folder.is_dir():
             logger.info(
                 "%s: made from the same corpus, so its data are used for this run too", other
@@ -367,13 +414,13 @@ class _NotTakenOverError(Exception):
 
 def _fill(partial: Path, other: Path, config: Config) -> None:
     """Link the files of another run, check them, and make the report anew."""
-    claimed = fingerprints.read_claim(other)
+    claimed = read_claim(other)
     try:
         _link_files(other, partial)
     except OSError as error:  # the other run is being deleted, for example
         raise _NotTakenOverError from error
     # Only now: between a check and a link, another process might replace the files.
-    if claimed is None or fingerprints.read_seal(partial) != claimed:
+    if claimed is None or read_seal(partial) != claimed:
         raise _NotTakenOverError
     report = DataReport.from_json(json.loads((partial / REPORT).read_text(encoding="utf-8")))
     if report.dropped_share() > config.applied_cleaning.max_dropped_share:
@@ -382,13 +429,13 @@ def _fill(partial: Path, other: Path, config: Config) -> None:
     train = EncodedCorpus.open(partial / TRAIN, num_corpora=num_corpora(config))
     report.padding_share = padding_share(epoch_order(train.lengths, train.corpus_sizes, config))
     # Both are links: writing to them would change the other run.
-    for name in (REPORT, fingerprints.FILE_NAME):
+    for name in (REPORT, FILE_NAME):
         (partial / name).unlink()
     write_report(partial, report)
 
 
 def _link_files(other: Path, partial: Path) -> None:
-    for name in fingerprints.sealed_files(other):
+    for name in sealed_files(other):
         file, new = other / name, partial / name
         if file.is_symlink():
             raise OSError(f"{file} is a symbolic link")
@@ -456,3 +503,193 @@ def _with_words(config: Config, text: Path, tokenizers: Tokenizers, num_added: i
             num_added,
         )
     return more
+
+
+# The fingerprint of a corpus, and the seal of prepared data.
+
+
+FILE_NAME = "fingerprint.json"
+VERSION = "1"  # of the preparation; raised if the same config would give other ids
+# These settings say where the corpus lies, or how the pairs are used later; they do not change the ids.
+_WITHOUT_EFFECT = {"root", "weight", "temperature", "max_dropped_share"}
+# Settings that came later, each with the value at which the ids are the same as before.
+_ABSENT_AT = {
+    "data.both_directions": "false",
+    "data.cleaning.normalize_invisible": "null",
+    "data.streaming": "false",
+    "data.target_tag": "false",
+}
+_AGAIN = "run the command again when no program writes to the corpus"
+
+
+def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, str]:
+    """Map each setting or file that decides the ids to its value, or to the SHA-256 of its content.
+
+    Args:
+        split: only the files that have pairs of this split; None: all files.
+    """
+    flat = flat_settings(
+        {
+            "data": config.data.model_dump(mode="json"),
+            "tokenizer": config.tokenizer.model_dump(mode="json"),
+            "model": {"max_length": config.model.max_length},
+        }
+    )
+    settings = {
+        name: json.dumps(value)
+        for name, value in flat.items()
+        if _WITHOUT_EFFECT.isdisjoint(name.split(".")) and json.dumps(value) != _ABSENT_AT.get(name)
+    }
+    training = config.training
+    initial = {"training.init_from": training.init_from, "training.add_words": training.add_words}
+    settings |= {name: json.dumps(value) for name, value in initial.items() if value is not None}
+    sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
+    return {"version": VERSION} | settings | sources
+
+
+class WatchedFiles:
+    """Notices files of a corpus that change while data is prepared: each split opens them again.
+
+    Make it before the fingerprint is computed. Sizes and times of all files are compared; the content only
+    of those that differ in them, because copying a file anew may change nothing.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._data = config.data
+        self._stamps = self._current_stamps()
+
+    @contextmanager
+    def unchanged(self, made_from: Mapping[str, str]) -> Iterator[None]:
+        """At the end of the block, also by an error about the data, compare the files.
+
+        Args:
+            made_from: the fingerprint of the files.
+
+        Raises:
+            TryAgainError: a file has changed, was removed or added.
+        """
+        try:
+            yield
+        except (DataError, MissingInputError):
+            self._compare(made_from)
+            raise
+        self._compare(made_from)
+
+    def _compare(self, made_from: Mapping[str, str]) -> None:
+        try:
+            now = self._current_stamps()
+        except (DataError, MissingInputError) as error:
+            raise TryAgainError(
+                f"the corpus changed while it was read: {error.message}", hint=_AGAIN
+            ) from error
+        for name in {**self._stamps, **now}:
+            before, (path, stamp) = self._stamps.get(name), now.get(name, (Path(name), None))
+            is_same = before is not None and before[1] == stamp is not None
+            if not is_same and (stamp is None or file_digest(path) != made_from.get(name)):
+                what = "was removed" if stamp is None else "changed"
+                raise TryAgainError(f"{path}: {what} while the corpus was read", hint=_AGAIN)
+
+    def _current_stamps(self) -> dict[str, tuple[Path, tuple[int, ...] | None]]:
+        files = corpus.local_files(self._data)
+        return {name: (path, _stamp(path)) for name, path in files.items()}
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """One line for each setting or file that differs, with both values; null and an absent setting are equal.
+
+    A commit on the hub that was not known, before or now, is no difference.
+    """
+    unknown = {name for name in before.keys() ^ now.keys() if name.startswith(COMMIT_OF)}
+    values = (
+        (name, before.get(name, "null"), now.get(name, "null"))
+        for name in {*before, *now} - unknown
+    )
+    return [
+        f"{name}: was {_short(old)}, now {_short(new)}"
+        for name, old, new in sorted(values)
+        if old != new
+    ]
+
+
+def seal(folder: Path, made_from: Mapping[str, str]) -> None:
+    """Write the fingerprint of a folder, and the checksums of its files."""
+    files = {file.name: file_digest(file) for file in sorted(folder.iterdir())}
+    content = {"made_from": dict(made_from), "files": files}
+    (folder / FILE_NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def read_seal(folder: Path) -> dict[str, str] | None:
+    """The fingerprint of a folder; None if a file is missing or damaged."""
+    try:
+        content = json.loads((folder / FILE_NAME).read_bytes())
+        made_from, files = content["made_from"], content["files"]
+        is_whole = all(file_digest(folder / name) == digest for name, digest in files.items())
+    except (TfmError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
+    return made_from if is_whole and is_text else None
+
+
+def read_claim(folder: Path) -> dict[str, str] | None:
+    """As `read_seal`, but the files of the folder are not read, so that they may be missing or damaged."""
+    try:
+        made_from = json.loads((folder / FILE_NAME).read_bytes())["made_from"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
+    return made_from if is_text else None
+
+
+def sealed_files(folder: Path) -> list[str]:
+    """The names of the files of a folder that `seal` has finished, without any path in them."""
+    try:
+        names = list(json.loads((folder / FILE_NAME).read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [Path(name).name for name in names] + [FILE_NAME]
+
+
+def needs_other_tokenizers(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether a setting of the tokenizers changed, so that they would have to be trained again."""
+    return any(change.startswith("tokenizer.") for change in changes(before, now))
+
+
+def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> DataError:
+    """The error for data that differs from the data on which a run was trained."""
+    lines = "".join(f"\n    {line}" for line in changes(before, now))
+    hint = "undo the change; or continue with the changed data: --accept-data-change"
+    if _has_other_built_in_pairs(before, now):
+        hint = (
+            "an earlier version of tfm generated the built-in pairs of this run from its seed; this version has other "
+            "pairs, the same for every seed. Continue the run with that version, or with the pairs of this one: "
+            "--accept-data-change"
+        )
+    if any(line.strip().startswith(COMMIT_OF) for line in lines.splitlines()):
+        hint += "; to stay with the earlier commit, also give it as data.corpora.N.revision"
+    if needs_other_tokenizers(before, now):
+        hint = "undo the change; or start again, with another name or with --from-scratch"
+    return DataError(
+        f"{folder}: the data differs from the data on which this run was trained:{lines}", hint=hint
+    )
+
+
+def _has_other_built_in_pairs(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether as many pairs of the built-in corpus are other ones."""
+    names = ("phrasebook", "data.num_pairs")
+    return all(name in before.keys() & now.keys() for name in names) and [
+        before[name] == now[name] for name in names
+    ] == [False, True]
+
+
+def _short(value: str) -> str:
+    if value == "null":
+        return "not there"
+    return f"{value[:12]}..." if len(value) == 64 else value

@@ -501,12 +501,18 @@ def num_steps_of(training: TrainingConfig, updates: Updates) -> int:
     return min(limits)
 
 
+def draws_ids_anew(training: TrainingConfig) -> bool:
+    """Whether the ids of a training pair are drawn anew in each epoch."""
+    settings = training.bpe_dropout, training.unigram_alpha, training.noise
+    return any(setting is not None for setting in settings)
+
+
 def training_pairs(
     corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], config: Config
 ) -> tuple[EncodedCorpus | ResampledPairs, EpochOrder]:
     """The pairs that training reads, and their order, for the settings of a config."""
     order, training = epoch_order(corpus.lengths, corpus.corpus_sizes, config), config.training
-    if not training.changes_pairs:
+    if not draws_ids_anew(training):
         return corpus, order
     pairs = ResampledPairs(
         corpus,

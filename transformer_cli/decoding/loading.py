@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
@@ -37,7 +38,6 @@ from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import ConfigError, DataError
-from transformer_cli.process.imports import imported
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
@@ -292,7 +292,7 @@ def _loaded(
     engine: _DescribedEngine | None = None
     pytorch = partial(_pytorch_engine, files, config)
     if alone and options.engine in OTHER_ENGINES:
-        engine = imported(OTHER_ENGINES[options.engine].load)(
+        engine = resolve_name(OTHER_ENGINES[options.engine].load)(
             files, config, pipeline, once(pytorch)
         )
     elif starts and options.engine == "torch" and "torch" not in sys.modules:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.acceleration.accelerate import TransformerOnGpu, accelerate, with_cast_layers
+from transformer_cli.acceleration.cpu_training import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.losses import sum_loss_in_parts
-from transformer_cli.acceleration.masks import is_known_to_have_tokens, with_tokens_in_all
 from transformer_cli.acceleration.native_search import Following, NativeSearch, Rules, Shortlisted
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.acceleration.recorded_decoder import RecordedSteps
@@ -235,6 +235,16 @@ class PyTorchEngine:
                 of_batch = self._explained([pairs[index] for index in batch], num_best)
                 explanations |= zip(batch, of_batch, strict=True)
         return [explanations[index] for index in range(len(pairs))]
+
+    def cross_attention(self, source: TokenIds, target: TokenIds) -> Tensor:
+        """The weights with which all decoder layers read a source while they read a target, (layers, H, T, S)."""
+        pad_id = self.special_ids.pad_id
+        (source_ids, source_mask), (target_ids, is_real) = pad_ids([source], pad_id), pad_ids([target], pad_id)  # fmt: skip
+        inputs = self.sequence_format.decoder_inputs(
+            target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
+        )
+        tensors = map(self._on_device, (source_ids, source_mask, inputs))
+        return cross_attention(self.model, *tensors)[:, 0]
 
     @contextmanager
     def _inference(self) -> Iterator[None]:
@@ -547,6 +557,27 @@ def attended_layers(
         weights: list[Tensor] = []
         x = layer.forward(x, memory, *masks, rotation, observe=weights.append)
         yield Attended(x, weights[0])
+
+
+@torch.inference_mode()
+def cross_attention(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
+) -> Tensor:
+    """The cross-attention weights of all decoder layers.
+
+    Args:
+        model: in eval mode, because dropout would change the numbers.
+        source_ids: (B, S) int64.
+        source_mask: (B, S) bool.
+        decoder_input_ids: (B, T) int64, begins with [SOS].
+
+    Returns:
+        (layers, B, H, T, S): the weight that each target position gives to each source position; the sum
+        over S is 1.
+    """
+    memory = model.encode(source_ids, source_mask)
+    layers = attended_layers(model, decoder_input_ids, memory, source_mask)
+    return torch.stack([layer.weights for layer in layers])
 
 
 def started_search(

@@ -6,8 +6,8 @@ import logging
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import DataConfig, FilesData, HubData, SplitName
 from transformer_cli.config.data import FileCorpus
-from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.preparation import changes, fingerprint
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.sources.corpus import has_split
 from transformer_cli.decoding.loading import LoadedRun

@@ -1,21 +1,28 @@
-"""Validation: the loss of a model on held-out text, and the scores of its translations; exact matches of synthetic tasks, and published losses beside ours."""
+"""Validation: the loss of a model on held-out text, and the scores of its translations; exact matches of synthetic tasks; published losses beside ours; pictures of attention."""
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
 
 from transformer_cli.config import Config, Direction, PublishedConfig, SequencesData
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.sources.built_in import sequences_of_length
+from transformer_cli.data.sources.corpus import sequences_of_length
 from transformer_cli.decoding import Translation, UnknownWords
+from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
+from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.storage import read_json_lines
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 logger = logging.getLogger(__name__)
 
@@ -321,20 +328,21 @@ class ExactMatch(NamedTuple):
 
 
 def summary_lines(
-    config: Config, metrics_file: Path, make_translator: Callable[[], Translator]
+    config: Config, metrics_file: Path, translator: Translator | None
 ) -> Iterator[str]:
     """The last log lines of a finished run of a synthetic task; none for other runs.
 
     Args:
         config: the config of the run.
         metrics_file: the metrics.jsonl of the run.
-        make_translator: loads the best checkpoint; called for synthetic tasks only.
+        translator: with the best checkpoint; None for other data.
     """
     yield from published_table(config.published, metrics_file)
     if isinstance(config.data, SequencesData):
         if not config.data.shift_target:
             yield UNSHIFTED_NOTE
-        yield from exact_match_table(exact_matches(make_translator(), config), config.data.task)
+        assert translator is not None
+        yield from exact_match_table(exact_matches(translator, config), config.data.task)
 
 
 def exact_matches(translator: Translator, config: Config) -> list[ExactMatch]:
@@ -395,3 +403,80 @@ def _exact_match(translator: Translator, pairs: Sequence[SentencePair], length: 
         num_symbols += len(wanted)
     exact, right = 100.0 * num_exact / len(pairs), 100.0 * num_right / num_symbols
     return ExactMatch(length, len(pairs), exact, right)
+
+
+# The picture of the cross-attention weights of one translation.
+
+
+MAX_LABEL = 24
+"""The most characters of a label."""
+MAX_TOKENS = 40
+"""The most tokens of a side in a picture. A model that is hardly trained writes hundreds, and their picture would take more memory than
+the training."""
+
+
+def attention_picture(translator: Translator, source: str, predicted: str) -> "Figure | None":
+    """A picture of the cross-attention of the last decoder layer, averaged over its heads; of the first `MAX_TOKENS` of each side.
+
+    Returns:
+        None for a text without tokens, and for an engine other than the PyTorch engine.
+    """
+    pipeline, engine = translator.pipeline, translator.engine
+    source_ids = pipeline.source_ids(pipeline.normalize_source(source))
+    target_ids = pipeline.target_ids(predicted)
+    if not (source_ids and target_ids and isinstance(engine, PyTorchEngine)):
+        return None
+    # The weights of a target token do not depend on the tokens after it; those of a source token depend on the whole source.
+    first_ids = target_ids[:MAX_TOKENS]
+    weights = engine.cross_attention(source_ids, first_ids)[-1].mean(0)[:, :MAX_TOKENS]
+    source_tokens = pipeline.source_tokenizer.tokens(source_ids[:MAX_TOKENS])
+    figure = draw_attention(weights, source_tokens, pipeline.target_tokenizer.tokens(first_ids))
+    sides = {"source": len(source_ids), "target": len(target_ids)}
+    cut = [
+        f"{MAX_TOKENS} of {num} {side} tokens" for side, num in sides.items() if num > MAX_TOKENS
+    ]
+    if cut:
+        figure.suptitle(f"the first {' and '.join(cut)}")
+    return figure
+
+
+def draw_attention(
+    weights: Tensor, source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> "Figure":
+    """Draw attention weights: the source from left to right, the target from top to bottom.
+
+    Args:
+        weights: (T, S); row t holds the weights with which target token t was predicted.
+        source_tokens: S labels.
+        target_tokens: T labels.
+    """
+    from matplotlib.figure import Figure
+
+    num_source = len(source_tokens)
+    labels, families = readable_labels(_labels([*source_tokens, *target_tokens]))
+    of_source, of_target = labels[:num_source], labels[num_source:]
+    width = 2.0 + 0.4 * num_source + _room_for(of_target)
+    height = 1.6 + 0.32 * len(target_tokens) + _room_for(of_source)
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    shown = weights.float().cpu().numpy()
+    image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_xticks(range(num_source), of_source, rotation=60, ha="right")
+    axes.set_yticks(range(len(target_tokens)), of_target)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_fontfamily(families)
+    axes.set_xlabel("source")
+    axes.set_ylabel("predicted target token")
+    figure.colorbar(image, ax=axes, label="attention")
+    return figure
+
+
+def _labels(tokens: Sequence[str]) -> list[str]:
+    """The tokens for matplotlib, where a dollar sign without a backslash would begin a formula."""
+    shown = (on_one_line(token.strip(), MAX_LABEL) for token in tokens)
+    return [text.replace("$", r"\$") or "␣" for text in shown]
+
+
+def _room_for(labels: Sequence[str]) -> float:
+    """Inches for the part of the longest label beyond 8 characters; else labels would fill the picture."""
+    return 0.11 * max(0, max(map(len, labels)) - 8)

@@ -490,14 +490,12 @@ class LayerCache:
         self._length += 1
         return self.targets
 
-    def select_target(self, rows: Tensor) -> None:
-        """New row i is old row `rows[i]`, for what is kept of the target."""
+    def select(self, rows: Tensor, *, keeps_source: bool = False) -> None:
+        """New row i is old row `rows[i]`; if `keeps_source`, the keys and values of the source stay in their places."""
         self._keys, self._values = self._keys[rows], self._values[rows]
         self._state = None if self._state is None else self._state[rows]
-
-    def select_source(self, rows: Tensor) -> None:
-        """New row i is old row `rows[i]`, for the keys and values of the source."""
-        self.source = self.source[0][rows], self.source[1][rows]
+        if not keeps_source:
+            self.source = self.source[0][rows], self.source[1][rows]
 
 
 # Word dropout and layer dropout: training leaves out whole tokens and whole layers; dropout of single numbers is `nn.Dropout`.

@@ -307,9 +307,7 @@ class DecoderState:
         of the source are not copied. The caller must say so: reading `rows` here would make the CPU wait for a GPU.
         """
         for cache in self._caches:
-            cache.select_target(rows)
-            if not keeps_sources:
-                cache.select_source(rows)
+            cache.select(rows, keeps_source=keeps_sources)
         if self._is_source is not None and not keeps_sources:
             self._is_source = self._is_source[rows]
             self._source_mask = self._model.mask_of_sources(self._is_source, self._like)

@@ -1,19 +1,8 @@
-"""Things that are imported only when they are used: tables name them as `module:name`; and optional packages."""
+"""Optional packages, which the extras of pyproject.toml install."""
 
 import importlib.util
-from importlib import import_module
-from typing import Any
 
 from transformer_cli.process.errors import UsageError
-
-
-def imported(place: str) -> Any:
-    """The function, class or value that a place names, such as `transformer_cli.commands.info:info_command`.
-
-    The core reaches an extension only by such a name.
-    """
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 def require_extra(extra: str, modules: tuple[str, ...], *, purpose: str) -> None:

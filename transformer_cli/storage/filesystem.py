@@ -1,20 +1,38 @@
-"""All operations that change the disk, on each operating system, and the messages for their errors."""
+"""All operations that change the disk, on each operating system, and the messages for their errors; folders with a manifest, and the tensors in them."""
+
+from __future__ import annotations
 
 import errno
+import hashlib
+import itertools
+import json
 import lzma
+import math
 import os
 import re
 import shutil
+import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from transformer_cli.process.errors import CannotCreateError, DataError, StorageError, TryAgainError
+from transformer_cli.storage import filesystem
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from transformer_cli.storage.writing import Content
 
 fcntl: Any
 try:
@@ -261,3 +279,478 @@ def zip_damage_explained(message: str, hint: str | None = None) -> Iterator[None
         if error.errno != errno.EINVAL:  # a place before the beginning of the file
             raise
         raise DataError(f"{message}: {error.strerror}", hint=hint) from error
+
+
+# A folder with a manifest: its fields, the checksums that detect any flipped bit before a file is used, and its tensors as safetensors files.
+
+
+MANIFEST_NAME = "MANIFEST.json"
+SIGNATURE_NAME = "model.sig"
+"""A signature of OpenSSF Model Signing over a folder may lie in it under this name; no manifest lists it."""
+FORMAT_VERSION = 2
+MAX_MANIFEST_BYTES = 1 << 20
+MAX_FILES = 64
+LATEST_SAVED_AT = 2**52
+"""The latest accepted `saved_at`, in milliseconds since 1970; later checkpoints still get numbers below 2^53."""
+_CHECKSUM = "manifest_sha256"
+_BARE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+
+class DamagedError(DataError):
+    """The files of a folder differ from its manifest, or the manifest is missing."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class ListedFile(_Strict):
+    """One file of the folder."""
+
+    name: Annotated[str, Field(pattern=_BARE_NAME)]
+    size: Annotated[int, Field(ge=0, le=2**50)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Manifest(_Strict):
+    """The facts about a checkpoint, and the list of its files."""
+
+    format_version: Annotated[int, Field(ge=1, le=FORMAT_VERSION)]
+    run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    """A random name, drawn when the run starts from scratch."""
+    step: Annotated[int, Field(ge=0, lt=10**12)]
+    data_fingerprint: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
+    """SHA-256 over the fingerprint of the training data."""
+    metric: Annotated[str, Field(pattern=r"^[a-z_+]{1,20}$")]
+    """The name of the metric of `score`."""
+    score: Annotated[float, Field(allow_inf_nan=False)] | None
+    """Score of this checkpoint on the validation split; None if it was not measured."""
+    saved_at: Annotated[int, Field(ge=0, lt=2**53)]
+    """Milliseconds since 1970, and always more than in earlier checkpoints: it gives their order."""
+    files: Annotated[tuple[ListedFile, ...], Field(max_length=MAX_FILES)]
+
+    def encode(self) -> bytes:
+        """The manifest as JSON, with a checksum over its own text."""
+        return _with_checksum(self.model_dump(mode="json"))
+
+
+def parse_manifest(data: bytes, origin: str) -> Manifest:
+    """Parse a manifest.
+
+    Raises:
+        DamagedError: the text is no manifest, has a wrong checksum, or has a newer format.
+    """
+    fields = parse_json(data, origin)
+    if not isinstance(fields, dict):
+        raise DamagedError(f"{origin}: not a manifest")
+    version = fields.get("format_version")
+    if type(version) is int and version > FORMAT_VERSION:
+        raise DamagedError(
+            f"{origin}: format version {version} is newer than tfm knows ({FORMAT_VERSION}): upgrade tfm",
+            hint="pip install --upgrade transformer-cli",
+        )
+    fields.pop(_CHECKSUM, None)
+    if _with_checksum(fields) != data:
+        raise DamagedError(f"{origin}: does not match its own checksum")
+    try:
+        manifest = Manifest.model_validate_json(json.dumps(fields))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise DamagedError(f"{origin}: {where}: {problem['msg']}") from error
+    names = [file.name for file in manifest.files]
+    if len({*names, MANIFEST_NAME}) != len(names) + 1:
+        raise DamagedError(f"{origin}: names a file twice, or itself")
+    return manifest
+
+
+def parse_json(data: bytes, origin: str) -> Any:
+    """Parse JSON strictly.
+
+    Raises:
+        DamagedError: the text is not JSON, or a key occurs twice.
+    """
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=without_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"{origin}: not JSON: {error}") from error
+
+
+def encode_json(values: Mapping[str, Any]) -> bytes:
+    """Values as JSON; Python prints a float so that reading it returns the same bits."""
+    return (json.dumps(values, indent=1) + "\n").encode("ascii")
+
+
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The mapping of these keys; raises ValueError if a key occurs twice (for `object_pairs_hook`)."""
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return mapping
+
+
+def is_bare_name(name: str) -> bool:
+    """Whether a manifest may list a file of this name: no path, not hidden, at most 100 characters."""
+    return re.fullmatch(_BARE_NAME, name) is not None
+
+
+def _with_checksum(fields: dict[str, Any]) -> bytes:
+    """The text of a manifest: its fields, and the checksum of their compact form."""
+    compact = json.dumps(fields, separators=(",", ":"), sort_keys=True).encode("ascii")
+    sealed = fields | {_CHECKSUM: hashlib.sha256(compact).hexdigest()}
+    return (json.dumps(sealed, indent=1, sort_keys=True) + "\n").encode("ascii")
+
+
+# Reading a folder that has a manifest: no file is used before its checksum is checked.
+#
+# The folder is opened once, and its files are opened through that descriptor. So two versions do not mix if
+# another process renames or deletes the folder. (Windows opens no folders; there the checksums show a mixture.)
+# Symbolic links are refused. Sizes are compared before
+# anything is read. The SHA-256 of a file is computed on the same descriptor from which it is read later.
+
+
+@dataclass(frozen=True, slots=True)
+class SealedFolder:
+    """An open folder with a valid manifest, whose files have the names and sizes that the manifest lists."""
+
+    path: Path
+    descriptor: int | None
+    """Of the folder; None on Windows."""
+    manifest: Manifest
+
+    def verify(self) -> None:
+        """Read every file.
+
+        Raises:
+            DamagedError: the SHA-256 of a file differs from the manifest.
+        """
+        for file in self.manifest.files:
+            with self.open(file.name):
+                pass
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[FileIO]:
+        """Open a file of the folder for reading, after its checksum was compared."""
+        listed = next((file for file in self.manifest.files if file.name == name), None)
+        if listed is None:
+            raise DamagedError(f"{self.path}: has no {name}")
+        with _open_regular(self.descriptor, self.path, name, size=listed.size) as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
+                raise DamagedError(
+                    f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
+                )
+            file.seek(0)
+            yield file
+
+    def read(self, name: str, *, max_bytes: int) -> bytes:
+        """All bytes of a file of at most `max_bytes`."""
+        for listed in self.manifest.files:
+            if listed.name == name and listed.size > max_bytes:
+                raise DataError(
+                    f"{self.path / name}: {listed.size:,} bytes, more than the {max_bytes:,} allowed"
+                )
+        with self.open(name) as file:
+            return file.read(max_bytes + 1)
+
+
+@contextmanager
+def open_sealed(path: Path) -> Iterator[SealedFolder]:
+    """Open a folder; check its manifest, and the names and sizes of its files.
+
+    Raises:
+        DamagedError: a file is missing, added or damaged.
+        StorageError: the folder cannot be read.
+    """
+    with _opened(path) as sealed:
+        for problem in _wrong_names(sealed):
+            raise DamagedError(problem)
+        for listed in sealed.manifest.files:
+            with _open_regular(sealed.descriptor, path, listed.name, size=listed.size):
+                pass
+        yield sealed
+
+
+def damage_of(path: Path) -> list[str]:
+    """Everything that is wrong with a folder that has a manifest; every file is read. Empty: nothing is wrong.
+
+    Raises:
+        StorageError: the folder cannot be read.
+    """
+    try:
+        with _opened(path) as sealed:
+            found = [*_wrong_names(sealed)]
+            for listed in sealed.manifest.files:
+                try:
+                    with sealed.open(listed.name):
+                        pass
+                except DamagedError as error:
+                    found.append(error.message)
+            return [*dict.fromkeys(found)]  # a missing file would be named twice
+    except DamagedError as error:
+        return [error.message]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[SealedFolder]:
+    """Open a folder and read its manifest; errors in the block say what a user can understand."""
+    try:
+        folder = filesystem.open_folder(path)
+        try:
+            with _open_regular(folder, path, MANIFEST_NAME) as file:
+                data = file.read(MAX_MANIFEST_BYTES + 1)
+            if len(data) > MAX_MANIFEST_BYTES:
+                raise DamagedError(
+                    f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes"
+                )
+            yield SealedFolder(path, folder, parse_manifest(data, str(path / MANIFEST_NAME)))
+        finally:
+            if folder is not None:
+                os.close(folder)
+    except NotADirectoryError as error:
+        raise DamagedError(f"{path}: not a folder") from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _wrong_names(sealed: SealedFolder) -> Iterator[str]:
+    """A message for each file that is missing, then for each that the manifest does not list."""
+    path = sealed.path
+    names = os.listdir(path if sealed.descriptor is None else sealed.descriptor)
+    # Hidden files do not count: file managers make them.
+    found = {name for name in names if not name.startswith(".")} - {SIGNATURE_NAME}
+    expected = {MANIFEST_NAME, *(file.name for file in sealed.manifest.files)}
+    for name in sorted(expected - found):
+        yield f"{path / name}: missing"
+    for name in sorted(found - expected):
+        yield f"{path}: holds {name!r}, which its manifest does not list"
+
+
+@contextmanager
+def _open_regular(
+    folder: int | None, path: Path, name: str, *, size: int | None = None
+) -> Iterator[FileIO]:
+    """Open a file of a folder for reading, if it is a regular one, and of this size if it is listed with one."""
+    try:
+        place = path / name if folder is None else name
+        descriptor = filesystem.open_file(place, filesystem.READ, folder=folder)
+    except FileNotFoundError as error:
+        raise DamagedError(f"{path / name}: missing") from error
+    except OSError as error:
+        if os.path.islink(path / name):
+            raise DamagedError(
+                f"{path / name}: a symbolic link; only regular files are read"
+            ) from error
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise DamagedError(f"{path / name}: not a regular file")
+    with open(descriptor, "rb", buffering=0) as file:
+        if size is not None and status.st_size != size:
+            raise DamagedError(f"{path / name}: {status.st_size:,} bytes instead of {size:,}")
+        yield file
+
+
+# Named tensors to safetensors files and back; the header is checked before memory is allocated.
+#
+# The format (https://github.com/huggingface/safetensors): 8 bytes with the header's length, the header as
+# JSON, and the bytes of the tensors without gaps.
+#
+# The safetensors library is not used, for three reasons. It writes to a path or to one string of bytes, so
+# a file cannot be hashed while it is written, and tensors on a GPU would all be copied first. It reads from
+# a path or from bytes, not from the open file whose checksum was compared. It allocates memory before it
+# can compare names, types and shapes with those of the model. The tests compare with the library.
+
+
+MAX_HEADER_BYTES = 16 << 20
+DTYPES = {  # names of dtypes of PyTorch
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+_DTYPE_NAMES = {name: short for short, name in DTYPES.items()}
+
+assert sys.byteorder == "little", (
+    "safetensors is little-endian, and the bytes of memory are written unchanged"
+)
+
+
+def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
+    """The content of a safetensors file; tensors on a GPU are copied to the CPU one at a time."""
+    _require_separate_memory(tensors)
+    # Wide types first, as the safetensors library writes them: then every tensor is aligned in the file.
+    names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    header: dict[str, Any] = {}
+    end = 0
+    for name in names:
+        begin, end = end, end + tensors[name].nbytes
+        header[name] = {
+            "dtype": _DTYPE_NAMES[_name_of(tensors[name].dtype)],
+            "shape": list(tensors[name].shape),
+            "data_offsets": [begin, end],
+        }
+    from transformer_cli.storage.writing import Content
+
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+
+    def chunks() -> Iterator[bytes | memoryview]:
+        yield len(text).to_bytes(8, "little") + text
+        for name in names:
+            yield _bytes_of(tensors[name].detach().cpu())
+
+    return Content(8 + len(text) + end, chunks)
+
+
+def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> dict[str, Tensor]:
+    """Read the tensors of a model from a safetensors file; the whole header is checked first.
+
+    Args:
+        file: at its beginning.
+        expected: tensors with the names, types and shapes that the file must have, on any device.
+        origin: what messages call the file.
+
+    Raises:
+        DataError: the file is not safetensors, or its tensors are not the expected ones, or have
+            gaps, overlaps or bytes after them.
+        DamagedError: the file became shorter while it was read.
+    """
+    import torch
+
+    header, num_bytes = _read_header(file, origin)
+    for name in sorted(expected.keys() - header.keys()):
+        raise DataError(f"{origin}: {name} is missing")
+    for name in sorted(header.keys() - expected.keys()):
+        raise DataError(f"{origin}: {name[:200]!r} is not a tensor of this model")
+    names = sorted(header, key=lambda name: header[name].data_offsets)
+    end = 0
+    for name in names:
+        entry, wanted = header[name], expected[name]
+        found = DTYPES.get(entry.dtype, entry.dtype), entry.shape
+        needed = _name_of(wanted.dtype), list(wanted.shape)
+        if found != needed:
+            raise DataError(
+                f"{origin}: {name} is {found[1]} {found[0]} instead of {needed[1]} {needed[0]}"
+            )
+        place = [end, end + wanted.nbytes]
+        if entry.data_offsets != place:
+            raise DataError(
+                f"{origin}: {name}: the header places it at {entry.data_offsets}, not at {place}"
+            )
+        end += wanted.nbytes
+    if end != num_bytes:
+        raise DataError(f"{origin}: {num_bytes:,} bytes of data, but the header lists {end:,}")
+
+    tensors = {}
+    for name in names:
+        tensors[name] = torch.empty(expected[name].shape, dtype=expected[name].dtype)
+        rest = _bytes_of(tensors[name])
+        while rest:
+            count = file.readinto(rest)
+            if not count:
+                raise DamagedError(f"{origin}: ends inside {name}")
+            rest = rest[count:]
+    return tensors
+
+
+def read_all_tensors(file: FileIO, origin: str) -> dict[str, Tensor]:
+    """Read all tensors of a safetensors file, whatever their names and shapes; the whole header is checked first.
+
+    Args:
+        file: at its beginning.
+        origin: what messages call the file.
+
+    Raises:
+        DataError: the file is not safetensors, or has tensors of unknown types, gaps, overlaps or bytes after them.
+        DamagedError: the file became shorter while it was read.
+    """
+    import torch
+
+    header, num_bytes = _read_header(file, origin)
+    expected = {}
+    for name, entry in header.items():
+        if entry.dtype not in DTYPES:
+            raise DataError(
+                f"{origin}: {name[:200]!r} is of the type {entry.dtype}, which is not supported"
+            )
+        dtype = getattr(torch, DTYPES[entry.dtype])
+        if math.prod(entry.shape) * dtype.itemsize > num_bytes:
+            raise DataError(f"{origin}: {name[:200]!r} is larger than the file")
+        expected[name] = torch.empty(entry.shape, dtype=dtype, device="meta")
+    file.seek(0)
+    return read_tensors(file, expected, origin)
+
+
+def require_finite(tensors: Mapping[str, Tensor], origin: str) -> None:
+    """Raise DataError if a value is NaN or infinite."""
+    import torch
+
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise DataError(
+                f"{origin}: {name} has values that are NaN or infinite",
+                hint="the training has diverged, or the file was changed; use another checkpoint",
+            )
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    dtype: Annotated[str, Field(max_length=8)]
+    shape: Annotated[list[Annotated[int, Field(ge=0, le=2**40)]], Field(max_length=8)]
+    data_offsets: Annotated[list[Annotated[int, Field(ge=0, le=2**50)]], Field(max_length=2)]
+
+
+_HEADER = TypeAdapter(dict[str, _Entry])
+
+
+def _read_header(file: FileIO, origin: str) -> tuple[dict[str, _Entry], int]:
+    """The entries of the header, and the number of bytes after it."""
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8 or length > min(size - 8, MAX_HEADER_BYTES):
+        raise DataError(
+            f"{origin}: not a safetensors file: a header of {length:,} bytes in a file of {size:,}"
+        )
+    try:
+        header = parse_json(file.read(length), origin)
+        if isinstance(header, dict):
+            header.pop("__metadata__", None)
+        return _HEADER.validate_python(header), size - 8 - length
+    except DamagedError as error:
+        raise DataError(f"{origin}: not a safetensors file: its header is not JSON") from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise DataError(f"{origin}: {where[:200]}: {problem['msg']}") from error
+
+
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _bytes_of(tensor: Tensor) -> memoryview:
+    import torch
+
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
+
+
+def _require_separate_memory(tensors: Mapping[str, Tensor]) -> None:
+    """Two names for one tensor would be loaded as two tensors, so a tied tensor has one name."""
+    used = sorted(
+        (str(tensor.device), tensor.data_ptr(), tensor.nbytes, name)
+        for name, tensor in tensors.items()
+        if tensor.nbytes
+    )
+    for first, second in itertools.pairwise(used):
+        is_shared = first[0] == second[0] and first[1] + first[2] > second[1]
+        assert not is_shared, (
+            f"{first[3]} and {second[3]} share memory: save a tied tensor under one name"
+        )

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.process.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.process.messages import shortened
-from transformer_cli.storage.manifest import without_duplicates
+from transformer_cli.storage.filesystem import without_duplicates
 from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS, TAG, UNK, SplitPatterns
 
 # Layouts of tokenizers.

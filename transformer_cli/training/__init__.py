@@ -4,7 +4,7 @@
 """
 
 from transformer_cli.training.callbacks import Callback as Callback
+from transformer_cli.training.callbacks import StepReport as StepReport
 from transformer_cli.training.callbacks import TrainingReport as TrainingReport
 from transformer_cli.training.run import TrainedRun as TrainedRun
 from transformer_cli.training.run import train as train
-from transformer_cli.training.step import StepReport as StepReport

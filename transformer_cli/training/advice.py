@@ -34,9 +34,8 @@ from transformer_cli.process.device import Machine, has_tensor_cores, num_usable
 from transformer_cli.process.errors import TrainingStoppedError, TryAgainError
 from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
-from transformer_cli.training.callbacks import Callback, TrainingReport
+from transformer_cli.training.callbacks import Callback, StepReport, TrainingReport
 from transformer_cli.training.optimizers import learning_rate
-from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)
 

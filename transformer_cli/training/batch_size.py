@@ -23,15 +23,15 @@ from transformer_cli.acceleration import accelerate
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.data.order import EpochOrder
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.data.updates import Batch, training_pairs
+from transformer_cli.data.updates import Batch, draws_ids_anew, training_pairs
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, free_bytes
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import SPECIALS
+from transformer_cli.training.loop import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.process_group import ALONE, Processes
-from transformer_cli.training.step import build_objective
 
 logger = logging.getLogger(__name__)
 
@@ -234,7 +234,7 @@ def _trial(config: Config, data: PreparedData, machine: Machine) -> Iterator[_Tr
 def _longest_side(model: ModelConfig, data: PreparedData, config: Config) -> int:
     """The number of tokens of the longest side of a training pair."""
     training = config.training
-    if training.changes_pairs:
+    if draws_ids_anew(training):
         return model.max_length
     longest = 1
     for start in range(0, len(data.train), PAIRS_AT_ONCE):

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,13 +21,10 @@ from transformer_cli.checkpoint.run_folder import RunFolder, StateValues
 from transformer_cli.config import Config
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
-from transformer_cli.evaluation.attention_picture import attention_picture
-from transformer_cli.evaluation.validation import Sample
+from transformer_cli.evaluation.validation import Sample, attention_picture
 from transformer_cli.process.errors import TfmError
-from transformer_cli.process.imports import imported
 from transformer_cli.process.signals import SignalRequests
 from transformer_cli.storage import KnownFolder, append_json_line, cut_json_lines, keep_json_lines
-from transformer_cli.training.step import StepReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +46,7 @@ class Callback:
             num_steps: the last step of the run; `patience` may end it earlier.
         """
 
-    def on_step(self, step: int, report: StepReport) -> None:
+    def on_step(self, step: int, report: "StepReport") -> None:
         """An update is done. Do not read its tensors here: the CPU waits for the GPU."""
 
     def on_report(self, report: "TrainingReport") -> None:
@@ -139,6 +137,21 @@ class SignalsObeyed(Callback):
 
 
 # What is measured between two reports: sums of losses and tokens, and the speed.
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What one update did, in all processes; the tensors stay on the device, so that no step waits for it."""
+
+    objective: Tensor  # () label-smoothed loss, summed over target tokens, in nats
+    negative_log_likelihood: Tensor  # () summed over target tokens, in nats; gives the perplexity
+    gradient_norm: Tensor  # () before clipping
+    is_finite: Tensor  # () bool; if False, weights and moments stayed as they were
+    num_source_tokens: int
+    num_target_tokens: int
+    num_halvings: int = 0  # how often the batches were cut in two, because memory was too small
+    # () bool, in float16 alone: the update was skipped, and a smaller scale of the gradient may help.
+    is_scale_too_large: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +277,7 @@ def recorders(config: Config, folder: RunFolder) -> list[Callback]:
     found: list[Callback] = [recorder]
     for setting, place in RECORDED_BY_EXTENSIONS.items():
         if attrgetter(setting)(config):
-            found.append(imported(place)(recorder))
+            found.append(resolve_name(place)(recorder))
     return found
 
 

@@ -30,13 +30,12 @@ from transformer_cli.model import Transformer
 from transformer_cli.model.layers import TokenCutoff, WordDropout
 from transformer_cli.process.device import derive_seed, require_memory, seed_everything
 from transformer_cli.process.errors import ConfigError, MissingInputError
-from transformer_cli.process.torchrun import read_launch
+from transformer_cli.process.torchrun import Launch
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS
 from transformer_cli.text.tokenizer import Tokenizers
 from transformer_cli.training.config_changes import as_written
-from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.step import start_table
+from transformer_cli.training.optimizers import Optimizer, start_table
 
 logger = logging.getLogger(__name__)
 
@@ -415,7 +414,7 @@ _MORE_SHARES = "if a GPU can hold the weights alone, start more processes with t
 
 
 def require_memory_for_training(
-    config: Config, vocab_sizes: tuple[int, int], device: torch.device
+    config: Config, vocab_sizes: tuple[int, int], device: torch.device, launch: Launch
 ) -> None:
     """Refuse a model whose training cannot fit into memory: parameters, gradients and the optimizer's state.
 
@@ -432,7 +431,7 @@ def require_memory_for_training(
     average = 0 if config.training.ema_decay is None else of_parameters
     with_average = " and the moving average" if average else ""
     needed = 2 * of_parameters + Optimizer(model, config.training).state_bytes() + average
-    launch, is_sharded = read_launch(), config.runtime.sharding == "full"
+    is_sharded = config.runtime.sharding == "full"
     is_sending = launch.size > 1 and not is_sharded
     needed += of_parameters * is_sending
     built, built_bytes = f"model: {of_parameters // 4:,} parameters", of_parameters

@@ -6,7 +6,7 @@ of the model (or a share of it, with runtime.sharding: full). One update, as eac
 1.  It takes its share of the micro-batches: number i of the update goes to rank i mod n (data/updates.py).
 2.  The counts of target tokens are summed over all processes: the objective is divided by this sum.
 3.  It runs its micro-batches forward and backward, without any communication, so a rank whose memory is too small
-    cuts its batches in halves alone (training/step.py).
+    cuts its batches in halves alone (training/loop.py).
 4.  Gradients and losses are summed over all processes (`GradientSums`). Then all have the same gradient, clip it alike,
     and make the same update.
 5.  All agree on whether to save or to stop (`Processes`).

@@ -20,8 +20,13 @@ from typing import Any
 import torch
 
 from transformer_cli.acceleration import accelerate
-from transformer_cli.acceleration.accelerate import compilation_errors_explained, compile_layers
-from transformer_cli.acceleration.compilation import NOTHING, Compilation, planned_compilation
+from transformer_cli.acceleration.accelerate import (
+    NOTHING,
+    Compilation,
+    compilation_errors_explained,
+    compile_layers,
+    planned_compilation,
+)
 from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.checkpoint import (
     Checkpoint,
@@ -33,11 +38,15 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
 from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
-from transformer_cli.config import Config, to_yaml
-from transformer_cli.data.encoded import lengths_seen_in
+from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
-from transformer_cli.data.selection import pairs_to_validate
+from transformer_cli.data.preparation import (
+    PreparedData,
+    lengths_seen_in,
+    prepare_data,
+    take_over,
+    validation_pairs,
+)
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.sources.given import Given, config_of_given, named_splits, write_given
 from transformer_cli.data.streaming import require_shareable
@@ -100,6 +109,8 @@ from transformer_cli.training.loop import (
     Experiment,
     Progress,
     Validated,
+    build_objective,
+    build_runner,
     checked_validation,
     is_finished,
     limits_reached,
@@ -114,7 +125,6 @@ from transformer_cli.training.optimizers import (
     tensors_to_save,
 )
 from transformer_cli.training.process_group import ALONE, Processes, gathered, shard, whole_copy
-from transformer_cli.training.step import build_objective, build_runner
 
 logger = logging.getLogger(__name__)
 
@@ -255,7 +265,7 @@ def _checked_machine(config: Config, launch: Launch) -> Machine:
     if not (launch.is_alone and config.runtime.sharding == "none"):
         machine = place_on_device(machine, launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
-    require_memory_for_training(config, (1, 1), machine.device)
+    require_memory_for_training(config, (1, 1), machine.device, launch)
     return machine
 
 
@@ -271,8 +281,7 @@ def _with_given(
     config = config_of_given(config, splits, folder.given_folder, languages)
     if processes.is_main:
         languages = config.data.source_language, config.data.target_language
-        is_begun = Checkpoints(folder.path).newest_valid() is not None
-        may_change = may_change or not is_begun
+        may_change |= Checkpoints(folder.path).newest_valid() is None
         write_given(splits, languages, folder.given_folder, may_change=may_change)
     processes.any_of(False)  # the others read the files when they are there
     return config
@@ -347,20 +356,18 @@ def _end(
     session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
 ) -> None:
     """Average the checkpoints of a run that is done, say how good it is, and say why the training has ended."""
-    is_done = is_finished(session.progress, session.config.training)
+    config, tokenizers, translator = session.config, session.data.tokenizers, None
+    is_done = is_finished(session.progress, config.training)
     if is_done:
-        averages = session.config.training.average_last is not None
+        averages = config.training.average_last is not None
         if averages and average_at_end(session) and was_finished:
             record_run(folder, session)
-
-        def translator_of_best() -> Translator:
+        if isinstance(config.data, SequencesData):
             best = session.checkpoints.best() or session.checkpoints.newest_valid()
             assert best is not None, "a run that is done has saved"
-            config, tokenizers = session.config, session.data.tokenizers
             model = load_weights(TrainedFiles(config, *tokenizers, best)).model
-            return build_translator(model, *tokenizers, config, session.experiment.machine)
-
-        for line in summary_lines(session.config, folder.metrics_file, translator_of_best):
+            translator = build_translator(model, *tokenizers, config, session.experiment.machine)
+        for line in summary_lines(config, folder.metrics_file, translator):
             logger.info("%s", line, extra={"is_no_record": was_finished})
     if not was_finished:
         how = f"stopped by {', '.join(limits) or 'a callback'}"
@@ -533,7 +540,7 @@ def open_session(
     checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
     checkpoints.recognise_folder()
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
-    require_memory_for_training(config, vocab_sizes, machine.device)
+    require_memory_for_training(config, vocab_sizes, machine.device, read_launch())
     if not processes.is_alone:
         # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
         processes.sums(0)
@@ -557,14 +564,14 @@ def open_session(
             logger.info(
                 "resuming %s at step %d; %s", folder.path, progress.step, machine.describe()
             )
-    num_micro = micro_batches_of_an_update(progress, config.training, processes.size)
-    progress = replace(progress, num_micro_batches=num_micro)
+    num_batches = micro_batches_of_an_update(progress, config.training, processes.size)
+    progress = replace(progress, num_micro_batches=num_batches)
     updates = open_updates(
         config,
         data.train,
         data.tokenizers,
         is_streamed=is_streaming(config.data),
-        num_batches=progress.num_micro_batches or config.training.accumulate,
+        num_batches=num_batches or config.training.accumulate,
         position=progress.position,
         pin_memory=machine.device.type == "cuda",
     )
@@ -650,18 +657,6 @@ def _restore(
     return progress, checked_validation(state.part("validation"), progress)
 
 
-def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
-    """The validation pairs that a run uses; if these are not all, the log says so."""
-    pairs = pairs_to_validate(config, data.validation)
-    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
-        logger.info(
-            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
-            "number, and tfm validate scores all",
-            f"{len(pairs):,}", f"{len(data.validation):,}",
-        )  # fmt: skip
-    return pairs
-
-
 @dataclass
 class TrainingSession:
     """Model, optimizer and data put together; it knows how to validate and how to save."""
@@ -704,8 +699,7 @@ class TrainingSession:
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         settings, processes = self.config.validation, self.experiment.runner.processes
         average = self.experiment.average  # if there is one, it is validated and translates
-        # Each step switches it back.
-        model = (average.model if average else self.experiment.model).eval()
+        model = (average.model if average else self.experiment.model).eval()  # until a step
         if self.config.runtime.sharding == "full":
             model = whole_copy(model, self.experiment.machine.device)
         # The callbacks get the translator of this process; of several, all share out the work.

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from transformer_cli.config.data import FileCorpus, FilesData
-from transformer_cli.data import fingerprint
+from transformer_cli.data import preparation
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.local_files import read_files
 from transformer_cli.data.unknown_files import encoding_of
@@ -104,7 +104,7 @@ def test_an_unknown_encoding_and_one_for_parquet_are_refused() -> None:
 def test_data_that_were_prepared_before_the_setting_existed_are_still_right() -> None:
     now = {"data.corpora": json.dumps([{"path": "a"}]), "data.corpora.0.encoding": "null"}
     before = {"data.corpora": json.dumps([{"path": "a"}])}
-    assert fingerprint.changes(before, now) == []
+    assert preparation.changes(before, now) == []
 
 
 def test_files_are_found_in_one_encoding_or_refused(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from pyarrow import parquet
 
 from transformer_cli.config import Config
 from transformer_cli.config.data import HubData
-from transformer_cli.data.fingerprint import changes, refusal
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.preparation import changes, prepare_data, refusal
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
 from transformer_cli.process.errors import DataError, MissingInputError
 

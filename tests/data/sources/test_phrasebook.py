@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config, SplitName
-from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.sources.built_in import NUM_TRAINING_PAIRS, read_phrasebook
-from transformer_cli.data.sources.corpus import read_pairs
+from transformer_cli.data.preparation import fingerprint, prepare_data
+from transformer_cli.data.sources.corpus import NUM_TRAINING_PAIRS, read_pairs, read_phrasebook
 from transformer_cli.process.errors import ConfigError, DataError
 
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")

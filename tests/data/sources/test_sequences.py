@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from transformer_cli.config import SequencesData
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.sources.built_in import generate_sequences, sequences_fingerprint
+from transformer_cli.data.sources.corpus import generate_sequences, sequences_fingerprint
 
 TASKS = ("copy", "drop-first", "reverse", "sort", "memorise")
 

@@ -13,7 +13,7 @@ from transformer_cli.extensions.benchmark.training import (
     Trainee,
 )
 from transformer_cli.process.device import prepare_machine
-from transformer_cli.training import step
+from transformer_cli.training import loop
 from transformer_cli.training.run import train
 
 from .small_benchmarks import tiny_config, tiny_data
@@ -58,7 +58,7 @@ def test_the_phases_of_each_update_sum_up_to_its_time(trainee: Trainee) -> None:
 def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_beforehand(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(step, "recorder_on", lambda device: lambda work: work)
+    monkeypatch.setattr(loop, "recorder_on", lambda device: lambda work: work)
     config = tiny_config("training.accumulate=2", "runtime.cuda_graphs=true")
     trainee = Trainee(config, data, tmp_path / "recorded")
     try:

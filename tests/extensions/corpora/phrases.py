@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from transformer_cli.data.sources.built_in import read_phrasebook
+from transformer_cli.data.sources.corpus import read_phrasebook
 
 
 @cache

@@ -14,7 +14,7 @@ from transformer_cli.extensions.exchange.hugging_face_models import (
     hugging_face_tensors,
 )
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.storage.manifest import tensors_content
+from transformer_cli.storage.filesystem import tensors_content
 
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 1, "max_length": 20}  # fmt: skip
 SHARED = VocabularySizes(30, 30, are_shared=True)

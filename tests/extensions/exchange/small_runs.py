@@ -31,7 +31,7 @@ from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
 )
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
-from transformer_cli.training.step import start_table
+from transformer_cli.training.optimizers import start_table
 
 ENGLISH = [
     "The cat sleeps on the chair.",

@@ -3,6 +3,7 @@
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import get_args
 
 import pytest
@@ -20,7 +21,6 @@ from transformer_cli.extensions.exchange.ctranslate2_engine import (
 from transformer_cli.extensions.exchange.ctranslate2_models import ctranslate2_files
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError
-from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat
 
 from ...decoding.small_translators import CPU, random_model, tokenizer_of_words
@@ -67,7 +67,7 @@ def test_every_engine_of_the_config_is_found_by_its_name() -> None:
     names = get_args(DecodingConfig.model_fields["engine"].annotation)
     assert {"torch", *OTHER_ENGINES} == {*names}
     for places in OTHER_ENGINES.values():
-        assert all(callable(imported(place)) for place in places)
+        assert all(callable(resolve_name(place)) for place in places)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from transformer_cli.model import Transformer
 from transformer_cli.process import device as memory
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import ConfigError, TryAgainError
+from transformer_cli.process.torchrun import read_launch
 from transformer_cli.training import run
 from transformer_cli.training.initial_weights import require_memory_for_training
 from transformer_cli.training.process_group import Processes, whole_copy
@@ -65,7 +66,7 @@ def check(
     config: Config, device: torch.device, free: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda place: free[place.type])
-    require_memory_for_training(config, (VOCABULARY, VOCABULARY), device)
+    require_memory_for_training(config, (VOCABULARY, VOCABULARY), device, read_launch())
 
 
 # --- what must fit ---

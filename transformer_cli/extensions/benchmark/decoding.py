@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Any, cast
 
 import numpy as np
@@ -34,7 +35,6 @@ from transformer_cli.extensions.benchmark.training import data_to_measure
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import prepare_machine, processor_name, seed_everything
 from transformer_cli.process.errors import TfmError
-from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizers
 
@@ -386,7 +386,7 @@ def _of_other(weights: Transformer, subject: Subject, precision: str) -> Transla
     changes = {"device": device, "precision": precision, "threads": threads}
     runtime = subject.config.runtime.model_copy(update=changes)
     config, target = subject.config.model_copy(update={"runtime": runtime}), subject.tokenizers[1]
-    build: Any = imported(OTHER_ENGINES[OTHER].build)
+    build: Any = resolve_name(OTHER_ENGINES[OTHER].build)
     engine = build(weights, target, config, lambda: subject.translator(1).engine)
     if subject.is_forced:
         return _forced(engine.translator, target.vocab_size)

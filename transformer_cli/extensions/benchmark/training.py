@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from transformer_cli.acceleration.accelerate import num_compiled_graphs
-from transformer_cli.acceleration.compilation import planned_compilation
+from transformer_cli.acceleration.accelerate import num_compiled_graphs, planned_compilation
 from transformer_cli.acceleration.recorded_passes import RecordedPasses
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
@@ -36,12 +35,11 @@ from transformer_cli.process.device import (
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import remove
 from transformer_cli.training.batch_size import with_fitting_batches
-from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.callbacks import Callback, Callbacks, StepReport
 from transformer_cli.training.initial_weights import load_initial_model
 from transformer_cli.training.loop import run_loop
 from transformer_cli.training.process_group import ALONE
 from transformer_cli.training.run import open_session
-from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)
 

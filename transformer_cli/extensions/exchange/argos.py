@@ -35,8 +35,7 @@ from transformer_cli.extensions.exchange.own_folder import OWN_FOLDER, RECORD
 from transformer_cli.extensions.exchange.position_tables import MIN_POSITIONS
 from transformer_cli.extensions.exchange.sentencepiece_tokenizers import sentencepiece_bytes
 from transformer_cli.process.errors import DataError, MissingInputError
-from transformer_cli.storage.filesystem import zip_damage_explained
-from transformer_cli.storage.manifest import is_bare_name
+from transformer_cli.storage.filesystem import is_bare_name, zip_damage_explained
 from transformer_cli.text.languages import name_of_language
 from transformer_cli.text.normalization import EOS
 

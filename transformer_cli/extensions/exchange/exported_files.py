@@ -15,7 +15,7 @@ from transformer_cli.extensions.exchange.own_folder import (
 )
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.storage import SIGNATURE_NAME, DamagedError
-from transformer_cli.storage.manifest import parse_json
+from transformer_cli.storage.filesystem import parse_json
 
 _EDITED = "README.md"
 """The model card, which people complete by hand."""

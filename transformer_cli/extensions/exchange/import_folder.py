@@ -64,7 +64,7 @@ from transformer_cli.extensions.exchange.tokenizer_json import vocabulary_sizes
 from transformer_cli.extensions.exchange.tutorial import import_tutorial, is_tutorial_folder
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
-from transformer_cli.storage.manifest import MANIFEST_NAME
+from transformer_cli.storage.filesystem import MANIFEST_NAME
 from transformer_cli.text.tokenizer import Tokenizers
 
 

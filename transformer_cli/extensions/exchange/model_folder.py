@@ -17,7 +17,7 @@ from transformer_cli.extensions.exchange.pickled_weights import read_pickled
 from transformer_cli.process.device import require_memory
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.storage import DamagedError
-from transformer_cli.storage.manifest import is_bare_name, parse_json, read_all_tensors
+from transformer_cli.storage.filesystem import is_bare_name, parse_json, read_all_tensors
 from transformer_cli.text.languages import meant_among, primary_language
 
 MAX_JSON_BYTES = 64 << 20

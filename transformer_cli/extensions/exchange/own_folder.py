@@ -19,7 +19,7 @@ from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES, ModelFolder
 from transformer_cli.process.errors import DataError
-from transformer_cli.storage.manifest import tensors_content
+from transformer_cli.storage.filesystem import tensors_content
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.tokenizer import Tokenizers, tokenizer_names
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from transformer_cli.process.device import limit_memory
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
-from transformer_cli.storage.manifest import read_all_tensors, tensors_content
+from transformer_cli.storage.filesystem import read_all_tensors, tensors_content
 
 MAX_SECONDS = 600.0
 _STATE = "model_state_dict"

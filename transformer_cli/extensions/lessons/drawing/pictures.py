@@ -7,9 +7,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
-
-from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +133,7 @@ def draw_picture(
     from transformer_cli.extensions.lessons.drawing.theme import THEMES
 
     picture = PICTURES[name]
-    draw = imported(f"transformer_cli.extensions.lessons.drawing.{picture.place}")
+    draw = resolve_name(f"transformer_cli.extensions.lessons.drawing.{picture.place}")
     with drawing_settings():
         return draw(*_subject(picture, config, overrides, run), THEMES[theme])
 

@@ -16,7 +16,7 @@ from transformer_cli.checkpoint.run_folder import (
     STATE_FILE,
     RunFolder,
 )
-from transformer_cli.data.fingerprint import FILE_NAME as FINGERPRINT
+from transformer_cli.data.preparation import FILE_NAME as FINGERPRINT
 from transformer_cli.data.preparation import REPORT, TRAIN, VALIDATION
 from transformer_cli.extensions.lessons.drawing.diagrams import Diagram, Point
 from transformer_cli.extensions.lessons.drawing.theme import SMALL, Theme

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from transformer_cli.acceleration import plain_class
-from transformer_cli.acceleration.masks import Mask, visible_of
+from transformer_cli.acceleration.cpu_training import Mask, visible_of
 from transformer_cli.extensions.lessons.explaining.explanation import (
     AttentionWeights,
     Masks,
