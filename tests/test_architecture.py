@@ -270,11 +270,14 @@ def own_private_names() -> set[str]:
 
 
 def private_names_used(tree: ast.Module) -> set[str]:
-    """The private names of attributes and imports."""
+    """The private names of attributes and imports, and those that stand as strings in `getattr` and `hasattr`."""
     used: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             used.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in ("getattr", "hasattr") and isinstance(node.args[1], ast.Constant):
+                used.add(node.args[1].value)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             used |= {*(node.module or "").split("."), *(name.name for name in node.names)}
         elif isinstance(node, ast.Import):

@@ -103,12 +103,12 @@ def test_a_long_translation_has_a_picture_of_its_first_tokens() -> None:
     weights = [figure.axes[0].get_images()[0].get_array() for figure in (short, long)]
     assert [one.shape for one in weights] == [(MAX_TOKENS, MAX_TOKENS)] * 2
     assert long.get_size_inches() == pytest.approx(short.get_size_inches(), abs=0.5)
-    assert "first 40 of 61 source tokens and 40 of 501 target tokens" in long._suptitle.get_text()
+    assert "first 40 of 61 source tokens and 40 of 501 target tokens" in long.get_suptitle()
     only_target = attention_picture(one, "a b", words("b", 100))
     whole = attention_picture(one, "a b", words("b", MAX_TOKENS - 1))
     assert only_target is not None
     assert whole is not None
-    assert whole._suptitle is None
+    assert whole.get_suptitle() == ""
     first, of_whole = (
         figure.axes[0].get_images()[0].get_array() for figure in (only_target, whole)
     )

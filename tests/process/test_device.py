@@ -154,6 +154,12 @@ def test_auto_takes_bfloat16_where_the_processor_is_fast_at_it(
     assert prepare_machine(RuntimeConfig(device="cpu")).precision == expected
 
 
+def test_pytorch_says_what_the_processor_can_do() -> None:
+    """Without these private functions, `auto` would be float32 on every CPU, and nobody would see it."""
+    assert isinstance(torch.cpu._is_amx_tile_supported(), bool)
+    assert isinstance(torch.cpu._is_avx512_bf16_supported(), bool)
+
+
 def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "canary")
     described = environment("avx2")

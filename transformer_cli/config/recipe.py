@@ -185,11 +185,11 @@ def _training_lines(size: CorpusSize) -> list[str]:
     scale, steps = _scale(size), num_steps(size)
     interval = _two_digits(steps / _NUM_VALIDATIONS)
     warmup_steps = min(4000, _two_digits(steps / 10))
-    epochs = steps / _steps_per_epoch(size)
     validated = num_validated(size)
     training = [
-        ("max_steps", steps, f"updates of the weights: about {epochs:.0f} passes over the pairs"),
-        ("batch_tokens", _batch_tokens(size), f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),
+        # How many passes these are depends on the vocabulary, which is learned later: the plan of tfm train counts them.
+        ("max_steps", steps, "updates of the weights; tfm train says how many passes over the pairs these are"),
+        ("batch_tokens", _batch_tokens(size), "tokens of an update, on its longer side, with padding"),
         ("optimizer", scale.optimizer, _OPTIMIZER_REASONS[scale.optimizer]),
         ("schedule", "cosine", "the learning rate rises, then falls to 0 at max_steps"),
         ("learning_rate", scale.learning_rate, "the peak of the learning rate; lower it if the loss jumps"),

@@ -204,14 +204,9 @@ def has_fast_bfloat16(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type == "cpu":
         # With AVX-512 alone, processors of Intel multiply bfloat16 no faster than float32; those of AMD do.
-        return _cpu_has("_is_amx_tile_supported") or (
-            _cpu_has("_is_avx512_bf16_supported") and _is_of_amd()
-        )
+        has_amx = getattr(torch.cpu, "_is_amx_tile_supported", bool)()
+        return has_amx or (getattr(torch.cpu, "_is_avx512_bf16_supported", bool)() and _is_of_amd())
     return False
-
-
-def _cpu_has(check: str) -> bool:
-    return bool(getattr(torch.cpu, check, lambda: False)())
 
 
 def _is_of_amd() -> bool:

@@ -523,12 +523,8 @@ def open_session(
     processes: Processes,
     *,
     initial: InitialModel | None = None,
-    compilation: Compilation | None = None,
 ) -> TrainingSession:
     """A new session, from random weights or from `initial`; or the continuation of the newest valid checkpoint.
-
-    Args:
-        compilation: what torch.compile compiles; None: what the config asks for.
 
     Raises:
         ConfigError: the processes cannot share out the batches of an update.
@@ -577,13 +573,12 @@ def open_session(
     )
     if not processes.is_alone:
         updates = updates.shared(Share(processes.rank, processes.size))
-    if compilation is None:
-        compilation = planned_compilation(
-            config,
-            machine.device,
-            lambda: max(0, num_steps_of(config.training, updates) - progress.step),
-            processes.size,
-        )
+    compilation = planned_compilation(
+        config,
+        machine.device,
+        lambda: max(0, num_steps_of(config.training, updates) - progress.step),
+        processes.size,
+    )
     if compilation.reason and processes.is_main:
         logger.info("%s", compilation.reason)
     if compilation.layers:

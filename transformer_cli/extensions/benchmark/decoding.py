@@ -370,7 +370,7 @@ def _contestants(subject: Subject) -> tuple[dict[tuple[str, str], Translate], li
             left_out.append(f"torch, {precision}: {error.message}")
     for precision in precisions[OTHER]:
         try:
-            found[OTHER, precision] = _of_other(weights, subject, precision)
+            found[OTHER, precision] = _other_engine(weights, subject, precision)
         except TfmError as error:
             left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
     return found, [*dict.fromkeys(left_out)]
@@ -380,7 +380,7 @@ def _counting(engine: Engine) -> Translate:
     return lambda requests, options: _num_tokens(engine.translate(requests, options))
 
 
-def _of_other(weights: Transformer, subject: Subject, precision: str) -> Translate:
+def _other_engine(weights: Transformer, subject: Subject, precision: str) -> Translate:
     """CTranslate2 on the same device, with weights on the CPU; what it cannot translate, the engine of PyTorch does."""
     device, threads = subject.machine.device.type, subject.num_threads
     changes = {"device": device, "precision": precision, "threads": threads}

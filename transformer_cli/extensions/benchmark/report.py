@@ -77,7 +77,8 @@ def _figures_in(part: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]]
         if key not in MAY_BE_ABSENT or key in part:
             yield name, key
         if key.endswith("_milliseconds"):
-            yield from ((f"  {phase}", f"phases.{phase}") for phase in part.get("phases", ()))
+            for phase in part.get("phases", ()):
+                yield f"  {phase}", f"phases.{phase}.milliseconds"
 
 
 # Lines for people: a name, a value, and its spread.
@@ -94,10 +95,12 @@ def report_lines(found: Mapping[str, Any]) -> Iterator[str]:
         forced = "random weights, lengths forced to those of the sources"
         weights = forced if found["is_forced"] else "trained"
         yield f"{about} ({weights}); {found['machine']}; {found['num_lines']:,} lines"
-        for figures in (found["greedy"], found["beam"]):
-            size = figures["beam_size"]
-            search = "greedy search" if size == 1 else f"beam size {size}"
-            yield from _figure_lines(figures, "decoding", f"{figures['num_rounds']} rounds, {search}")  # fmt: skip
+        for search, figures in (
+            ("greedy search", found["greedy"]),
+            ("beam size {}", found["beam"]),
+        ):
+            of = f"{figures['num_rounds']} rounds, {search.format(figures['beam_size'])}"
+            yield from _figure_lines(figures, "decoding", of)
     yield ""
     for what, limit in (("resident", "usable"), ("device", "device_usable")):
         used, usable = of_machine["memory"][what], of_machine["memory"][limit]
@@ -126,10 +129,10 @@ def _figure_lines(part: Mapping[str, Any], kind: str, of: str) -> Iterator[str]:
     yield ""
     yield _line("", "median", f"10 % to 90 % of {of}")
     for name, path in _figures_in(part, kind):
-        is_phase, note = path.startswith("phases."), ""
-        value = part["phases"][name.strip()] if is_phase else part[path]
-        if is_phase:
-            value, note = value["milliseconds"], f"   {value['share']:.1%}"
+        value, note = part.get(path), ""
+        if path.startswith("phases."):
+            phase = part["phases"][name.strip()]
+            value, note = phase["milliseconds"], f"   {phase['share']:.1%}"
         if isinstance(value, Mapping):
             low, median, high = (_short(value[key]) for key in ("low", "median", "high"))
             yield _line(name, median, f"{low} to {high}{note}")
@@ -214,12 +217,11 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
         raise DataError(f"{file}: objects in objects without an end", hint=_AGAIN) from error
     for part in PARTS[kind]:
         prefix = "" if kind == "training" else f"{part}: "
-        of_part = _object(found.get(part), f"{file}: {part}")
-        _object(of_part.get("phases", {}), f"{file}: {part}.phases")
-        for name, path in _figures_in(of_part, kind):
-            is_phase = path.startswith("phases.")
-            shown = f"{prefix}{name.strip()}{', ms' if is_phase else ''}"
-            paths[shown] = f"{part}.{path}{'.milliseconds' if is_phase else ''}"
+        figures = _checked(found.get(part), Mapping, f"{file}: {part} is")
+        _checked(figures.get("phases", {}), Mapping, f"{file}: {part}.phases is")
+        for name, path in _figures_in(figures, kind):
+            unit = ", ms" if path.startswith("phases.") else ""
+            paths[f"{prefix}{name.strip()}{unit}"] = f"{part}.{path}"
     of_machine = "figures." if kind == "training" else ""
     paths |= {name: f"{of_machine}{path}" for name, path in OF_MACHINE.items()}
     for name, engine in found["engines"].items():
@@ -229,27 +231,21 @@ def _numbers(found: Mapping[str, Any], file: Path) -> dict[str, float]:
             paths[f"{name}: times as fast as {OTHER}"] = f"engines.{name}.ratio"
     numbers = dict[str, float]()
     for name, path in paths.items():
-        places = [place for place in (f"{path}.median", path) if place in flat]
-        if not places:
-            raise DataError(f"{file}: {path} is missing", hint=_AGAIN)
-        value = flat[places[0]]
-        if value is not None:
-            numbers[name] = _number(value, f"{file}: {path}")
+        place = f"{path}.median" if f"{path}.median" in flat else path
+        if place not in flat or flat[place] is not None:
+            numbers[name] = _checked(flat.get(place), int | float, f"{file}: {path} is")
     return numbers
 
 
-def _object(value: Any, what: str) -> Mapping[str, Any]:
+def _checked(value: Any, kind: Any, what: str) -> Any:
+    """A value of a file, which must be an object or a number; `what` begins the sentence of the error."""
     if value is None:
-        raise DataError(f"{what} is missing", hint=_AGAIN)
-    if not isinstance(value, Mapping):
-        raise DataError(f"{what} is {value!r:.60} instead of an object", hint=_AGAIN)
+        raise DataError(f"{what} missing", hint=_AGAIN)
+    is_wrong = isinstance(value, bool) or not isinstance(value, kind)
+    if is_wrong or (kind is not Mapping and not abs(value) <= _LARGEST):
+        noun = "an object" if kind is Mapping else "a number"
+        raise DataError(f"{what} {value!r:.60} instead of {noun}", hint=_AGAIN)
     return value
-
-
-def _number(value: Any, what: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST:
-        return value
-    raise DataError(f"{what} is {value!r:.60} instead of a number", hint=_AGAIN)
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
@@ -287,12 +283,10 @@ def read_benchmark(path: Path) -> dict[str, Any]:
             f"{path}: format {found['tfm_benchmark']!r} of a benchmark; this tfm reads format {FORMAT}",
             hint="measure again with this version of tfm",
         )
-    engines, named = found.get("engines", {"figures": []}), {}
+    engines = found.get("engines", {"figures": []})
     if not isinstance(engines, Mapping) or "figures" not in engines:
         raise DataError(f"{path}: engines.figures is missing", hint=_AGAIN)
     figures = engines["figures"]
     for one in figures if isinstance(figures, list) else [figures]:
-        if not isinstance(one, Mapping):
-            raise DataError(f"{path}: engines.figures holds {one!r} instead of an object")
-        named[_name_of_engine(one)] = one
-    return {**found, "engines": named}
+        _checked(one, Mapping, f"{path}: engines.figures holds")
+    return found | {"engines": {_name_of_engine(one): one for one in figures}}

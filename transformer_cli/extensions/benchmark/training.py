@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from transformer_cli.acceleration.accelerate import num_compiled_graphs, planned_compilation
+from transformer_cli.acceleration.accelerate import num_compiled_graphs
 from transformer_cli.acceleration.recorded_passes import RecordedPasses
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
@@ -22,7 +22,7 @@ from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
-from transformer_cli.data.updates import Batch, Position, num_steps_of, open_updates
+from transformer_cli.data.updates import Batch
 from transformer_cli.extensions.benchmark import advice, measuring
 from transformer_cli.extensions.benchmark.advice import LEAST_GAIN, MachineFacts, Suggestion
 from transformer_cli.extensions.benchmark.measuring import Figures, Observed, Stopwatch, Timed
@@ -120,18 +120,12 @@ class Trainee:
         self.cells_of_largest_batch = 0
         if config.training.batch_tokens == "auto":
             config = with_fitting_batches(config, data, self.machine)
-        updates = open_updates(
-            config, data.train, data.tokenizers,
-            is_streamed=is_streaming(config.data), num_batches=config.training.accumulate,
-            position=Position(), pin_memory=False,
-        )  # fmt: skip
-        limits, device = config.training, self.machine.device
-        compilation = planned_compilation(config, device, lambda: num_steps_of(limits, updates))
+        self.config = config
+        self.session = open_session(RunFolder(folder), config, data, self.machine, ALONE)
         never = dict.fromkeys(("max_steps", "save_every", "validate_every"), NEVER)
-        training = limits.model_copy(update=never | {"max_epochs": None, "patience": None})
-        self.config = config.model_copy(update={"training": training})
-        self.session = open_session(
-            RunFolder(folder), self.config, data, self.machine, ALONE, compilation=compilation
+        endless = never | {"max_epochs": None, "patience": None}
+        self.experiment = replace(
+            self.session.experiment, training=config.training.model_copy(update=endless)
         )
         self.progress = self.session.progress
         self._data, self._folder = data, folder
@@ -146,7 +140,7 @@ class Trainee:
 
     def prepare_shapes(self) -> None:
         """Train until no batch needs a compilation (`runtime.compile`) or a recording (`runtime.cuda_graphs`), which take long."""
-        compilation, recorded = self.session.compilation, self.session.experiment.runner.recorded
+        compilation, recorded = self.session.compilation, self.experiment.runner.recorded
         if not (compilation.layers or compilation.loss or recorded):
             return
 
@@ -161,7 +155,7 @@ class Trainee:
 
     def close(self) -> None:
         """Stop the thread that prepares batches."""
-        self.session.experiment.updates.__exit__()
+        self.experiment.updates.__exit__()
 
     def train(
         self, seconds: float, *, at_least: int = 1, at_most: int | None = None, phases: bool = False
@@ -172,7 +166,7 @@ class Trainee:
         """
         torch.set_num_threads(self.num_threads)
         stopwatch = Stopwatch(self.machine.device, phases=phases)
-        experiment, timed = self.session.experiment, list[Timed]()
+        experiment, timed = self.experiment, list[Timed]()
         recorded = experiment.runner.recorded
 
         next_batches = stopwatch.around(experiment.updates.__next__, OTHER, DATA)
@@ -208,13 +202,9 @@ class Trainee:
                 for hook in _marking_hooks(stopwatch, None if recorded else experiment.model):
                     hooks.callback(hook.remove)
             self.progress = run_loop(
-                replace(experiment, **changes),
-                self.progress,
-                self.session.meter,
-                validate=lambda *_: None,
-                save=lambda *_: None,
-                callbacks=Callbacks([Limit()]),
-            )
+                replace(experiment, **changes), self.progress, self.session.meter,
+                validate=lambda *_: None, save=lambda *_: None, callbacks=Callbacks([Limit()]),
+            )  # fmt: skip
         stopwatch.give_times(timed, PHASES if recorded is None else PHASES_OF_REPLAYS)
         largest = (update.largest_batch for update in timed)
         self.cells_of_largest_batch = max(self.cells_of_largest_batch, *largest)
@@ -280,7 +270,7 @@ def benchmark_training(
         TryAgainError: memory is too small for the model.
     """
     with closing(Trainee(config, data, folder)) as trainee:
-        machine, experiment = trainee.machine, trainee.session.experiment
+        machine, experiment = trainee.machine, trainee.experiment
         parameters = list(experiment.model.parameters())
         description = machine.describe()  # the trials change the number of threads
         fixed = measuring.bytes_in_use(machine.device) + 3 * sum(one.nbytes for one in parameters)
@@ -322,7 +312,7 @@ def _measured(trainee: Trainee, pacing: measuring.Pacing) -> Figures:
     memory = measuring.peak_memory(machine.device, has_graphs=config.runtime.cuda_graphs)
     logger.info("measuring the phases of an update")  # in further updates: to mark them takes time
     marked = trainee.train(pacing.phases_seconds, **limits, phases=True)
-    flop_of = measuring.flop_counter(trainee.session.experiment.model, trains=True)
+    flop_of = measuring.flop_counter(trainee.experiment.model, trains=True)
     # Unlike the median, this has the few updates that take long.
     together = measuring.speed_of(speed, "second")
     found = measuring.figures_of(

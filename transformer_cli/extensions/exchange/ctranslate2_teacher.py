@@ -103,8 +103,8 @@ class CTranslate2Teacher:
         path = next(folder / name for name in _SOURCE_SPM if (folder / name).is_file())
         processor: Any = SentencePieceProcessor(model_file=str(path))
 
-        def of_pieces(tokens: list[str]) -> str:
+        def text_of_pieces(tokens: list[str]) -> str:
             kept = (token for token in tokens if token not in self._special)
             return "".join(kept).replace(_SPACE, " ").strip()
 
-        return lambda line: [*processor.encode(line, out_type=str), *self._end], of_pieces
+        return lambda line: [*processor.encode(line, out_type=str), *self._end], text_of_pieces

@@ -151,7 +151,7 @@ def export_run(
         check = reference.require_equal if quantization is None else reference.require_similar
         agreements.append(check(wanted.open(path)))
         if isinstance(wanted, BrowserFormat):
-            agreements += _of_the_engine_itself(path, reference)
+            agreements += _agreement_of_the_engine(path, reference)
         logger.info("measuring the scores of the model card")
         usage = wanted.usage(trained, output.name)
         notes = [line for one in agreements for line in one.notes()]
@@ -176,7 +176,7 @@ def export_run(
     return Exported(output, _num_bytes(output), tuple(agreements))
 
 
-def _of_the_engine_itself(path: Path, reference: Reference) -> list[Agreement]:
+def _agreement_of_the_engine(path: Path, reference: Reference) -> list[Agreement]:
     """How well the engine in a folder for browsers agrees, in Node; nothing if Node is not here."""
     if node() is None:
         logger.info("node is not in PATH: the engine itself was not run, only its files were read")

@@ -9,7 +9,7 @@ DecoderTransformer, Embedding, Output and SSRU, and the functions of cnpy).
 
 import io
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -490,15 +490,6 @@ def checked_arrays(
 
 
 # Vocabularies in YAML: one entry a line, with its id.
-
-
-def yaml_vocabulary(entries: Iterable[str]) -> bytes:
-    """The content of a vocabulary file for Marian, with the ids 0, 1, 2, ..."""
-    lines = (
-        f"{yaml.safe_dump(entry, default_style=chr(34), allow_unicode=True, width=1 << 30).strip()}: {index}\n"
-        for index, entry in enumerate(entries)
-    )
-    return "".join(lines).encode()
 
 
 def read_yaml_vocabulary(content: bytes, origin: str) -> dict[str, int]:

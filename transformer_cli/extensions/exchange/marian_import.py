@@ -327,7 +327,7 @@ def _tokenizers_of_yaml(
     files = _spm_files(folder)
     if files is None:
         if (hint := _hint_of_cutting({**entries[0], **entries[1]})) is None:
-            return _tokenizers_of_words(folder, entries)
+            return _tokenizers_word_tokenizer(folder, entries)
         raise DataError(
             f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no source.spm and no target.spm",
             hint=hint,
@@ -376,7 +376,7 @@ def _hint_of_cutting(entries: Iterable[str]) -> str | None:
     return None
 
 
-def _tokenizers_of_words(
+def _tokenizers_word_tokenizer(
     folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]]
 ) -> MarianTokenizers:
     """The tokenizers of a model of whole words: Marian takes what stands between two spaces for a word, if it has it.
@@ -384,13 +384,13 @@ def _tokenizers_of_words(
     Raises:
         DataError: an entry cannot be a word.
     """
-    made = [_of_words(folder, one) for one in entries[: 1 if entries[0] is entries[1] else 2]]
+    made = [_word_tokenizer(folder, one) for one in entries[: 1 if entries[0] is entries[1] else 2]]
     (source, source_rows), (target, target_rows) = made[0], made[-1]
     config = TokenizerConfig(kind="wordlevel", shared=source is target)
     return MarianTokenizers(source, target, source_rows, target_rows, config)
 
 
-def _of_words(folder: ModelFolder, entries: Mapping[str, int]) -> tuple[Tokenizer, list[int]]:
+def _word_tokenizer(folder: ModelFolder, entries: Mapping[str, int]) -> tuple[Tokenizer, list[int]]:
     """The tokenizer of one vocabulary, and for each of its ids, that of Marian."""
     words = sorted((one for one in entries if one not in (EOS, UNK)), key=entries.__getitem__)
     wrong = next((one for one in words if not one or " " in one), None)

@@ -226,7 +226,7 @@ class Reference:
                 raise _mismatch(
                     text, "its tokenizer gives other ids", one.source_ids, text.request.ids
                 )
-            if one.text != (expected := self._text(one.target_ids)):
+            if one.text != (expected := self._target.decode(one.target_ids)):
                 raise _mismatch(text, "it detokenises in another way", one.text, expected)
         return decoded
 
@@ -254,7 +254,9 @@ class Reference:
             wrong = _first_wrong(ids, explained, self._banned)
             if wrong is not None:
                 problem = f"token {wrong + 1} of its translation is another one"
-                raise _mismatch(text, problem, self._text(ids), self._text(expected))
+                raise _mismatch(
+                    text, problem, self._target.decode(ids), self._target.decode(expected)
+                )
         return self._agreement(engine.describe(), found)
 
     def require_similar(self, engine: OtherEngine) -> Agreement:
@@ -277,7 +279,7 @@ class Reference:
         Raises:
             DataError: they are too far from ours.
         """
-        scores, ours = self._similar(texts), [self._text(ids) for ids in self.ids]
+        scores, ours = self._similar(texts), [self._target.decode(ids) for ids in self.ids]
         num_equal = sum(a.strip() == b.strip() for a, b in zip(texts, ours, strict=True))
         of_program = self._agreement(engine, self.ids, scores)
         return replace(of_program, num_equal=num_equal)
@@ -285,7 +287,7 @@ class Reference:
     def _similar(self, texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
         scores = score_corpus(
             texts,
-            [self._text(ids) for ids in self.ids],
+            [self._target.decode(ids) for ids in self.ids],
             ["bleu", "chrf"],
             target_language=self.translator.pipeline.data.directions[0].target,
         )
@@ -307,9 +309,6 @@ class Reference:
         """What no translation contains: special tokens except [EOS], and tags."""
         target = self._target
         return frozenset({target.unk_id, target.pad_id, target.sos_id, *target.tag_ids})
-
-    def _text(self, ids: TokenIds) -> str:
-        return self._target.decode(ids)
 
     def _agreement(
         self,

@@ -15,7 +15,7 @@ from transformer_cli.extensions.lessons.drawing.attention import (
     TARGET,
     grids_of_masks,
     heads_of,
-    of_run,
+    query_of_run,
     shifted,
 )
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
@@ -108,7 +108,7 @@ def test_the_heads_give_the_output_of_the_module(override: str) -> None:
 
 
 def test_scores_weights_and_result_of_a_run_follow_from_its_query_keys_and_values() -> None:
-    one = of_run(RUN)
+    one = query_of_run(RUN)
     scores = torch.stack([(one.query * key).sum() for key in one.keys]) / len(one.query) ** 0.5
     torch.testing.assert_close(one.scores, scores)
     torch.testing.assert_close(one.weights, scores.exp() / scores.exp().sum())
@@ -119,7 +119,7 @@ def test_scores_weights_and_result_of_a_run_follow_from_its_query_keys_and_value
 
 @pytest.mark.long
 def test_the_picture_writes_each_score_and_weight() -> None:
-    one = of_run(RUN)
+    one = query_of_run(RUN)
     [axes] = draw_picture("attention", run=RUN).get_axes()
     texts = [text.get_text() for text in axes.texts]
     written = [text for text in texts if re.fullmatch(r"-?\d+\.\d\d", text)]

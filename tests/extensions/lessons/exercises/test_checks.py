@@ -12,7 +12,6 @@ from transformer_cli.extensions.lessons.exercises.catalogue import (
     Exercise,
     exercise_named,
 )
-from transformer_cli.extensions.lessons.exercises.checks import CHECKS
 from transformer_cli.extensions.lessons.exercises.learner_code import load_module
 from transformer_cli.extensions.lessons.exercises.search_checks import (
     BEAM_CASES,
@@ -32,7 +31,7 @@ def check(exercise: str, source: str, folder: Path) -> None:
     path.write_text(source, encoding="utf-8")
     module = load_module(path)
     try:
-        CHECKS[exercise](module)
+        exercise_named(exercise).load_check()(module)
     finally:
         del sys.modules[module.__name__]
 

@@ -235,7 +235,7 @@ class OneQuery:
 
 def draw_attention_steps(run: Path | None, theme: Theme) -> Figure:
     """The steps of attention for one query: of a run, or of a small untrained model without one."""
-    one = _of_untrained() if run is None else of_run(run)
+    one = _query_of_untrained() if run is None else query_of_run(run)
     num_shown = min(MAX_SHOWN, len(one.query))
     num_rows = len(one.pieces)
     figure = new_figure((num_rows + 8.5) * 0.25, theme, layout=None)
@@ -249,7 +249,7 @@ def draw_attention_steps(run: Path | None, theme: Theme) -> Figure:
     return figure
 
 
-def of_run(run: Path) -> OneQuery:
+def query_of_run(run: Path) -> OneQuery:
     """Cross-attention of the layer from which words are aligned, in a run that translates `SENTENCE`."""
     translator = load_run(str(run), [], command="explain").translator
     explained = Explainer.of(translator).explain(SENTENCE, num_best=1)
@@ -263,7 +263,7 @@ def of_run(run: Path) -> OneQuery:
     return _chosen(engine.model, layer, (ids, read), (pieces, predicted))
 
 
-def _of_untrained() -> OneQuery:
+def _query_of_untrained() -> OneQuery:
     config = load_config("copy.yaml", ["model.d_model=32", "model.num_heads=2"]).model
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)

@@ -358,7 +358,7 @@ def plotted_runs(names: Sequence[str], *, is_grouped: bool = False) -> list[Plot
 
 def _newest() -> Path:
     try:
-        return _of_checkpoint(find_run(None))
+        return _run_of(find_run(None))
     except MissingInputError:
         # A run that trains may have no checkpoint yet.
         files = [path for path in RUNS.glob("*/metrics.jsonl") if path.is_file()]
@@ -371,10 +371,11 @@ def _folder(name: str) -> Path:
     for place in (RUNS / name, Path(name)):
         if name.strip() and RunFolder(place).metrics_file.is_file():
             return place
-    return _of_checkpoint(find_run(name))
+    return _run_of(find_run(name))
 
 
-def _of_checkpoint(found: Path) -> Path:
+def _run_of(found: Path) -> Path:
+    """The folder of the run itself, where a checkpoint of it was found."""
     return (RunFolder.of_checkpoint(found) or RunFolder(found)).path
 
 

@@ -27,7 +27,7 @@ def describe_figure(figure: "Figure") -> str:
     lines = [f"figure {numbers([width, height])} {color(figure.get_facecolor())}"]
     lines += _own_texts(figure)
     for number, axes in enumerate(figure.get_axes()):
-        lines += [f"axes {number}", *(f"  {line}" for line in _of_axes(axes))]
+        lines += [f"axes {number}", *(f"  {line}" for line in _parts_of_axes(axes))]
     return "\n".join(lines) + "\n"
 
 
@@ -56,15 +56,17 @@ def _rounded(value: float) -> str:
 
 def _own_texts(figure: Any) -> Iterator[str]:
     """The texts of a figure and of its parts that belong to no axes, and its legends."""
-    suptitle = getattr(figure, "_suptitle", None)
-    texts = [suptitle, *(text for text in figure.texts if text is not suptitle)]
-    yield from (f"text {text.get_text()!r}" for text in texts if text is not None)
-    yield from map(_of_legend, figure.legends)
+    texts = [text.get_text() for text in figure.texts]
+    if title := figure.get_suptitle():  # one of these texts; it comes first
+        texts.remove(title)
+        texts.insert(0, title)
+    yield from (f"text {text!r}" for text in texts)
+    yield from map(_legend, figure.legends)
     for part in figure.subfigs:
         yield from _own_texts(part)
 
 
-def _of_axes(axes: "Axes") -> Iterator[str]:
+def _parts_of_axes(axes: "Axes") -> Iterator[str]:
     yield f"x {axes.get_xscale()} {numbers(axes.get_xlim())} {axes.get_xlabel()!r}"
     yield f"y {axes.get_yscale()} {numbers(axes.get_ylim())} {axes.get_ylabel()!r}"
     for place in ("left", "center", "right"):
@@ -78,15 +80,15 @@ def _of_axes(axes: "Axes") -> Iterator[str]:
     for patch in axes.patches:
         yield f"{type(patch).__name__} {color(patch.get_facecolor())} {_corners(patch)}"
     for collection in axes.collections:
-        yield f"{type(collection).__name__} {_of_collection(collection)}"
+        yield f"{type(collection).__name__} {_points_of_collection(collection)}"
     for text in axes.texts:
         yield f"text {text.get_text()!r} {numbers(text.get_position())}"
     legend = axes.get_legend()
     if legend is not None:
-        yield _of_legend(legend)
+        yield _legend(legend)
 
 
-def _of_legend(legend: Any) -> str:
+def _legend(legend: Any) -> str:
     texts = [text.get_text() for text in (legend.get_title(), *legend.get_texts())]
     return f"legend {texts!r}"
 
@@ -118,18 +120,20 @@ def _image(values: Any) -> str:
 
 
 def _corners(patch: Any) -> str:
-    """The rectangle around a patch, in the coordinates of its axes."""
+    """The rectangle around a patch, in the coordinates of its axes; of an arrow, its two ends."""
+    from matplotlib.patches import FancyArrowPatch
+
     if hasattr(patch, "get_bbox"):
         box = patch.get_bbox()
         return numbers([box.x0, box.y0, box.x1, box.y1])
-    ends = getattr(patch, "_posA_posB", None)  # an arrow between two points
-    if ends is not None:
-        return numbers([*ends[0], *ends[1]])
+    if isinstance(patch, FancyArrowPatch):
+        start, end = patch._posA_posB  # type: ignore[attr-defined]
+        return numbers([*start, *end])
     extent = patch.get_path().get_extents(patch.get_patch_transform())
     return numbers([extent.x0, extent.y0, extent.x1, extent.y1])
 
 
-def _of_collection(collection: Any) -> str:
+def _points_of_collection(collection: Any) -> str:
     paths = [path.vertices for path in collection.get_paths()]
     offsets = np.asarray(collection.get_offsets())
     parts = [*paths, offsets] if paths else [offsets]

@@ -1,10 +1,11 @@
 """The exercises in their order: their names, their functions, and where the answers are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformer_cli.process.errors import UsageError
+from transformer_cli.process.imports import imported
 
 FINALE = "finale"
 MAX_SECONDS = 20.0
@@ -23,8 +24,14 @@ class Exercise(NamedTuple):
     """The section of "Attention Is All You Need"."""
     answered_by: str
     """The file of this package that does the same work in training and translating."""
+    place_of_check: str
+    """The function that checks it, as `module:name`; PyTorch is imported only when an exercise is checked."""
     first_step: str
     """A hint for a learner who has not begun, or whose mistake is not a known one."""
+
+    def load_check(self) -> Callable[[Any], None]:
+        """The check, which takes the module of a learner, and raises WrongAnswer."""
+        return imported(f"transformer_cli.extensions.lessons.exercises.{self.place_of_check}")
 
     @property
     def file_name(self) -> str:
@@ -36,25 +43,25 @@ class Exercise(NamedTuple):
 
 
 EXERCISES = (
-    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/layers.py",
+    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/layers.py", "model_checks:check_causal_mask",
              "write the mask for T = 3 on paper first; torch.ones, torch.tril, or a comparison of two torch.arange can build it"),
-    Exercise(2, "scaled_attention", ("attention",), "3.2.1", "model/layers.py",
+    Exercise(2, "scaled_attention", ("attention",), "3.2.1", "model/layers.py", "model_checks:check_attention",
              "four steps: scores = queries @ keys.transpose(-2, -1), the scale, the mask (masked_fill with -inf), "
              "the softmax over the last axis; then weights @ values"),
-    Exercise(3, "heads", ("split_heads", "join_heads"), "3.2.2", "model/layers.py",
+    Exercise(3, "heads", ("split_heads", "join_heads"), "3.2.2", "model/layers.py", "model_checks:check_heads",
              "cut the last axis into two axes (unflatten, or view), then exchange two axes (transpose); join_heads undoes both in the opposite order"),
-    Exercise(4, "sinusoids", ("sinusoids",), "3.5", "model/layers.py",
+    Exercise(4, "sinusoids", ("sinusoids",), "3.5", "model/layers.py", "model_checks:check_sinusoids",
              "make the angles first, one column for each pair (T, D/2); then write their sines into the columns 0, 2, 4, ... and their cosines into 1, 3, 5, ..."),
-    Exercise(5, "label_smoothing", ("smoothed_loss",), "5.4", "model/loss.py",
+    Exercise(5, "label_smoothing", ("smoothed_loss",), "5.4", "model/loss.py", "training_checks:check_label_smoothing",
              "compute log_softmax once; the loss of a token is (1 - epsilon) times the loss of the true token, plus "
              "epsilon times the mean loss of all V tokens"),
-    Exercise(6, "warmup", ("learning_rate",), "5.3", "training/optimizers.py",
+    Exercise(6, "warmup", ("learning_rate",), "5.3", "training/optimizers.py", "training_checks:check_warmup",
              "the smaller one of two curves is taken; draw both for warmup_steps = 10: which one is smaller before step 10?"),
-    Exercise(7, "greedy_search", ("greedy_search",), "3.1", "decoding/search/single_path.py",
+    Exercise(7, "greedy_search", ("greedy_search",), "3.1", "decoding/search/single_path.py", "search_checks:check_greedy_search",
              "a loop of at most max_length steps; each step asks the model with [bos_id, *ids], and appends one id or ends"),
-    Exercise(8, "beam_search", ("beam_search",), "6.1", "decoding/search/beam.py",
+    Exercise(8, "beam_search", ("beam_search",), "6.1", "decoding/search/beam.py", "search_checks:check_beam_search",
              "keep two lists of pairs (ids, total): the open and the finished hypotheses; the docstring has the steps"),
-    Exercise(9, "bleu", ("corpus_bleu",), "6.1", "evaluation/metrics.py",
+    Exercise(9, "bleu", ("corpus_bleu",), "6.1", "evaluation/metrics.py", "training_checks:check_bleu",
              "collections.Counter counts n-grams, and the & of two counters takes the smaller count of each"),
 )  # fmt: skip
 

@@ -75,7 +75,6 @@ class LimitedOutput(io.TextIOBase):
 READY = b"ready"
 SPARE_BYTES = 4 << 30
 _MAX_FRAMES = 4
-_EVERY_CHECK = "transformer_cli.extensions.lessons.exercises.checks"
 
 
 Status = Literal["passes", "not begun", "fails", "waits"]
@@ -129,7 +128,8 @@ def check_in_child(
     limit_memory(SPARE_BYTES)
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(folder))  # a learner may write modules of their own
-    importlib.import_module(_EVERY_CHECK)  # before the time of the first exercise begins
+    for exercise in EXERCISES:  # imported before the time of the first one begins
+        exercise.load_check()
     connection.send_bytes(READY)
     for name in names:
         printed = LimitedOutput(_file_name(name))
@@ -177,7 +177,6 @@ def _outcome(folder: Path, name: str) -> CheckOutcome:
 
 def _check(folder: Path, exercise: Exercise) -> None:
     from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
-    from transformer_cli.extensions.lessons.exercises.checks import CHECKS
 
     learner = load_module(folder / exercise.file_name)
     for function in exercise.functions:
@@ -186,7 +185,7 @@ def _check(folder: Path, exercise: Exercise) -> None:
                 f"the function {function} is missing",
                 f"{exercise.file_name} must define it with this name",
             )
-    CHECKS[exercise.name](learner)
+    exercise.load_check()(learner)
 
 
 def _crash(name: str, folder: Path, error: BaseException) -> CheckOutcome:

@@ -159,9 +159,6 @@ def _mistakes_of_scale(cases: list[_AttentionCase]) -> list[Mistake]:
 
 
 def _mistakes_of_mask(cases: list[_AttentionCase]) -> list[Mistake]:
-    def with_weights(weights: Weights) -> list[Tensor]:
-        return _with_weights(cases, weights)
-
     def scaled(scores: Tensor, case: _AttentionCase) -> Tensor:
         return scores / math.sqrt(case.queries.size(-1))
 
@@ -169,32 +166,32 @@ def _mistakes_of_mask(cases: list[_AttentionCase]) -> list[Mistake]:
         Mistake(
             "the softmax is over the wrong axis: the weights of one key have the sum 1, but those of one query must",
             "the scores are (B, H, Q, C): the keys are the last axis, so use softmax(-1)",
-            with_weights(lambda scores, case: _masked_softmax(scaled(scores, case), case.mask, axis=-2)),
+            _with_weights(cases, lambda scores, case: _masked_softmax(scaled(scores, case), case.mask, axis=-2)),
         ),
         Mistake(
             "the mask is inverted: the queries see the keys that the mask hides, and no others",
             "True means 'may be seen', so fill where the mask is False: masked_fill(~mask, -torch.inf)",
-            with_weights(lambda scores, case: _masked_softmax(scaled(scores, case), ~case.mask)),
+            _with_weights(cases, lambda scores, case: _masked_softmax(scaled(scores, case), ~case.mask)),
         ),
         Mistake(
             "the mask has no effect: hidden keys get a weight, too",
             "masked_fill returns a new tensor; use its result",
-            with_weights(lambda scores, case: scaled(scores, case).softmax(-1)),
+            _with_weights(cases, lambda scores, case: scaled(scores, case).softmax(-1)),
         ),
         Mistake(
             "the scores of hidden keys are set to 0, but exp(0) = 1, so the softmax still gives them a weight",
             "set them to -inf, because exp(-inf) = 0",
-            with_weights(lambda scores, case: scaled(scores, case).where(case.mask, 0.0).softmax(-1)),
+            _with_weights(cases, lambda scores, case: scaled(scores, case).where(case.mask, 0.0).softmax(-1)),
         ),
         Mistake(
             "the mask comes after the softmax, so the weights of a query have a sum below 1",
             "set the scores of hidden keys to -inf before the softmax",
-            with_weights(lambda scores, case: scaled(scores, case).softmax(-1).where(case.mask, 0.0)),
+            _with_weights(cases, lambda scores, case: scaled(scores, case).softmax(-1).where(case.mask, 0.0)),
         ),
         Mistake(
             "the softmax is missing: the values are multiplied with the scores",
             "weights = scores.softmax(-1)",
-            with_weights(lambda scores, case: scaled(scores, case).where(case.mask, 0.0)),
+            _with_weights(cases, lambda scores, case: scaled(scores, case).where(case.mask, 0.0)),
         ),
     ]  # fmt: skip
 
