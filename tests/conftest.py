@@ -2,10 +2,8 @@
 
 import functools
 import gc
-import importlib
 import logging
 import os
-import pkgutil
 import re
 import signal
 import subprocess
@@ -20,8 +18,7 @@ from typing import Any
 import pytest
 from _pytest.logging import catching_logs
 from hypothesis import HealthCheck, settings
-
-import transformer_cli
+from hypothesis.internal.conjecture import providers
 
 from .experiments import essence, write_tiny
 from .launcher import Launcher, Tfm, TfmHere, forget_settings_of_logger
@@ -38,6 +35,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
+
+# Hypothesis also tries constants that it finds in the source of each module imported so far, so that a random test depends on the
+# tests before it; to read all sources took a quarter of the collection, and to sift the constants a part of each random test.
+if hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = functools.cache(providers.Constants)
 
 # A shell starts background jobs with SIGINT ignored; the tests need the defaults.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -182,9 +184,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     _Now.is_fast = item.get_closest_marker("fast") is not None
     process()
     forget_settings_of_logger()
-    # Hypothesis also tries constants of all modules that are imported: each random test starts with the same ones.
-    if item.get_closest_marker("hypothesis"):
-        _import_whole_package()
 
 
 # A test that changes what the whole process has decides what a later test of the same worker sees.
@@ -301,13 +300,6 @@ def _refused_in_fast_tests(start: Callable[..., Any]) -> Callable[..., Any]:
 for owner, name in STARTS:
     if hasattr(owner, name):
         setattr(owner, name, _refused_in_fast_tests(getattr(owner, name)))
-
-
-@functools.cache
-def _import_whole_package() -> None:
-    for module in pkgutil.walk_packages(transformer_cli.__path__, "transformer_cli."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
 
 
 @pytest.fixture(scope="session")

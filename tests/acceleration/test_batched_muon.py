@@ -103,6 +103,7 @@ def test_it_computes_what_pytorch_computes(monkeypatch: pytest.MonkeyPatch) -> N
         torch.testing.assert_close(mine["momentum_buffer"], their["momentum_buffer"])
 
 
+@pytest.mark.long
 def test_singular_vectors_stay_and_singular_values_come_near_to_one() -> None:
     torch.manual_seed(2)
     given = torch.randn(3, 8, 5)

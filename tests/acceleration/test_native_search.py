@@ -150,6 +150,7 @@ def test_greedy_search_repeats_no_ngram() -> None:
             assert set(ngrams.values()) == {1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("vocabulary", "beam_size"), [(65, 4), (9, 40)], ids=["a panel and a token", "few tokens"]
 )
@@ -177,6 +178,7 @@ def test_a_model_of_nan_has_no_translation(beam_size: int) -> None:
     assert found == [[], []]
 
 
+@pytest.mark.long
 def test_of_equal_tokens_the_first_one_is_chosen_unless_it_is_banned() -> None:
     engine = engine_of({"decoder_layer": "ssru"})
     output = engine.model.output

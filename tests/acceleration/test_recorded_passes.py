@@ -166,6 +166,7 @@ def test_batches_of_further_shapes_run_without_a_recording(monkeypatch: pytest.M
     assert all(torch.equal(value, theirs[name]) for name, value in few.numbers().items())
 
 
+@pytest.mark.long
 def test_a_batch_that_does_not_fit_while_it_is_recorded_is_cut_in_halves() -> None:
     """The attempt that failed may have added to gradients; the update begins again with zeros."""
 

@@ -72,6 +72,7 @@ def test_an_update_is_about_the_same_with_any_size_of_batches() -> None:
     assert means == pytest.approx([4000] * 5, rel=0.03)
 
 
+@pytest.mark.long
 def test_an_update_that_begins_at_a_batch_is_the_same_one() -> None:
     size, one = UpdateSize(target_tokens=1500), order()
     all_updates = list(update_batches(one, size, 2))

@@ -67,6 +67,7 @@ def test_a_shuffle_of_nothing_is_empty() -> None:
     assert permute(np.arange(0), 0, (1,)).tolist() == []
 
 
+@pytest.mark.long
 def test_all_orders_of_four_come_equally_often() -> None:
     counts = Counter(tuple(permute(np.arange(4), 4, (seed,)).tolist()) for seed in range(2400))
     assert set(counts) == set(permutations(range(4)))
@@ -74,6 +75,7 @@ def test_all_orders_of_four_come_equally_often() -> None:
     assert chi_square < 60  # 23 degrees of freedom: 60 is exceeded once in 30,000 times
 
 
+@pytest.mark.long
 def test_every_pair_comes_everywhere_equally_often() -> None:
     table = np.zeros((10, 10))
     for seed in range(1000):
@@ -217,6 +219,7 @@ def test_a_weight_of_one_half_shows_another_half_each_epoch() -> None:
     assert set(first) != set(second)
 
 
+@pytest.mark.long
 def test_over_many_epochs_each_pair_is_seen_as_often_as_its_weight_says() -> None:
     plan = order(sizes=[50, 10], weights=[0.3, 1.5])
     total = sum((visits(plan, epoch) for epoch in range(200)), Counter())

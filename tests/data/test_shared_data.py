@@ -128,6 +128,7 @@ def test_data_of_another_corpus_are_not_taken_over(runs: Path, builds: list[Path
     assert len(builds) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["changed", "removed", "link"])
 def test_damaged_data_are_not_taken_over(runs: Path, builds: list[Path], damage: str) -> None:
     prepare(runs, "a")

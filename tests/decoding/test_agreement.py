@@ -65,6 +65,7 @@ def test_details_have_it_too_and_without_samples_there_is_none() -> None:
     assert agreements_in(without.details) == [None]
 
 
+@pytest.mark.long
 def test_the_number_of_samples_is_that_of_the_calibration() -> None:
     zero = dict.fromkeys(FEATURES, 0.0)
     weights = zero | {"agreement": 1.0}

@@ -116,6 +116,7 @@ def test_a_model_without_references_is_refused(
         comet_utility(folder)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("loaded")
 def test_the_command_chooses_by_the_model_and_only_with_minimum_bayes_risk(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

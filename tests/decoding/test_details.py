@@ -158,6 +158,7 @@ def test_an_engine_that_cannot_explain_is_refused() -> None:
         mute.translate(["Il gatto"], with_details=True)
 
 
+@pytest.mark.long
 def test_the_details_do_not_change_the_translation() -> None:
     of_words = translator(tokenizer_of_words(), beam_size=3, num_best=3)
     lines = ["uno due tre", "", "quattro. cinque sei?"]

@@ -434,6 +434,7 @@ def test_lost_question_marks_labels_and_quotes_are_found(
     assert bool(lost_marks(source, translation, target)) == lacks
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mark", ['"', "\u201c", "'", "\u201c \u201c", "' 'x"])
 def test_a_quote_without_an_end_is_looked_at_once(mark: str) -> None:
     # With a time that grows with the square of the length, this would take many minutes.
@@ -465,6 +466,7 @@ def test_a_loop_is_cut_to_the_repetitions_of_its_source(
     assert without_loops(source, translation) == cut
 
 
+@pytest.mark.long
 def test_a_loop_of_the_source_is_read_once() -> None:
     # With a time that grows with the square of the length, this would take many minutes.
     loop = "no yes " * 20_000

@@ -176,6 +176,7 @@ def client(trained: Translator) -> Iterator[TestClient]:
         yield client
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", CHANGED[::4])
 def test_a_server_translates_the_text_that_is_seen(client: TestClient, text: str) -> None:
     values = {"q": text, "source": "en", "target": "it"}
@@ -221,6 +222,7 @@ def test_what_a_model_of_words_cannot_write_goes_from_the_beginning_of_a_transla
     assert plain.text.startswith("uno due")
 
 
+@pytest.mark.long
 def test_terms_of_a_glossary_are_found_in_the_text_that_is_seen(trained: Translator) -> None:
     for entry in ({"the station": "il\u00a0cane"}, {"the\u00a0sta\u00adtion": "il cane"}):
         given = trained.with_glossary(Glossary.of(entry))

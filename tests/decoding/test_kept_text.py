@@ -242,6 +242,7 @@ def test_commas_that_the_source_has_twice_are_no_lost_clause() -> None:
     assert (found.text, found.is_divided) == ("THE HOTEL,, SLEEPS", False)
 
 
+@pytest.mark.long
 def test_a_half_that_loses_a_clause_after_a_repair_is_divided_again() -> None:
     """The docs' own model, with halves that only the repair makes."""
     of = load_translator(Path(__file__).parents[2] / "docs/run")

@@ -156,6 +156,7 @@ def test_an_override_that_is_no_setting_is_told_from_one_for_training(run: Path,
         load_run("saved", ["model.d_ff=3"])
 
 
+@pytest.mark.long
 def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
     run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

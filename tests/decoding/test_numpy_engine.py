@@ -95,13 +95,14 @@ def test_untrained_models_of_other_forms_give_the_same(placement: str, tied: str
     require_equal(engine.translate(requests, options), expected.translate(requests, options))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("request_", "settings"),
     [
         (Request((5, 3), prefix=(7,)), {}),
         (Request((5, 3), terms=(Term(((9,),)),)), {}),
         (Request(()), {}),
-        (Request((5,) * (MAX_TOKENS + 1)), {}),
+        (Request((5,) * (MAX_TOKENS + 1)), {"max_length": 3}),
         (Request((5, 3)), {"coverage_penalty": 0.2}),
         (Request((5, 3)), {"no_repeat_ngram_size": 2}),
         (Request((5, 3)), {"sampling": {}}),
@@ -171,6 +172,7 @@ def test_a_changed_file_of_weights_is_refused(files: TrainedFiles, tmp_path: Pat
         load_numpy_engine(read_files(copy), files.config, nobody)
 
 
+@pytest.mark.long
 def test_pytorch_goes_on_with_the_weights_in_memory_after_the_run_is_gone(
     files: TrainedFiles,
     pytorch: Any,

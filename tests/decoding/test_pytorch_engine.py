@@ -186,6 +186,7 @@ def test_a_model_in_training_mode_is_refused(call: Callable[[Engine], object]) -
     assert engine.model.training
 
 
+@pytest.mark.long
 @each_method
 def test_the_training_flag_is_never_touched(
     call: Callable[[Engine], object], monkeypatch: pytest.MonkeyPatch
@@ -209,6 +210,7 @@ def test_the_training_flag_is_never_touched(
     assert call(engine) == expected
 
 
+@pytest.mark.long
 @each_method
 def test_random_numbers_gradients_and_modes_of_the_thread_are_left_alone(
     call: Callable[[Engine], object],

@@ -66,6 +66,7 @@ def test_without_sampling_equal_lines_are_translated_once() -> None:
         assert len(translated) == num_translated
 
 
+@pytest.mark.long
 def test_the_engine_gives_as_many_samples_as_asked_in_the_order_of_drawing() -> None:
     of = translator(TOKENIZER)
     requests = [

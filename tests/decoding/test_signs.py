@@ -108,6 +108,7 @@ def test_words_that_were_translated_by_themselves_tell_their_place() -> None:
     assert with_signs(bare, "Di ti amo, ti amo qui.", links, {(1, 4): "Ti amo."}) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ['@import "a"', "The red house\u203a"])
 def test_a_line_that_stays_is_not_replaced_by_a_doubtful_translation(line: str) -> None:
     """Without its signs the model of docs/run translates it, but less surely than nearly all of its calibration."""

@@ -91,6 +91,7 @@ def test_a_stand_in_is_no_source_term() -> None:
     assert "Hund" not in found.text
 
 
+@pytest.mark.long
 def test_a_term_with_a_number_wins_over_the_protection_of_the_number() -> None:
     found = translated("bpe", "the A4 paper", {"A4 paper": "Straße"})
     assert found.terms == (AppliedTerm("A4 paper", "Straße", True),)

@@ -305,6 +305,7 @@ def test_the_word_alignment_knows_the_words_of_a_term_in_place_of_an_unknown_wor
     assert targets == {*range(len(translation.text.split()))}
 
 
+@pytest.mark.long
 def test_terms_are_found_in_the_spelling_of_the_line() -> None:
     """A word that the model reads in another spelling is still the source term."""
     terms = Glossary((GlossaryEntry("UNO", "sei", (), True), GlossaryEntry("Dué", "otto")))

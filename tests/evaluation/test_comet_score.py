@@ -100,6 +100,7 @@ def test_the_score_is_the_mean_over_the_sentences_and_names_the_model(
     assert total / len(SOURCES) == pytest.approx(comet["value"])
 
 
+@pytest.mark.long
 def test_the_interval_and_the_p_value_are_those_of_a_bootstrap_of_means(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

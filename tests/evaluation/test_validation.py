@@ -149,6 +149,7 @@ def test_the_signature_says_whether_the_guards_of_the_text_were_on(
             assert report.scores[0].signature.endswith(f"|keep_text:{said}|repair:{said}")
 
 
+@pytest.mark.long
 def test_details_do_not_change_the_scores(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
     of = translator(tokenizers)
     pairs = [SentencePair(f"  - {pair.source}:", pair.target) for pair in PAIRS if pair.source]
@@ -216,6 +217,7 @@ def test_a_model_in_training_mode_is_refused(tokenizers: tuple[Tokenizer, Tokeni
         validate(translator(tokenizers, model), PAIRS)
 
 
+@pytest.mark.long
 def test_samples_are_evenly_spread_and_show_what_was_scored(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:

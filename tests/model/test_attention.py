@@ -141,6 +141,7 @@ def test_the_weights_for_pictures_are_those_that_gather(settings: dict[str, obje
     torch.testing.assert_close(attention.eval()(*inputs), expected)
 
 
+@pytest.mark.long
 def test_dropout_acts_on_the_weights() -> None:
     torch.manual_seed(1)
     queries, keys, values = heads(2, 3), heads(2, 5), heads(2, 5)

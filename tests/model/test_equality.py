@@ -63,6 +63,7 @@ def test_each_reference_equals_its_formulas(
     assert_same(results(model, batch), naive_results(model, batch), tolerance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "overrides", "vocab_sizes", "expected"),
     [

@@ -24,6 +24,7 @@ def test_a_token_is_dropped_as_a_whole_and_the_others_are_scaled() -> None:
     assert share == pytest.approx(0.25, abs=5 * (0.25 * 0.75 / num_words) ** 0.5)
 
 
+@pytest.mark.long
 def test_it_keeps_the_mean() -> None:
     torch.manual_seed(1)
     module = WordDropout(0.3, NUM_SPECIALS)

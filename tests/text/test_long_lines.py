@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def test_a_word_without_end_is_cut_in_halves() -> None:
     assert split("a" * 10, 3) == ["aa", "aaa", "aa", "aaa"]
 
 
+@pytest.mark.long
 def test_a_very_long_line_is_cut_in_little_time() -> None:
     assert len(split("ab " * 70_000, 500)) > 400
 

@@ -1,5 +1,6 @@
 """Text beyond ASCII: no token is a fragment of a character that the vocabulary could hold whole."""
 
+import functools
 import subprocess
 import sys
 import unicodedata
@@ -28,6 +29,7 @@ KINDS = ["bpe", "unigram"]
 EMOJI = "👩\u200d👧 ☃ 𠮷"
 
 
+@functools.cache
 def trained(kind: str, text: str, vocab_size: int = 600, **settings: bool) -> Tokenizer:
     sentences = [*text.split("。"), *text.split("."), text] * 20
     config = TokenizerConfig.model_validate({"kind": kind, "vocab_size": vocab_size})

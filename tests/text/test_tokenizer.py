@@ -137,6 +137,7 @@ def test_each_sign_of_a_script_without_spaces_is_a_word() -> None:
     assert tokenizer.tokens(tokenizer.encode("日本語")) == ["日", "本", "語"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("special", [*SPECIALS, "</s>", "<pad>", "<2de>"])
 def test_the_name_of_a_special_in_a_text_is_plain_text_also_after_a_reload(

@@ -188,6 +188,7 @@ def test_the_most_frequent_unknown_words_come_first() -> None:
     assert load_trained(Path("runs/one")).target_tokenizer.entries[-1] == " zebra"
 
 
+@pytest.mark.long
 def test_without_an_unknown_word_the_user_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         train(config("known", "old.tsv", training={"init_from": "old", "add_words": 3}))
@@ -239,6 +240,7 @@ def test_another_architecture_is_refused_with_each_difference(
     assert "the config.yaml of that run" in str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "same",
     [{"num_kv_heads": 2}, {"head_dim": 8}, {"final_norm": True}, {"dropout": 0.3, "layer_dropout": 0.2}, {"max_length": 99}, {"alignment_head": 1, "alignment_layer": 0}],

@@ -78,6 +78,7 @@ def test_an_update_without_a_target_token_changes_no_weight() -> None:
     assert finite == [False] * 4 + [True] * 2
 
 
+@pytest.mark.long
 def test_a_score_that_is_not_a_number_is_never_the_best() -> None:
     """D5."""
     world = World(values=lambda step: math.nan if step < 8 else 3.0)
@@ -133,6 +134,7 @@ def largest_second_moment(state: dict[str, torch.Tensor]) -> float:
     return max(float(value.max()) for name, value in state.items() if name.endswith("exp_avg_sq"))
 
 
+@pytest.mark.long
 def test_a_skipped_update_lowers_no_reported_loss() -> None:
     """The mean loss counts only tokens of updates that were not skipped; without any, there is no mean."""
     losses = []

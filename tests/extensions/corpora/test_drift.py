@@ -87,6 +87,7 @@ def test_lines_whose_translations_are_too_far_away_belong_to_no_line(
     assert abs(found[1].first_line - 401) <= 10
 
 
+@pytest.mark.long
 def test_a_shuffled_side_has_no_relation_to_the_other() -> None:
     source, target = clean_lines(NUM_LINES)
     random.Random(1).shuffle(target)

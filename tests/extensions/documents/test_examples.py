@@ -74,6 +74,7 @@ def test_only_targets_and_their_states_change(name: str, changes: str) -> None:
     assert before == after
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_a_translation_has_as_many_segments_and_no_doubts(path: Path) -> None:
     document = read(path)

@@ -1,6 +1,7 @@
 """JSON: strings are translated; keys, numbers and white space stay."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from transformer_cli.process.errors import DataError
 from .fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 KEYS = st.text(st.sampled_from('ab".\\'), max_size=3)
-TEXTS = st.text(st.sampled_from('ab c"\\\n-\u00e8\U0001f600'), max_size=8)
+# A backslash before a letter is a path of Windows, which is protected.
+TEXTS = st.text(st.sampled_from('ab c"\\\n-\u00e8\U0001f600'), max_size=8).filter(
+    lambda text: not re.search(r"\\[^\W\d_]", text)
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),

@@ -458,6 +458,7 @@ PARAGRAPHS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [0, 1], ids=["linked", "not linked"])
 @pytest.mark.parametrize("kind", PARAGRAPHS)
 def test_the_work_grows_with_the_markup_and_not_with_its_square(kind: str, place: int) -> None:

@@ -36,6 +36,8 @@ from transformer_cli.text import Tokenizer
 from .small_runs import ENGLISH, small_student
 from .students import STUDENT, known_sentences
 
+MODEL = "model.intgemm.alphas.bin"
+
 
 def written(trained: TrainedModel, folder: Path) -> Path:
     folder.mkdir(parents=True)
@@ -44,13 +46,19 @@ def written(trained: TrainedModel, folder: Path) -> Path:
     return folder
 
 
-def test_each_number_is_at_most_half_a_step_away(tmp_path: Path) -> None:
-    trained = small_student(tmp_path / "run")
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedModel, Path]:
+    """A run that no test changes, and the folder that was written from it."""
+    folder = tmp_path_factory.mktemp("student")
+    trained = small_student(folder / "run")
+    return trained, written(trained, folder / "out")
+
+
+def test_each_number_is_at_most_half_a_step_away(student: tuple[TrainedModel, Path]) -> None:
+    trained, folder = student
     rows = marian_vocabulary(trained.target_tokenizer).rows
     expected = marian_arrays(trained, rows, rows)
-    found = read_model(
-        bergamot_files(trained, is_rounded=True)["model.intgemm.alphas.bin"], Path("model.bin")
-    )
+    found = read_model((folder / MODEL).read_bytes(), Path("model.bin"))
     assert found.arrays.keys() == expected.keys()
     for name, array in expected.items():
         step = float(np.abs(array).max()) / 127 if is_matrix(name) else 0.0
@@ -65,13 +73,10 @@ def test_each_number_is_at_most_half_a_step_away(tmp_path: Path) -> None:
     assert found.settings["dim-vocabs"] == [len(found.arrays["Wemb"])] * 2
 
 
-def test_matrices_have_a_measured_scale_and_nothing_else_is_rounded(tmp_path: Path) -> None:
-    found = read_model(
-        bergamot_files(small_student(tmp_path / "run"), is_rounded=True)[
-            "model.intgemm.alphas.bin"
-        ],
-        Path("model.bin"),
-    )
+def test_matrices_have_a_measured_scale_and_nothing_else_is_rounded(
+    student: tuple[TrainedModel, Path],
+) -> None:
+    found = read_model((student[1] / MODEL).read_bytes(), Path("model.bin"))
     matrices = {name for name in found.arrays if is_matrix(name)}
     assert found.alphas.keys() == {*matrices, "none"}
     assert found.alphas["none"] == found.alphas["Wemb"]
@@ -80,11 +85,9 @@ def test_matrices_have_a_measured_scale_and_nothing_else_is_rounded(tmp_path: Pa
     assert all("ln_" in name or "_b" in name for name in others)
 
 
-def test_the_file_has_the_layout_of_the_format(tmp_path: Path) -> None:
+def test_the_file_has_the_layout_of_the_format(student: tuple[TrainedModel, Path]) -> None:
     """Read here by hand: version, headers, names, shapes, a gap up to 256 bytes, then data in blocks of 256 bytes."""
-    content = bergamot_files(small_student(tmp_path / "run"), is_rounded=True)[
-        "model.intgemm.alphas.bin"
-    ]
+    content = (student[1] / MODEL).read_bytes()
     version, number = struct.unpack_from("<QQ", content)
     assert version == 1
     headers = [struct.unpack_from("<QQQQ", content, 16 + 32 * index) for index in range(number)]
@@ -130,14 +133,15 @@ def test_rounding_keeps_the_largest_number() -> None:
     assert rounded(np.zeros((2, 2), np.float32)).numbers.tolist() == [[0, 0], [0, 0]]
 
 
-def test_the_vocabulary_is_filled_up_to_a_multiple_of_8(tmp_path: Path) -> None:
-    trained = small_student(tmp_path / "run")
-    folder = written(trained, tmp_path / "out")
+def test_the_vocabulary_is_filled_up_to_a_multiple_of_8(
+    student: tuple[TrainedModel, Path],
+) -> None:
+    trained, folder = student
     library = SentencePieceProcessor(model_file=str(folder / "vocab.spm"))
     num_entries = trained.target_tokenizer.vocab_size - 2
     assert library.vocab_size() == num_entries + -num_entries % 8
     assert (library.eos_id(), library.unk_id()) == (0, 1)
-    found = read_model((folder / "model.intgemm.alphas.bin").read_bytes(), folder)
+    found = read_model((folder / MODEL).read_bytes(), folder)
     assert found.arrays["Wemb"].shape == (library.vocab_size(), 64)
     assert (found.arrays["decoder_ff_logit_out_b"][0, num_entries:] == -1e4).all()
     engine = BergamotFolder(folder)
@@ -220,8 +224,8 @@ def test_a_shortlist_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         bergamot_files(trained, is_rounded=True)
 
 
-def test_the_folder_says_what_translatelocally_asks(tmp_path: Path) -> None:
-    folder = written(small_student(tmp_path / "run"), tmp_path / "out")
+def test_the_folder_says_what_translatelocally_asks(student: tuple[TrainedModel, Path]) -> None:
+    folder = student[1]
     facts = json.loads((folder / "model_info.json").read_text())
     assert (facts["src"], facts["trg"], facts["shortName"]) == ("en", "it", "run")
     config = yaml.safe_load((folder / "config.intgemm8bitalpha.yml").read_text())

@@ -102,6 +102,7 @@ def test_each_source_has_its_own_limit() -> None:
         assert [one.ids for one in ours] == [one.ids for one in theirs]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 def test_hypotheses_of_a_beam_are_ranked_by_our_score(engines: Engines, alpha: float) -> None:
     # Short ones: in what random weights go on writing, errors of rounding grow from token to token.

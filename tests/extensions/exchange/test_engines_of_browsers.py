@@ -120,6 +120,7 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_binary_model_becomes_a_run_that_translates_as_it_does(tmp_path: Path) -> None:
     found, run = import_folder(STUDENT, "back", NamedLanguages(), runs_folder=tmp_path)
     assert [str(one) for one in found.config.data.directions] == ["en-it"]
@@ -147,6 +148,7 @@ def test_a_second_export_has_the_same_numbers(tmp_path: Path) -> None:
         np.testing.assert_allclose(again.arrays[name], before.arrays[name], rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.long
 def test_languages_are_those_of_the_name_of_the_model_as_in_firefox(tmp_path: Path) -> None:
     folder = tmp_path / "firefox"
     folder.mkdir()

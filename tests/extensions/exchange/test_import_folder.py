@@ -162,6 +162,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export_run(trained, CTranslate2Format(), folder / "out", lines=ENGLISH).path
 
 
+@pytest.mark.long
 def test_the_joined_matrices_of_ctranslate2_are_named_by_rows(export: Path) -> None:
     places = json.loads((export / "tfm/weights.json").read_text())["places"]
     joined = "encoder/layer_0/self_attention/linear_0/weight"
@@ -214,6 +215,7 @@ def test_a_description_that_does_not_fit_is_refused(
         back(copy, tmp_path)
 
 
+@pytest.mark.long
 def test_rounded_weights_are_not_read_back(tmp_path: Path) -> None:
     # A trained model: what random weights write changes wholly where a processor rounds int8 products in another way.
     trained = load_trained(DOCS_RUN)

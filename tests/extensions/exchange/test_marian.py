@@ -463,6 +463,7 @@ def test_a_vocabulary_of_parts_of_words_is_refused_by_its_name(tmp_path: Path) -
     assert "subword-nmt" in str(caught.value.hint)
 
 
+@pytest.mark.long
 def test_words_stand_between_spaces_if_the_vocabulary_has_whole_words(tmp_path: Path) -> None:
     folder = folder_of_words(
         tmp_path / "en-it", "the", "cat", ".", "cat.", "dog\u00a0s", "#1;", "[PAD]"

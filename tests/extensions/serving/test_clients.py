@@ -73,6 +73,7 @@ def test_deepl_languages_and_usage(deepl_client: deepl.DeepLClient) -> None:
     assert not usage.any_limit_reached
 
 
+@pytest.mark.long
 def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
     [listed] = deepl_client.list_glossaries()
     assert (listed.glossary_id, listed.source_lang, listed.target_lang) == ("numbers", "EN", "IT")
@@ -97,6 +98,7 @@ def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
     assert "sette" in found.text
 
 
+@pytest.mark.long
 def test_deepl_writes_and_deletes_glossaries(deepl_client: deepl.DeepLClient) -> None:
     languages = {"source_lang": "EN", "target_lang": "IT"}
     terms = {"uno": "sette", "due": "sette sette"}

@@ -377,6 +377,7 @@ def wait_for(client: TestClient, address: str, key: dict[str, str]) -> None:
         time.sleep(0.001)
 
 
+@pytest.mark.long
 def test_a_document_is_queued_until_its_turn_and_has_no_result_before_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

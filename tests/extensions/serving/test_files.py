@@ -63,6 +63,7 @@ def test_html_keeps_its_tags(client: TestClient) -> None:
     assert LINES[5] not in answer["translatedText"]
 
 
+@pytest.mark.long
 def test_html_keeps_its_tags_in_the_interface_of_deepl(client: TestClient) -> None:
     values = {"text": [HTML, "<i>uno</i>"], "source_lang": "EN", "target_lang": "IT", "tag_handling": "html"}  # fmt: skip
     found = client.post("/v2/translate", json=values).json()["translations"]
@@ -212,6 +213,7 @@ def test_files_are_dropped_after_their_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert (kept.get(name), kept.get(old)) == (None, None)
 
 
+@pytest.mark.long
 def test_the_progress_of_a_file_is_told_by_sentence(client: TestClient) -> None:
     lines = [LINES[number % len(LINES)] for number in range(100)]
     data = "".join(f"{line}\n" for line in lines).encode()

@@ -68,6 +68,7 @@ def test_a_server_whose_calibration_is_damaged_says_so_and_serves_without_green(
     assert (answer.status_code, answer.json()) == (200, {"translatedText": "Il cane è grande."})
 
 
+@pytest.mark.long
 def test_two_runs_of_one_name_are_refused_by_what_was_typed() -> None:
     link = str(DOCS_RUN / "checkpoints" / "..")
     with pytest.raises(UsageError, match="both have the name docs") as refused:
@@ -102,6 +103,7 @@ def test_the_page_gets_it_for_each_sentence(client: TestClient) -> None:
         assert sentences[0]["quality"] > sentences[1]["quality"]
 
 
+@pytest.mark.long
 def test_a_file_is_counted_and_marked_if_it_is_wished() -> None:
     of = load_translator(DOCS_RUN)
     quality = of.pipeline.quality

@@ -178,6 +178,7 @@ def test_a_wrong_key_in_the_head_of_a_request_is_refused_before_its_body_is_rece
     service.close()
 
 
+@pytest.mark.long
 def test_a_file_without_a_key_in_its_head_is_received_up_to_the_limit_of_a_text() -> None:
     options = ServerOptions(Limits(max_body_bytes=2000), ApiKeys(["right"]))
     with served(small_runs(TRANSLATOR), options) as (client, _):

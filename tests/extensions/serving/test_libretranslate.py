@@ -136,6 +136,7 @@ def test_detection_names_all_languages_the_most_probable_first(client: TestClien
     )
 
 
+@pytest.mark.long
 def test_alternatives_are_the_n_best_list_without_the_best(client: TestClient) -> None:
     answer = translate(client, q=LINES[:6], alternatives=3)
     wide = small_translator(beam_size=4, num_best=4)

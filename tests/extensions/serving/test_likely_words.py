@@ -88,6 +88,7 @@ def test_words_of_several_tokens_are_whole_and_have_the_product(
     assert len({one.text for one in found}) == len(found)
 
 
+@pytest.mark.long
 def test_a_translation_begins_with_each_likely_word() -> None:
     words = small_translator()
     for one in likely_words(words, LINE, "uno", num_words=4, check=no_check):

@@ -155,6 +155,7 @@ def test_the_work_of_a_client_that_leaves_is_dropped() -> None:
         assert len(engine.requests) == 2  # those that left were never translated
 
 
+@pytest.mark.long
 def test_a_stream_that_is_closed_is_dropped() -> None:
     """I4."""
     with held_server(Limits()) as (address, engine):
@@ -169,6 +170,7 @@ def test_a_stream_that_is_closed_is_dropped() -> None:
         assert len(engine.requests) <= 3
 
 
+@pytest.mark.long
 def test_a_request_has_a_deadline() -> None:
     with held_server(Limits(deadline_seconds=0.2)) as (address, engine):
         answer = translate(address, LINES[0])

@@ -67,6 +67,7 @@ def curves(*overrides: str, config: str | None = None) -> dict[str, dict[int, fl
     return found
 
 
+@pytest.mark.long
 def test_every_kind_of_schedule_has_a_panel_with_its_name() -> None:
     titles = [
         axes.get_title("left").split("\n")[0] for axes in draw_picture("schedules").get_axes()

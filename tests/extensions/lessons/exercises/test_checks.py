@@ -140,6 +140,7 @@ def test_the_cases_of_beam_search_have_one_best_translation_for_both_right_forms
         assert searched(case, BeamForm(finished_take_slots=True)) == best
 
 
+@pytest.mark.long
 def test_the_reference_beam_search_is_brute_force_if_the_beam_is_wide() -> None:
     for seed in range(20):
         case = BeamCase(seed, 1000, 1.0)

@@ -82,6 +82,7 @@ def test_the_shapes_are_those_that_hooks_see_in_the_real_forward_pass(
     assert called[0] == ("", (1, 4, VOCABULARY))
 
 
+@pytest.mark.long
 @each_variant
 def test_every_weight_of_the_model_is_used_by_a_listed_module(variant: dict[str, object]) -> None:
     model = model_of(variant)
@@ -109,6 +110,7 @@ def test_a_linear_map_has_the_shapes_of_its_weights(variant: dict[str, object]) 
         assert one.output == (*one.inputs[0][:-1], width_out)
 
 
+@pytest.mark.long
 @each_variant
 def test_the_attention_is_what_the_model_computed(variant: dict[str, object]) -> None:
     model = model_of(variant)
@@ -143,6 +145,7 @@ def test_rows_of_attention_sum_to_one_and_masked_cells_are_exactly_zero(
     assert masks.cross.values.shape == (4, 5)
 
 
+@pytest.mark.long
 @each_variant
 def test_the_log_probabilities_are_those_of_the_model(variant: dict[str, object]) -> None:
     model = model_of(variant)

@@ -82,6 +82,7 @@ def test_a_run_without_the_file_has_no_moments(tmp_path: Path) -> None:
     assert read_moments(tmp_path / "learning.jsonl") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "damage",
     [

@@ -42,6 +42,7 @@ def test_attention_is_left_out_if_wished_and_a_prefix_is_forced(client: TestClie
     assert answer["translation"].startswith("sette")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changed",
     [

@@ -105,6 +105,7 @@ def test_errors_before_the_first_line_have_a_status(client: TestClient) -> None:
         assert client.post("/translate_stream", json=sent).status_code == 400
 
 
+@pytest.mark.long
 def test_a_second_stream_comes_from_the_cache() -> None:
     with served(small_runs(TRANSLATOR)) as (client, service):
         first = stream(client, TEXT)
