@@ -434,11 +434,12 @@ def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
             number = number_of.get(piece.number, piece.number)
             part = part._replace(piece=piece._replace(number=number))
         elif piece.role is Role.OPEN:
-            is_same = isinstance(last, Markup) and last.role is Role.CLOSE and opened[last.number].raw == piece.raw  # fmt: skip
             sides = (run[at].piece if 0 <= at < len(run) else "" for at in (index - 2, index + 1))
             before, after = (side if isinstance(side, str) else "" for side in sides)
-            if is_same and before[-1:].strip() and after[:1].strip():
-                number_of[piece.number] = result.pop().piece.number
+            is_in_word = before[-1:].strip() and after[:1].strip()
+            if is_in_word and isinstance(last, Markup) and last.role is Role.CLOSE and opened[last.number].raw == piece.raw:  # fmt: skip
+                result.pop()
+                number_of[piece.number] = last.number
                 continue
             opened[piece.number] = piece
         result.append(part)
