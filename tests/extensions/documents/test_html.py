@@ -381,6 +381,45 @@ def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(
 
 
 @pytest.mark.parametrize(
+    ("page", "reversed_"),
+    [
+        (
+            '<div><label for="a">First name</label> <input id="a"> <label for="b">Last name</label></div>',
+            '<div><label for="a">NAME FIRST</label> <input id="a"> <label for="b">NAME LAST</label></div>',
+        ),
+        (
+            "<label><input type=radio> Yes please</label> <label><input type=radio> No dogs</label>",
+            "<label><input type=radio> PLEASE YES</label> <label><input type=radio> DOGS NO</label>",
+        ),
+        ("<p>First name: <input> Last name: <input>", "<p>NAME: FIRST <input> NAME: LAST <input>"),
+        ("<p>wake me at <input> in town", "<p>TOWN <input> IN AT ME WAKE"),
+        ("<p>The dog <input TYPE=hidden> Tom is", "<p>IS <input TYPE=hidden> TOM DOG THE"),
+    ],
+)
+def test_the_labels_of_a_form_stay_at_their_fields(page: str, reversed_: str) -> None:
+    assert reverse(page) == reversed_
+
+
+@pytest.mark.parametrize(
+    ("page", "reversed_"),
+    [
+        (
+            '<p><span class="a">trans</span><span class="a">la</span><span class="a">tion here</span></p>',
+            '<p><span class="a">HERE TRANSLATION</span></p>',
+        ),
+        ("<p><u><b>cloud-</b><b>based</b></u> dog</p>", "<p>DOG <u><b>CLOUD-BASED</b></u></p>"),
+        ("<p><b>one </b><b>dog</b></p>", "<p><b>DOG</b> <b>ONE</b></p>"),
+        ("<p>two <i></i><i></i> dogs</p>", "<p><i></i><i></i> DOGS TWO</p>"),
+    ],
+)
+def test_a_word_that_is_divided_among_equal_elements_is_in_one_of_them(
+    page: str, reversed_: str
+) -> None:
+    found = done(read_html(page.encode()), REVERSED)
+    assert (found.data.decode(), found.doubts) == (reversed_, ())
+
+
+@pytest.mark.parametrize(
     "icon",
     [
         "<mat-icon>home</mat-icon>",

@@ -1,5 +1,6 @@
 """ODT: paragraphs, notes and fields, and everything else byte for byte."""
 
+import re
 from collections import Counter
 from pathlib import PurePath
 
@@ -39,6 +40,14 @@ def test_spans_links_and_fields_come_back_around_their_words() -> None:
     assert f"<text:p>{expected}</text:p>" in result(paragraph)
 
 
+def test_a_word_that_is_divided_among_equal_spans_is_in_one_of_them() -> None:
+    part = '<text:span text:style-name="T3">%s</text:span>'
+    given = odt(part % "Transl" + part % "ation " + part % "here")
+    found = done(read_odt(given), UPPER)
+    assert part % "TRANSLATION" + " " + part % "HERE" in unpacked(found.data)["content.xml"]
+    assert found.doubts == ()
+
+
 def test_footnotes_and_frames_are_texts_of_their_own_inside_a_paragraph() -> None:
     note = '<text:note text:id="1"><text:note-citation>1</text:note-citation><text:note-body><text:p>A <text:span>small</text:span> note</text:p></text:note-body></text:note>'
     frame = "<draw:frame><draw:text-box><text:p>In a box</text:p></draw:text-box></draw:frame>"
@@ -70,6 +79,7 @@ def test_other_files_are_refused(data: bytes) -> None:
         read_odt(data)
 
 
+SPAN = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}span"
 PARTS = st.recursive(
     st.sampled_from(
         [
@@ -106,10 +116,12 @@ PARTS = st.recursive(
 def test_equal_translations_keep_every_byte_and_others_every_element(paragraph: str) -> None:
     data = odt(paragraph)
     assert done(read_odt(data), Identity()).data == data
-    before = etree.fromstring(unpacked(data)["content.xml"].encode())
+    before = Counter(each.tag for each in etree.fromstring(unpacked(data)["content.xml"].encode()).iter())  # fmt: skip
+    # Two equal spans in the middle of a word become one.
+    before[SPAN] -= len(re.findall(r"(?<=[^\s>])</text:span><text:span>(?=[^\s<])", paragraph))
     for translator in (UPPER, REVERSED):
         after = etree.fromstring(unpacked(done(read_odt(data), translator).data)["content.xml"].encode())  # fmt: skip
-        assert Counter(each.tag for each in before.iter()) == Counter(each.tag for each in after.iter())  # fmt: skip
+        assert Counter(each.tag for each in after.iter()) == +before
 
 
 def test_an_element_of_spaces_divides_words() -> None:

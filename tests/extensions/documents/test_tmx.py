@@ -44,6 +44,12 @@ def test_other_files_are_refused(text: str) -> None:
         read_tmx(text.encode())
 
 
+def test_a_file_without_a_header_is_refused_for_this_reason() -> None:
+    with pytest.raises(DataError, match="it has no <header>") as refused:
+        read_tmx(b'<tmx version="1.4"><body/></tmx>')
+    assert 'srclang="en"' in str(refused.value.hint)
+
+
 @pytest.mark.parametrize(
     ("start", "end"),
     [

@@ -492,3 +492,19 @@ def test_a_document_in_other_languages_is_refused_before_it_is_translated(
     assert document.segments
     with pytest.raises(DataError, match="but the model translates from en into"):
         translate_document(document, NeverAsked())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("json", '["One dog\\tbig cats"]', '["DOG ONE\\tCATS BIG"]'),
+        ("json", '["<b>Name:</b>\\tbig cats"]', '["<b>NAME:</b>\\tCATS BIG"]'),
+        ("yaml", 'a: "\\tOne dog\\t\\tbig cats"', 'a: "\\tDOG ONE\\t\\tCATS BIG"'),
+        ("strings", '"a" = "One dog\\tbig cats";', '"a" = "DOG ONE\\tCATS BIG";'),
+        ("properties", "a=One dog\\tbig cats", "a=DOG ONE\\tCATS BIG"),
+        ("txt", "One dog\tbig cats\n", "DOG ONE\tCATS BIG\n"),
+    ],
+)
+def test_a_tab_divides_two_texts_and_stays(name: str, text: str, expected: str) -> None:
+    found = done(read_document(text.encode(), format_named(name)), REVERSED)
+    assert found.data.decode() == expected

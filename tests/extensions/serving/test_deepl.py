@@ -215,6 +215,18 @@ def test_the_outline_is_ignored_where_it_has_no_effect(client: TestClient) -> No
         assert answer.json() == plain
 
 
+def test_blocks_that_split_html_are_taken_and_lists_that_would_change_it_are_refused(
+    client: TestClient,
+) -> None:
+    """django-traduire sends the blocks with every text of HTML."""
+    values = {"text": ["<p>uno</p>"], "target_lang": "IT", "tag_handling": "html"}
+    plain = client.post("/v2/translate", json=values).json()
+    taken = client.post("/v2/translate", json={**values, "splitting_tags": "p,h1,li,td,br"})
+    assert taken.json() == plain
+    for more in ({"splitting_tags": "p,b"}, {"ignore_tags": "p"}, {"non_splitting_tags": "p"}):
+        assert client.post("/v2/translate", json={**values, **more}).status_code == 400
+
+
 @pytest.mark.parametrize("wanted", ["quality_optimized", "prefer_quality_optimized"])
 def test_the_model_is_named_if_a_client_prefers_one(client: TestClient, wanted: str) -> None:
     values = {"text": LINES[:1], "target_lang": "IT", "source_lang": "EN", "model_type": wanted}

@@ -38,6 +38,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     rendered,
     stands_beside_word,
+    with_whole_words,
 )
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.sentences import ends_sentence
@@ -267,12 +268,12 @@ def _names(text: str) -> frozenset[str]:
 
 # Elements inside a sentence. Every other element ends the text before it.
 _INLINE = _names(
-    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark nobr q rb ruby s small span strike "
+    "a abbr acronym b bdi bdo big cite del dfn em font i ins mark nobr q rb ruby s small span strike "
     "strong sub sup textpath time tspan tt u"
 )
 BLOCKS = _names(
     "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset figcaption "
-    "figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main menu nav ol optgroup option p "
+    "figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html label legend li main menu nav ol optgroup option p "
     "search section select slot summary table tbody td tfoot th thead title tr ul"
 )
 """Elements that always divide texts, also without content."""
@@ -476,7 +477,7 @@ class _Reader:
             elif self._follows_a_change(token.name):
                 self._add_text(" ", token.start, token.start)
             self._add(Role.OPEN, token.start, token.end, token.name)
-        elif token.name in _POINTS:
+        elif token.name in _POINTS and not self._is_field_between_texts(index, of_tag):
             self._add(Role.POINT, token.start, token.end)
         elif token.name == "br" and self._sentence.goes_on(self._text_behind(index)):
             self._add(Role.POINT, token.start, token.end)
@@ -484,6 +485,13 @@ class _Reader:
             self._add_text(" ", token.end, token.end)
         else:
             self._flush()
+
+    def _is_field_between_texts(self, index: int, of_tag: list[Attribute]) -> bool:
+        """Whether a field of a form stands between two texts, as between two labels, and not inside a sentence."""
+        if self._tokens[index].name != "input":
+            return False
+        is_hidden = any(each.name == "type" and each.value.lower() == "hidden" for each in of_tag)
+        return not is_hidden and not self._sentence.goes_on(self._text_behind(index))
 
     def _follows_a_change(self, name: str) -> bool:
         """Whether an element is a change of the text directly behind another one: <del>red</del><ins>blue</ins> are two words."""
@@ -599,7 +607,7 @@ class _Reader:
         """Make segments of the run of text and inline markup that ends here."""
         run, self._run = self._run, []
         self._sentence = SentenceInWork()
-        for parts in nested_runs(run):
+        for parts in map(with_whole_words, nested_runs(run)):
             pieces = tuple(part.piece for part in parts)
             if has_letter(plain_text(pieces)):
                 start, end = parts[0].start, parts[-1].end

@@ -16,6 +16,7 @@ from transformer_cli.extensions.documents.segments import (
     plain_text,
     rendered,
     stands_beside_word,
+    with_whole_words,
 )
 from transformer_cli.extensions.documents.xml import (
     Element,
@@ -103,7 +104,7 @@ def _slots_of_paragraph(
     def kind_of(element: Element) -> Inline:
         return Inline.POINT if element.start in marks else _kind_of(element)
 
-    for run in inline_runs(xml, paragraph, kind_of, _pair_of):
+    for run in map(with_whole_words, inline_runs(xml, paragraph, kind_of, _pair_of)):
         pieces = tuple(part.piece for part in run)
         if has_letter(plain_text(pieces)):
             yield Slot(run[0].start, run[-1].end, Segment(pieces, place), _as_xml)

@@ -416,6 +416,36 @@ def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
     return [run for run in runs if run]
 
 
+def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
+    """A run in which two ranges with the same tag are one, where a word begins in the first and ends in the second.
+
+    Word processors divide a word so: <span class="c1">trans</span><span class="c1">lation</span>.
+    """
+    opened: dict[int, Markup] = {}
+    number_of: dict[int, int] = {}
+    result: list[InlinePart] = []
+    for index, part in enumerate(run):
+        piece = part.piece
+        last = result[-1].piece if result else None
+        if isinstance(piece, str):
+            if isinstance(last, str):
+                part = result.pop()._replace(piece=last + piece, end=part.end)
+        elif piece.role is Role.CLOSE:
+            number = number_of.get(piece.number, piece.number)
+            part = part._replace(piece=piece._replace(number=number))
+        elif piece.role is Role.OPEN:
+            sides = (run[at].piece if 0 <= at < len(run) else "" for at in (index - 2, index + 1))
+            before, after = (side if isinstance(side, str) else "" for side in sides)
+            is_in_word = before[-1:].strip() and after[:1].strip()
+            if is_in_word and isinstance(last, Markup) and last.role is Role.CLOSE and opened[last.number].raw == piece.raw:  # fmt: skip
+                result.pop()
+                number_of[piece.number] = last.number
+                continue
+            opened[piece.number] = piece
+        result.append(part)
+    return result
+
+
 def partners_of(parts: Sequence[InlinePart]) -> dict[int, int]:
     """The index of the partner of each OPEN and CLOSE that has one; ranges are nested."""
     partners: dict[int, int] = {}

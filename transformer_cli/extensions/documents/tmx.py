@@ -76,9 +76,14 @@ def read_tmx(data: bytes, options: ReadingOptions = DEFAULTS) -> TmxDocument:
         DataError: it is no TMX file, or is damaged, too large, or made to harm.
     """
     xml = read_xml(data, options)
-    header = xml.root.child("header")
-    if xml.root.local != "tmx" or header is None:
+    if xml.root.local != "tmx":
         raise DataError(f"this is no TMX file: its root is <{xml.root.name}>")
+    header = xml.root.child("header")
+    if header is None:
+        raise DataError(
+            "this is no TMX file: it has no <header>, which names the language of its sources",
+            hint=f'put <header srclang="{options.language or "en"}"/> before its <body>',
+        )
     language = header.attributes.get("srclang", "").lower()
     elements = (element for element in xml.root.walk() if element.local == "tu")
     units = []

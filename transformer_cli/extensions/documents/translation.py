@@ -86,6 +86,7 @@ _NOT_TEXT = re.compile(
 TOO_MARKED = "a text with so much markup inside it that it was left as it is"
 # Every character that `str.splitlines` takes for the end of a line.
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_COLUMN_ENDS = re.compile(r"(?<=\t)(?!\t)")
 
 
 class Doubt(NamedTuple):
@@ -349,11 +350,11 @@ class _SegmentInWork:
         inline = InlineText.of(segment)
         has_markup = bool(inline.ranges or inline.points)
         parts, place, gap = [], 0, ""
-        lines = inline.text.splitlines(keepends=True) if segment.keeps_spaces else [inline.text]
+        lines = _lines(inline.text) if segment.keeps_spaces else [inline.text]
         if _NOT_TEXT.search(inline.text):
             return cls(segment, inline, (), inline.text)
         for line in lines:
-            text = line.rstrip(_LINE_ENDS) if segment.keeps_spaces else line
+            text = line.rstrip(_LINE_ENDS + "\t") if segment.keeps_spaces else line
             text = text.rstrip() if has_markup else text  # white space before a division
             beginning = _beginning(text) if has_markup and segment.keeps_spaces else ""
             gap, place = gap + beginning, place + len(beginning)
@@ -513,6 +514,12 @@ def _texts_of_line(
             inside = Sentence(sentence.text, gap + sentence.gap)
             yield from units_of(inside, has_markup=has_markup, has_sounds=has_sounds)
             gap = ""
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text, and of each its columns, which tabs divide."""
+    lines = text.splitlines(keepends=True)
+    return [column for line in lines for column in _COLUMN_ENDS.split(line) if column]
 
 
 def _beginning(line: str) -> str:

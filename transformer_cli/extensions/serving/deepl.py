@@ -26,6 +26,7 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding import Glossary, read_glossary
 from transformer_cli.decoding.glossary import RequiredTerms
 from transformer_cli.extensions.documents.formats import format_of
+from transformer_cli.extensions.documents.html import BLOCKS
 from transformer_cli.extensions.documents.tagged_xml import TagRules
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.files import (
@@ -577,8 +578,11 @@ def _refuse_unknown(values: RequestValues) -> None:
     if handling not in ("", "html", "xml"):
         raise bad_request("Value for 'tag_handling' not supported; html and xml are.")
     # `outline_detection` has no effect on other texts. DeepL's own command line sends it with every text.
+    # The blocks of HTML always end a sentence, so a list of them changes nothing there.
+    splits_at_blocks = handling == "html" and BLOCKS.issuperset(_tag_names(values, "splitting_tags"))  # fmt: skip
     for name in _TAG_LISTS:
-        if name in values and handling != "xml":
+        has_no_effect = name == "splitting_tags" and splits_at_blocks
+        if name in values and handling != "xml" and not has_no_effect:
             raise bad_request(f"Parameter '{name}' is only supported with tag_handling=xml.")
 
 
