@@ -33,6 +33,8 @@ TREE_LINE = re.compile(r"(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.
 OF_FOLDER = re.compile(r"[\w-]+-(?:back-translated|diversified|distilled)/config\.yaml")
 # What readers are told to write for themselves.
 WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml", "phrases.yaml"}
+# A line that is no heading, with a time in its text and not only in the address of a link.
+TIME_OF_A_TRAINING = re.compile(r"[^#].*?(?: minutes\b|分钟)")
 
 
 def command_lines(document: Path) -> list[str]:
@@ -147,6 +149,15 @@ def test_the_test_command_is_the_one_that_ci_runs() -> None:
 
 def test_the_readme_is_a_door_and_no_manual() -> None:
     assert len(README.encode()) <= 12_000
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/zh/README.md"])
+def test_a_time_of_a_training_names_the_processor(page: str) -> None:
+    """Processors with AVX2 alone need 1.5 to 2.5 times as long, so a bare figure misleads their owners."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    times = [line for line in lines if TIME_OF_A_TRAINING.match(line)]
+    assert times
+    assert [line for line in times if "Zen 4" not in line] == []
 
 
 def test_the_commands_that_install_stand_in_the_chinese_readme_too() -> None:
