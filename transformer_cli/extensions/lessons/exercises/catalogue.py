@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.imports import imported
 
 FINALE = "finale"
 MAX_SECONDS = 20.0
@@ -31,7 +31,7 @@ class Exercise(NamedTuple):
 
     def load_check(self) -> Callable[[Any], None]:
         """The check, which takes the module of a learner, and raises WrongAnswer."""
-        return imported(f"transformer_cli.extensions.lessons.exercises.{self.place_of_check}")
+        return resolve_name(f"transformer_cli.extensions.lessons.exercises.{self.place_of_check}")
 
     @property
     def file_name(self) -> str:
