@@ -141,7 +141,7 @@ def test_the_first_pairs_are_of_all_directions(number: int | None) -> None:
 def test_a_drawn_share_is_cut_to_as_many_pairs_of_each_direction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer_cli.data.pairs.MAX_DRAWN_TO_VALIDATE", 10)
+    monkeypatch.setattr("transformer_cli.data.selection.MAX_DRAWN_TO_VALIDATE", 10)
     both = config(tmp_path, write(tmp_path / "a.tsv", ROWS), both_directions=True)
     drawn = list(read_pairs(both.data, "validation", seed=1))
     assert len(drawn) > 20
