@@ -7,13 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torch import Tensor
-
 from transformer_cli.config import Config, Direction, PublishedConfig, SequencesData
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.sources.corpus import sequences_of_length
 from transformer_cli.decoding import Translation, UnknownWords
-from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
 from transformer_cli.evaluation.picture_fonts import readable_labels
@@ -23,6 +20,7 @@ from transformer_cli.storage import read_json_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -421,6 +419,9 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
     Returns:
         None for a text without tokens, and for an engine other than the PyTorch engine.
     """
+    # Scores of files need this module, and no PyTorch.
+    from transformer_cli.decoding.pytorch_engine import PyTorchEngine
+
     pipeline, engine = translator.pipeline, translator.engine
     source_ids = pipeline.source_ids(pipeline.normalize_source(source))
     target_ids = pipeline.target_ids(predicted)
@@ -441,7 +442,7 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
 
 
 def draw_attention(
-    weights: Tensor, source_tokens: Sequence[str], target_tokens: Sequence[str]
+    weights: "Tensor", source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> "Figure":
     """Draw attention weights: the source from left to right, the target from top to bottom.
 
