@@ -408,7 +408,11 @@ def test_the_labels_of_a_form_stay_at_their_fields(page: str, reversed_: str) ->
             '<p><span class="a">HERE TRANSLATION</span></p>',
         ),
         ("<p><u><b>cloud-</b><b>based</b></u> dog</p>", "<p>DOG <u><b>CLOUD-BASED</b></u></p>"),
+        ("<p><b>WOR</b><b>D is</b></p>", "<p><b>IS WORD</b></p>"),
         ("<p><b>one </b><b>dog</b></p>", "<p><b>DOG</b> <b>ONE</b></p>"),
+        # A capital letter begins another word, or another sentence.
+        ("<p><b>Yes.</b><b>No dogs</b></p>", "<p><b>YES.</b><b>DOGS NO</b></p>"),
+        ("<p><i>New</i><i>Dogs</i></p>", "<p><i>NEW</i><i>DOGS</i></p>"),
         ("<p>two <i></i><i></i> dogs</p>", "<p><i></i><i></i> DOGS TWO</p>"),
     ],
 )

@@ -436,14 +436,21 @@ def with_whole_words(run: Sequence[InlinePart]) -> list[InlinePart]:
         elif piece.role is Role.OPEN:
             sides = (run[at].piece if 0 <= at < len(run) else "" for at in (index - 2, index + 1))
             before, after = (side if isinstance(side, str) else "" for side in sides)
-            is_in_word = before[-1:].strip() and after[:1].strip()
-            if is_in_word and isinstance(last, Markup) and last.role is Role.CLOSE and opened[last.number].raw == piece.raw:  # fmt: skip
+            if _goes_on(before, after) and isinstance(last, Markup) and last.role is Role.CLOSE and opened[last.number].raw == piece.raw:  # fmt: skip
                 result.pop()
                 number_of[piece.number] = last.number
                 continue
             opened[piece.number] = piece
         result.append(part)
     return result
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Whether a word of one text may go on in the next; not at the capital letter of another word, as in OK|Cancel and dog.|The."""
+    if not before[-1:].strip() or not after[:1].strip():
+        return False
+    is_in_capitals = before[-1].isupper() and not after[1:2].islower()
+    return is_in_capitals or not after[0].isupper()
 
 
 def partners_of(parts: Sequence[InlinePart]) -> dict[int, int]:
