@@ -91,7 +91,7 @@ def test_ordinary_sentences_are_plain(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "well-a", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "Ctrl-C", "Ctrl-C now", "Ctrl-c", "Alt-Tab", "a\u00d7b"],
+    ["", " a", "a ", "a  b", "a,b", "GitHub", "USA", "room 5", "p. 7", "a.b", "a--b", "a -b", "well-a", "a...", "'a'", "dogs' house", "a!b", "a\n", "x\ny", "a: b", "…a", "Ctrl-C", "Ctrl-C now", "Ctrl-c", "Alt-Tab", "a\u00d7b", "LÀ", "ÇÀ É"],
 )  # fmt: skip
 def test_other_texts_are_not_plain(text: str) -> None:
     assert not is_plain(text)
