@@ -327,7 +327,7 @@ def _tokenizers_of_yaml(
     files = _spm_files(folder)
     if files is None:
         if (hint := _hint_of_cutting({**entries[0], **entries[1]})) is None:
-            return _tokenizers_word_tokenizer(folder, entries)
+            return _word_tokenizers(folder, entries)
         raise DataError(
             f"{folder}: the vocabulary is a list of tokens, and nothing says how text is cut into them: there is no source.spm and no target.spm",
             hint=hint,
@@ -376,7 +376,7 @@ def _hint_of_cutting(entries: Iterable[str]) -> str | None:
     return None
 
 
-def _tokenizers_word_tokenizer(
+def _word_tokenizers(
     folder: ModelFolder, entries: tuple[dict[str, int], dict[str, int]]
 ) -> MarianTokenizers:
     """The tokenizers of a model of whole words: Marian takes what stands between two spaces for a word, if it has it.
