@@ -8,10 +8,12 @@ import pytest
 import yaml
 
 from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.config import DecodingConfig
 from transformer_cli.data.pairs import SentencePair, write_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
 from transformer_cli.evaluation.metrics import score_corpus
-from transformer_cli.extensions.exchange.export import float32_translator
+from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
+from transformer_cli.extensions.exchange.export import export_run, float32_translator
 from transformer_cli.extensions.exchange.model_card import (
     CARD,
     CardOptions,
@@ -96,6 +98,23 @@ def test_the_metadata_is_a_valid_model_index_with_the_scores_of_the_validation(
         f"{score.signature}|keep_text:no|repair:no" for score in expected.values()
     }
     assert "| mine | cc0 |" in files[CARD].decode()
+
+
+@pytest.mark.long
+def test_the_card_of_an_export_has_the_scores_of_a_program_without_repairs(tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    made = random_run(tmp_path / "en-it", decoding=DecodingConfig(beam_size=2))
+    (tmp_path / "en-it" / "data").mkdir()
+    write_validation_pairs(tmp_path / "en-it" / "data" / VALIDATION, PAIRS)
+    folder = export_run(made, CTranslate2Format(), tmp_path / "out", lines=ENGLISH[:2]).path
+    text = (folder / CARD).read_text()
+    data = huggingface_hub.ModelCard.load(folder / CARD).data
+    texts = [one.text for one in float32_translator(made, 2, has_repairs=False).translate(ENGLISH)]
+    expected = {one.name: one.value for one in score_corpus(texts, ITALIAN, ["bleu", "chrf"])}
+    found = {one.metric_name: one.metric_value for one in data.eval_results}
+    assert found == {name: pytest.approx(value, abs=0.01) for name, value in expected.items()}
+    assert "without the repairs of `tfm`, which other programs do not have" in text
+    assert "repair:yes" not in text
 
 
 def test_a_copied_checkpoint_has_a_card_without_scores(trained: TrainedModel, tmp_path: Path) -> None:  # fmt: skip

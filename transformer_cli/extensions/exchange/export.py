@@ -155,10 +155,10 @@ def export_run(
         logger.info("measuring the scores of the model card")
         usage = wanted.usage(trained, output.name)
         notes = [line for one in agreements for line in one.notes()]
-        beam = trained.config.decoding.beam_size
+        beam = 1 if isinstance(wanted, BrowserFormat) else trained.config.decoding.beam_size
         card = card_files(
             trained,
-            float32_translator(trained, beam),
+            float32_translator(trained, beam, has_repairs=False),
             usage,
             options=card_options or CardOptions(),
             library=wanted.library,
@@ -193,13 +193,20 @@ def _add_way_back(trained: TrainedModel, wanted: ExportFormat, path: Path) -> No
         wanted.add_files(path, own_files(trained, stored))
 
 
-def float32_translator(trained: TrainedModel, beam_size: int) -> Translator:
-    """The translator of a run with plain beam search, in float32 on the CPU, without messages about lines that the user has not given."""
+def float32_translator(
+    trained: TrainedModel, beam_size: int, *, has_repairs: bool = True
+) -> Translator:
+    """The translator of a run with plain beam search, in float32 on the CPU, without messages about lines that the user has not given.
+
+    Without `has_repairs` it writes what other programs write with these weights: they neither divide nor repair a sentence.
+    """
     runtime = RuntimeConfig(
         device="cpu", precision="float32", threads=trained.config.runtime.threads
     )
     decoding = trained.config.decoding.best_of_beam(beam_size)
     decoding = decoding.model_copy(update={"engine": "torch"})
+    if not has_repairs:
+        decoding = decoding.model_copy(update={"keep_text": False, "repair": False})
     config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, prepare_machine(runtime))

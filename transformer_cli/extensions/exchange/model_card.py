@@ -204,11 +204,12 @@ def _head(files: TrainedFiles) -> str:
 def _scores(reports: Sequence[DirectionReport], translator: Translator) -> str:
     if not reports:
         return "## Scores\n\nNot measured: the validation pairs are not in the folder of the run."
-    beam = translator.decoding.beam_size
+    decoding = translator.decoding
+    without = "" if decoding.repair else " without the repairs of `tfm`, which other programs do not have,"  # fmt: skip
     lines = [
         "## Scores",
         "",
-        f"Validation split, beam {beam}; 95 % confidence intervals by bootstrap.",
+        f"Validation split, beam {decoding.beam_size},{without} in float32; 95 % confidence intervals by bootstrap.",
         "",
         "| direction | sentences | score | value | signature |",
         "|---|--:|---|--:|---|",
