@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
+from transformer_cli.commands.translate_lines import (
+    TranslateOptions,
+    input_lines,
+    translate_lines,
+)
 from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -383,6 +387,12 @@ def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
     assert of_each[1] == of_all[1]
     assert of_each[2] == ""
     assert of_each[3].startswith("sette")
+    # As Windows writes them; a blank prefix is none, so a memory and terms count for its line.
+    Path("prefixes.txt").write_bytes(b"\r\nsei\r\ndue\r\nsette\r\n")
+    [windows] = input_lines([lines], options)
+    assert [line.prefix for line in windows] == ["", "sei", "due", "sette"]
+    translate_lines(lines, None, options)
+    assert capfd.readouterr().out.splitlines() == of_each
 
 
 @pytest.mark.usefixtures("of_words")

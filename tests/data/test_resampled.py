@@ -14,6 +14,7 @@ from transformer_cli.data.order import EpochOrder, UpdateSize
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.updates import PairNoise, ResampledPairs, Updates, training_pairs
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.text.added_entries import with_tags
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .test_updates import content
@@ -247,15 +248,17 @@ def test_noise_leaves_the_random_numbers_of_the_subwords_alone(prepared: Prepare
     assert epoch_of(noisy, order, 0) == epoch_of(*opened(prepared), 0)
 
 
-def test_noise_keeps_the_tag_of_the_target_language() -> None:
+def test_noise_keeps_the_tags_of_the_corpus_and_of_the_target_language() -> None:
     config = TokenizerConfig(kind="bpe", vocab_size=300)
     tokenizer = train_tokenizer(["the lowest house"] * 3, config, tags=["<2it>"])
-    tag, end = tokenizer.tag_id("<2it>"), tokenizer.eos_id
+    tokenizer = with_tags(tokenizer, ["<BT>"])
+    tags, end = [tokenizer.id_of("<BT>"), tokenizer.tag_id("<2it>")], tokenizer.eos_id
+    assert tags[0] == tokenizer.vocab_size - 1
     noise = PairNoise((tokenizer, tokenizer), NoiseConfig(capitals=1 - 2**-40))
     pair = TokenPair(
-        np.array([tag, *tokenizer.encode("the house"), end]),
+        np.array([*tags, *tokenizer.encode("the house"), end]),
         np.array([*tokenizer.encode("la casa"), end]),
     )
     source_ids, target_ids = noise.changed(pair, Random(1))
-    assert list(source_ids) == [tag, *tokenizer.encode("THE HOUSE"), end]
+    assert list(source_ids) == [*tags, *tokenizer.encode("THE HOUSE"), end]
     assert list(target_ids) == [*tokenizer.encode("LA CASA"), end]

@@ -63,6 +63,23 @@ def test_rmsnorm_computes_bfloat16_in_float32() -> None:
     torch.testing.assert_close(found, RMSNorm(64, 1e-5)(x.float()).bfloat16(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+def test_under_autocast_each_norm_is_computed_in_float32(norm: Norm) -> None:
+    """A vector far from zero: in bfloat16 alone, its mean would lose what the norm is about."""
+    torch.manual_seed(1)
+    module = build_norm(ModelConfig(d_model=512, num_heads=1, norm=norm))
+    x = (20 + 3 * torch.randn(4, 512)).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = module(x)
+    torch.testing.assert_close(found, module(x.float()).to(found.dtype), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_module_in_bfloat16_stays_in_bfloat16(norm: Norm) -> None:
+    module = build_norm(config_of(norm, 1e-5)).bfloat16()
+    assert module(torch.randn(2, 6).bfloat16()).dtype == torch.bfloat16
+
+
 def test_rmsnorm_of_float16_does_not_overflow() -> None:
     found = RMSNorm(4, 1e-5).half()(torch.full((1, 4), 1000.0).half())
     torch.testing.assert_close(found, torch.ones(1, 4).half())

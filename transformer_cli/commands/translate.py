@@ -276,9 +276,7 @@ def translate_command(
     )
     of_input = None if sentences and memory else encoding
     if of_input and memory and input_file is not None and input_file.is_file():
-        beside = resolve_name(
-            f"{DOCUMENTS.rpartition('.')[0]}.character_encoding:encoding_beside_memory"
-        )
+        beside = resolve_name(f"{ENCODINGS}:encoding_beside_memory")
         of_input = beside(input_file.read_bytes(), encoding)
     if input_file or document_format or columns or values or of_input:
         document = resolve_name(f"{DOCUMENTS}:chosen_document")(

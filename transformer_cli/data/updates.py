@@ -387,8 +387,10 @@ class PairNoise:
 
 
 def _encoded_like(tokenizer: Tokenizer, ids: Ids, text: str) -> Ids:
-    """The ids of a text, between the special tokens that begin and end `ids`."""
-    is_text = np.flatnonzero(ids >= len(tokenizer.special_tokens))
+    """The ids of a text, between the special tokens and tags that begin and end `ids`."""
+    is_text = np.flatnonzero(
+        ~np.isin(ids, [*range(len(tokenizer.special_tokens)), *tokenizer.tag_ids])
+    )
     before, after = ids[: is_text[0]], ids[is_text[-1] + 1 :]
     return np.concatenate([before, np.array(tokenizer.encode(text), ids.dtype), after])
 

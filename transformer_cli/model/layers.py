@@ -51,7 +51,7 @@ class RMSNorm(nn.Module):
 
 
 class StdLayerNorm(nn.Module):
-    """g (x - mean) / (std + eps) + b, where std divides by the width minus one.
+    """g (x - mean) / (std + eps) + b, in float32 at least, where std divides by the width minus one.
 
     The gain g and the bias b are vectors, or, where `is_scalar`, one number each.
     """
@@ -64,9 +64,11 @@ class StdLayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) to the same."""
-        mean = x.mean(-1, keepdim=True)
-        std = x.std(-1, keepdim=True, unbiased=True)
-        return self.weight * (x - mean) / (std + self.eps) + self.bias
+        precise = at_least_float32(x)
+        mean = precise.mean(-1, keepdim=True)
+        std = precise.std(-1, keepdim=True, unbiased=True)
+        found = self.weight * (precise - mean) / (std + self.eps) + self.bias
+        return found.to(torch.promote_types(x.dtype, self.weight.dtype))
 
 
 def build_norm(config: ModelConfig) -> nn.Module:

@@ -32,8 +32,8 @@ _NEVER_ZERO = 1e-6
 class Optimizer:
     """The optimizer that a config asks for, over all parameters of a model that lies on its device already.
 
-    Training uses only these methods, so another optimizer changes only this file and the config. Parameters that
-    need no gradient stay as they are and have no state.
+    Training uses only what is public here, so another optimizer changes only this file, the config, and the numbers that
+    `checkpoint/run_folder.py: NEVER_NEGATIVE` names. Parameters that need no gradient stay as they are and have no state.
 
     Args:
         model: on its device.
