@@ -74,7 +74,7 @@ def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) 
         return find_run(run, runs_folder)
     logger.warning(
         "no run under %s/: the small demonstration model that comes with tfm answers (English to Italian, everyday "
-        "sentences); to train a model of your own: tfm train --config en-it.yaml",
+        "sentences); runs are looked for in the folder where you are, and to train one of your own: tfm init TABLE",
         runs_folder,
     )
     return demonstration_run()

@@ -54,7 +54,8 @@ ColumnsOption = Annotated[
     typer.Option(
         "--columns",
         metavar="NAMES",
-        help="For csv and tsv: which columns are translated, by name or by number from 1, such as title,3.",
+        help="For csv and tsv: which columns are translated, by name or by number from 1, such as title,3. "
+        "English=Italian translates one column into another, which may be new.",
     ),
 ]
 ValuesOption = Annotated[

@@ -117,3 +117,56 @@ def test_all_columns_of_one_name_are_translated_once(columns: tuple[str, ...]) -
     data = b"id,text,text\n1,a dog,a cat\n"
     found = done(read_csv(data, ReadingOptions(columns=columns)), WordByWord(lambda word: f"{word}x"))  # fmt: skip
     assert found.data == b"id,text,text\n1,ax dogx,ax catx\n"
+
+
+def test_translations_go_into_a_new_column() -> None:
+    table = b'id;English;note\n1;"red; car";x\n2;42\n\n3;=A1;y\n4;the ""big"" cat;"z"\n5\n'
+    document = read_csv(table, ReadingOptions(columns=("English=Italian",)))
+    assert done(document, UPPER).data == (
+        b'id;English;note;Italian\n1;"red; car";x;"RED; CAR"\n2;42;;42\n\n3;=A1;y;\n'
+        b'4;the ""big"" cat;"z";THE ""BIG"" CAT\n5;;;\n'
+    )
+    assert [one.place for one in document.segments] == ["line 2, column 2", "line 6, column 2"]
+
+
+def test_only_empty_cells_of_a_column_of_translations_are_filled() -> None:
+    table = b"English,Italian,id\ncat,,1\ndog,cane,2\nTaxi,,3\n"
+    document = read_csv(table, ReadingOptions(columns=("English=Italian",)))
+    assert done(document, UPPER).data == b"English,Italian,id\ncat,CAT,1\ndog,cane,2\nTaxi,TAXI,3\n"
+    assert translate_document(document, Identity()).data == table.replace(b"cat,,", b"cat,cat,").replace(b"Taxi,,", b"Taxi,Taxi,")  # fmt: skip
+    by_number = read_csv(b"cat,\ndog,\n", ReadingOptions(columns=("1=2",)))
+    assert done(by_number, UPPER).data == b"cat,CAT\ndog,DOG\n"
+
+
+def test_several_columns_of_translations_stand_in_their_order() -> None:
+    table = b"a\tb\none\ttwo\nthree\n"
+    document = read_tsv(table, ReadingOptions(columns=("b=B", "a=A", "a")))
+    assert done(document, UPPER).data == b"a\tb\tB\tA\nONE\ttwo\tTWO\tONE\nTHREE\t\t\tTHREE\n"  # fmt: skip
+
+
+@given(TABLES, st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+def test_a_new_column_has_a_translation_for_each_row_and_the_others_stay(
+    table: list[list[str]], quoting: int
+) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter="\t", quoting=quoting).writerows([["a", "b"], *table])
+    document = read_tsv(file.getvalue().encode(), ReadingOptions(columns=("b=c",)))
+    found = done(document, UPPER).data.decode()
+    before = [*csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter="\t")]
+    after = [*csv.reader(io.StringIO(found, newline=""), delimiter="\t")]
+    assert after[0] == ["a", "b", "c"]
+    for old, new in zip(before[1:], after[1:], strict=True):
+        assert new[: len(old)][:2] == old[:2]
+        if len(old) == 2:
+            assert new[2].split() == old[1].upper().split()
+
+
+@pytest.mark.parametrize("columns", ["a=a", "a=", "c=d", "a=b,a=b", "a=x,b=x", "a=9"])
+def test_a_column_of_translations_that_cannot_be_is_refused(columns: str) -> None:
+    with pytest.raises(UsageError):
+        read_csv(b"a,b\none,two\n", ReadingOptions(columns=tuple(columns.split(","))))
+
+
+def test_a_name_with_an_equals_sign_is_a_name() -> None:
+    document = read_csv(b"a=b,c\none,two\n", ReadingOptions(columns=("a=b",)))
+    assert done(document, UPPER).data == b"a=b,c\nONE,two\n"

@@ -172,7 +172,7 @@ class ReadingOptions:
     """How a document is read; each format uses what concerns it."""
 
     columns: tuple[str, ...] = ()
-    """For tables: the names or numbers (from 1) of the columns that are translated."""
+    """For tables: the names or numbers (from 1) of the columns that are translated, or SOURCE=TARGET."""
     values: tuple[str, ...] = ()
     """For json and yaml: patterns of the values that are translated; nothing: all strings."""
     encoding: str | None = None

@@ -1,4 +1,4 @@
-"""CSV and TSV: the cells of chosen columns are translated; the dialect, quotes and line ends of all others stay."""
+"""CSV and TSV: the cells of chosen columns are translated, in their place or into another column; the dialect, quotes and line ends of all others stay."""
 
 import csv
 import re
@@ -10,11 +10,13 @@ from typing import NamedTuple
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
+    Change,
     LineNumbers,
     Slot,
     SplicedDocument,
     TranslatedSegment,
     has_letter,
+    spliced,
 )
 from transformer_cli.extensions.documents.strings import string_of, tagged_segment
 from transformer_cli.process.errors import DataError, UsageError
@@ -57,31 +59,93 @@ def _read_table(
     # Excel writes the delimiter on a line of its own: sep=;
     named = _NAMED_DELIMITER.match(text)
     delimiter = named[1] if named else delimiter_of(text)
-    rows = [
-        row
-        for row in rows_of_table(text, delimiter, options.watch, start=named.end() if named else 0)
-        if len(row) > 1 or row[0].value
-    ]
+    start = named.end() if named else 0
+    rows = _rows(text, delimiter, options.watch, start)
     if not rows:
         return SplicedDocument(content, ())
     names = [cell.value.strip() for cell in rows[0]]
-    columns = _chosen(names, options.columns)
+    ways = _ways(names, options.columns)
     # Columns with names have a first row that is not translated.
-    has_names = any(not wanted.isdecimal() for wanted in options.columns)
-    lines = LineNumbers(text)
-    slots = []
-    for row in rows[has_names:]:
-        for number in columns:
-            if number >= len(row) or not has_letter(row[number].value):
+    has_names = any(not way.has_number for way in ways)
+    copied_text, copied = _with_copies(text, rows, ways, delimiter, has_names=has_names)
+    content = replace(content, text=copied_text)
+    lines, slots = LineNumbers(text), []
+    table = _rows(copied_text, delimiter, options.watch, start) if copied else rows
+    for index in range(has_names, len(rows)):
+        for way in ways:
+            if way.source >= len(rows[index]):
                 continue
-            if _FORMULA.match(row[number].value):
+            source = rows[index][way.source]
+            if not _is_translated(source) or (
+                way.target != way.source and (index, way.target) not in copied
+            ):
                 continue
-            cell = row[number]
-            place = f"line {lines.number_at(cell.start)}, column {number + 1}"
+            cell = table[index][way.target]
+            place = f"line {lines.number_at(source.start)}, column {way.source + 1}"
             segment = replace(tagged_segment(cell.value, place), is_label=False)
             options.watch.counted(segment)
             slots.append(Slot(cell.start, cell.end, segment, partial(_written, cell, delimiter)))
     return SplicedDocument(content, tuple(slots))
+
+
+def _rows(text: str, delimiter: str, watch: ReadingWatch, start: int) -> list[list[Cell]]:
+    """The rows of a table that are no blank lines."""
+    rows = rows_of_table(text, delimiter, watch, start=start)
+    return [row for row in rows if len(row) > 1 or row[0].value]
+
+
+def _is_translated(cell: Cell) -> bool:
+    return has_letter(cell.value) and not _FORMULA.match(cell.value)
+
+
+class _Way(NamedTuple):
+    """From which column a text is read, and into which its translation goes."""
+
+    source: int
+    target: int
+    has_number: bool  # whether a person has named both by numbers
+    new_name: str = ""  # of a column that the table does not have yet
+
+
+def _with_copies(
+    text: str,
+    rows: Sequence[Sequence[Cell]],
+    ways: Sequence[_Way],
+    delimiter: str,
+    *,
+    has_names: bool,
+) -> tuple[str, set[tuple[int, int]]]:
+    """The table with the texts of source columns also in the target columns, where their translations will stand.
+
+    A new column is the last one of each row. A cell of a target column that has a text already stays, so a table that is
+    translated in part can be translated further.
+
+    Returns:
+        The text, and row and column of each cell that has been filled.
+    """
+    changes, filled = list[Change](), set[tuple[int, int]]()
+    others = sorted((way for way in ways if way.target != way.source), key=lambda one: one.target)
+    for index, row in enumerate(rows):
+        width, behind = len(row), ""
+        for way in others:
+            source = row[way.source] if way.source < len(row) else None
+            is_text = source is not None and not _FORMULA.match(source.value)
+            copy = text[source.start : source.end] if source is not None and is_text else ""
+            is_first = has_names and index == 0
+            if is_first:
+                copy = _quoted(way.new_name, delimiter)
+            if way.target < len(row):
+                place = row[way.target]
+                if not copy or is_first or place.value.strip():
+                    continue
+                changes.append(Change(place.start, place.end, copy))
+            elif copy or way.new_name:  # behind the row, which may be shorter than the first one
+                behind += delimiter * (way.target - width + 1) + copy
+                width = way.target + 1
+            filled.add((index, way.target))
+        if behind:
+            changes.append(Change(row[-1].end, row[-1].end, behind))
+    return spliced(text, changes), filled
 
 
 def rows_of_table(
@@ -143,6 +207,38 @@ def _delimiter(text: str) -> str:
     return dialect.delimiter
 
 
+def _ways(names: Sequence[str], wanted: Sequence[str]) -> list[_Way]:
+    """What `--columns` says: NAME is translated in its place, SOURCE=TARGET into another column, which may be a new one.
+
+    Raises:
+        UsageError: as of `_chosen`; or the columns of SOURCE=TARGET are equal, or of several with one name.
+    """
+    found, new_names = list[_Way](), list[str]()
+    in_place = [one for one in wanted if one in names or "=" not in one]
+    if in_place or not wanted:
+        are_numbers = all(one.isdecimal() for one in in_place)
+        found += [_Way(number, number, are_numbers) for number in _chosen(names, in_place)]
+    for one in wanted:
+        if one in in_place:
+            continue
+        source, target = (part.strip() for part in one.split("=", 1))
+        sources, targets = _chosen(names, [source]), [len(names) + len(new_names)]
+        is_new = target not in names and not target.isdecimal()
+        if is_new:
+            new_names.append(target)
+        else:
+            targets = _chosen(names, [target])
+        if not target or len(sources) > 1 or len(targets) > 1 or sources == targets or new_names.count(target) > 1:  # fmt: skip
+            raise UsageError(
+                f"--columns {on_one_line(one, 60)}: one column and another one are expected, as in English=Italian",
+                hint="a number, counted from 1, also names a column",
+            )
+        found.append(_Way(sources[0], targets[0], source.isdecimal() and target.isdecimal(), target if is_new else ""))  # fmt: skip
+    if len({way.target for way in found}) < len(found):
+        raise UsageError("--columns: two translations would go into one column")
+    return found
+
+
 def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """The indices of the wanted columns, each once; of a name that several have, all of them.
 
@@ -154,7 +250,7 @@ def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     if not wanted:
         raise UsageError(
             "which columns are to be translated?",
-            hint=f"{has_all}; name one or more: --columns NAME, or --columns NUMBER",
+            hint=f"{has_all}; name one or more: --columns NAME, --columns NUMBER, or --columns SOURCE=TARGET for a column of translations",
         )
     columns: list[int] = []
     numbers = {str(number): number for number in range(1, len(names) + 1)}
@@ -172,7 +268,12 @@ def _written(cell: Cell, delimiter: str, translation: TranslatedSegment) -> str:
     """A cell with another text; it is quoted if it was, or must be."""
     text = string_of(translation)
     # A mark inside a cell without marks around it is plain text, also in the translation.
-    needs_marks = ["\r", "\n", delimiter] if '"' in cell.value else ["\r", "\n", delimiter, '"']
-    if cell.is_quoted or text.startswith('"') or any(sign in text for sign in needs_marks):
+    needs_marks = cell.is_quoted or text.startswith('"') or ('"' in text and '"' not in cell.value)
+    return _quoted(text, delimiter, is_quoted=needs_marks)
+
+
+def _quoted(text: str, delimiter: str, *, is_quoted: bool = False) -> str:
+    """A text as it stands in a table: in quotation marks if it must be."""
+    if is_quoted or any(sign in text for sign in ("\r", "\n", delimiter)):
         return '"' + text.replace('"', '""') + '"'
     return text

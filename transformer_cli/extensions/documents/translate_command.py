@@ -68,7 +68,14 @@ _STRUCTURED = {
     ".rtf": "rich text; save it as .docx or .odt",
     ".fb2": "a book; convert it to .epub",
     ".ipynb": "a notebook; convert it to .md",
+    ".xlsx": "a spreadsheet of Excel; save its sheet as CSV UTF-8 or as .ods",
+    ".xls": "a spreadsheet of Excel; save its sheet as CSV UTF-8 or as .ods",
+    ".pptx": "slides of PowerPoint; save them as .odp",
+    ".ppt": "slides of PowerPoint; save them as .odp",
+    ".doc": "a document of an old Word; save it as .docx",
 }
+
+_BINARY = (".xlsx", ".xls", ".pptx", ".ppt", ".doc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,8 @@ def chosen_document(
     elif path is not None:
         found = format_of(path)
     name = LINES if found is None else found.name
+    if path is not None and format_name is None and name == LINES and encoding is None:
+        _refuse_structured(path)
     for option, value in (("--columns", columns), ("--values", values)):
         formats = [each.name for each in FORMATS if option in each.options]
         if value and name not in formats:
@@ -131,15 +140,22 @@ def chosen_document(
                 f"{path}: with --encoding, a compressed file is not read", hint="unpack it first"
             )
     elif found is None or found.name == LINES:
-        if path is not None and format_name is None and path.suffix.lower() in _STRUCTURED:
-            what, _, remedy = _STRUCTURED[path.suffix.lower()].partition("; ")
-            raise UsageError(
-                f"{path}: {what}, a format that is not read: line by line, its signs and names would be translated too",
-                hint=f"{remedy}; --format txt translates each line nevertheless",
-            )
         return None
     names = tuple(name.strip() for name in (columns or "").split(",") if name.strip())
     return ChosenDocument(path, found, ReadingOptions(names, tuple(values), encoding))
+
+
+def _refuse_structured(path: Path) -> None:
+    """Refuse a file whose ending says that lines are not what it consists of."""
+    if path.suffix.lower() not in _STRUCTURED:
+        return
+    what, _, remedy = _STRUCTURED[path.suffix.lower()].partition("; ")
+    nevertheless = "" if path.suffix.lower() in _BINARY else "; --format txt translates each line nevertheless"  # fmt: skip
+    raise UsageError(
+        f"{path}: {what}, a format that is not read"
+        + (": line by line, its signs and names would be translated too" if nevertheless else ""),
+        hint=f"{remedy}{nevertheless}",
+    )
 
 
 def _in_encoding(found: Format | None, encoding: str, *, has_text: bool) -> Format:
