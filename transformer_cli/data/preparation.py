@@ -1,5 +1,6 @@
 """From a config to the data that training reads: ids, tokenizers, validation pairs and a report; their fingerprint; data of another run taken over; entries added to tokenizers."""
 
+import hashlib
 import json
 import logging
 import os
@@ -58,7 +59,6 @@ from transformer_cli.process.errors import (
     ConfigError,
     DataError,
     MissingInputError,
-    TfmError,
     TryAgainError,
 )
 from transformer_cli.storage import make_folders, staged_folder
@@ -199,19 +199,18 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     report.reading, report.cleaning = reading.table(), cleaning.table()
     may_grow = tokenizers is None or not has_begun
     tokenizers = tokenizers or _train_tokenizers(config, text)
-    if may_grow and are_extended(config):
-        tokenizers = extended_tokenizers(config, text, tokenizers)
-    if tags := _tags(config):
-        require_tags(tags, tokenizers)
+    if are_extended(config):
+        if may_grow:
+            tokenizers = extended_tokenizers(config, text, tokenizers)
+        require_tags(_tags(config), tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
     has_links = config.training.guided_alignment is not None
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes), has_links=has_links)
-    if _is_all_read(config.data, reading):
-        words = seen_words_in(read_rows(text), config.data)
-        if words is not None:
-            write_seen_words(folder / SEEN_WORDS, words)
+    # The sequences of a task are no text.
+    if not isinstance(config.data, SequencesData) and _is_all_read(config.data, reading):
+        write_seen_words(folder / SEEN_WORDS, seen_words_in(read_rows(text), config.data))
     text.unlink()
     check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
@@ -263,6 +262,8 @@ def seen_words_of_corpus(config: Config) -> SeenWords | None:
     Raises:
         TfmError: the corpus cannot be read.
     """
+    if isinstance(config.data, SequencesData):
+        return None
     held_out = all_held_out_pairs(config)
     reading = ReadingReport()
     pairs = _training_pairs(config, held_out, reading, CleaningReport())
@@ -304,6 +305,7 @@ def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -
         made_from: their fingerprint.
     """
     source_tokenizer, target_tokenizer = _tokenizers_in(folder)
+    is_task = isinstance(config.data, SequencesData)  # whose sequences are no text
     return PreparedData(
         config=config,
         train=EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config)),
@@ -312,7 +314,7 @@ def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -
         target_tokenizer=target_tokenizer,
         report=DataReport.from_json(json.loads((folder / REPORT).read_text(encoding="utf-8"))),
         fingerprint=made_from,
-        seen_words=read_seen_words(folder / SEEN_WORDS),
+        seen_words=None if is_task else read_seen_words(folder / SEEN_WORDS),
     )
 
 
@@ -450,7 +452,7 @@ def _link_files(other: Path, partial: Path) -> None:
 
 def are_extended(config: Config) -> bool:
     """Whether `extended_tokenizers` may add an entry."""
-    return config.training.add_words is not None or bool(_tags(config))
+    return config.training.add_words is not None or any(SequenceFormat.of(config.data).corpus_tags)
 
 
 def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> Tokenizers:
@@ -621,7 +623,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def seal(folder: Path, made_from: Mapping[str, str]) -> None:
     """Write the fingerprint of a folder, and the checksums of its files."""
-    files = {file.name: file_digest(file) for file in sorted(folder.iterdir())}
+    files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
     content = {"made_from": dict(made_from), "files": files}
     (folder / FILE_NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -631,11 +633,19 @@ def read_seal(folder: Path) -> dict[str, str] | None:
     try:
         content = json.loads((folder / FILE_NAME).read_bytes())
         made_from, files = content["made_from"], content["files"]
-        is_whole = all(file_digest(folder / name) == digest for name, digest in files.items())
-    except (TfmError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        is_whole = all(
+            (folder / name).is_file() and _checksum(folder / name) == digest
+            for name, digest in files.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
     return made_from if is_whole and is_text else None
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def read_claim(folder: Path) -> dict[str, str] | None:
