@@ -358,9 +358,9 @@ MOST_PAIRS = 1_000_000
 _RARE = 0.01
 
 
-def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
-    """The quantiles of the lengths of a corpus; not known for the sequences of a task, which are no text."""
-    if isinstance(config.data, SequencesData) or not len(train):
+def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
+    """The quantiles of the lengths of a corpus."""
+    if not len(train):
         return SeenLengths()
     step = -(-len(train) // MOST_PAIRS)
     sources, targets = train.lengths(np.arange(0, len(train), step))
