@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -111,6 +111,7 @@ def prepare_data(
     has_begun: bool = True,
     is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
+    runs: Path | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
 
@@ -123,6 +124,7 @@ def prepare_data(
         is_finished: whether the run is finished: no step will be trained, so changed data are not prepared.
         tokenizers: the tokenizers of the model, or those with which fine-tuning begins; used also if the folder
             was lost. None: they are in the folder, or are learned.
+        runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:
         ConfigError: a change is accepted for a run that is finished.
@@ -133,6 +135,8 @@ def prepare_data(
     watched = WatchedFiles(config) if has_files else None
     sought = fingerprint(config)
     found = read_seal(folder)
+    if found is None and runs is not None:
+        found = _taken_over(config, folder, runs, sought)
     if found is not None:
         changed = changes(found, sought)
         is_extended = not has_begun and are_extended(config)
@@ -379,35 +383,34 @@ def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
 # copied or deleted alone, and equal data take their room on the disk once. No file of prepared data is ever changed.
 
 
-def take_over(config: Config, folder: Path, runs: Path) -> None:
-    """If a folder holds no prepared data, and another run holds the data for this config, take those over.
+def _taken_over(
+    config: Config, folder: Path, runs: Path, sought: dict[str, str]
+) -> dict[str, str] | None:
+    """The fingerprint of a folder that now holds the data of another run; None if no run holds the data for this config.
 
-    Whoever calls this calls `prepare_data` next, which opens the data or prepares them. Two runs that prepare equal
-    data at the same time do not wait for each other.
+    Two runs that prepare equal data at the same time do not wait for each other.
 
     Args:
-        folder: runs/<name>/data of a run that has not begun.
-        runs: the folder of all runs.
+        folder: runs/<name>/data of a run that has not begun; it holds no prepared data.
+        sought: the fingerprint of the config.
 
     Raises:
         DataError: too many of the pairs are too long.
     """
-    if read_seal(folder) is not None:
-        return
-    sought = fingerprint(config)
     for other in sorted(runs.glob("*/data")):
         made_from = read_claim(other)
         if made_from is None or changes(made_from, sought):
             continue
         make_folders(folder.parent)
-        with suppress(_NotTakenOverError), staged_folder(folder) as partial:
-            _fill(partial, other, config)
-            seal(partial, sought)
-        if folder.is_dir():
-            logger.info(
-                "%s: made from the same corpus, so its data are used for this run too", other
-            )
-            return
+        try:
+            with staged_folder(folder) as partial:
+                _fill(partial, other, config)
+                seal(partial, sought)
+        except _NotTakenOverError:
+            continue
+        logger.info("%s: made from the same corpus, so its data are used for this run too", other)
+        return sought
+    return None
 
 
 class _NotTakenOverError(Exception):

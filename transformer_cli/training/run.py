@@ -44,7 +44,6 @@ from transformer_cli.data.preparation import (
     PreparedData,
     lengths_seen_in,
     prepare_data,
-    take_over,
     validation_pairs,
 )
 from transformer_cli.data.sources.corpus import is_streaming
@@ -498,9 +497,7 @@ def _prepared_data(
     """The data that the newest checkpoint was trained on, or newly prepared data."""
     tokenizers = tokenizers_of(newest) if newest else initial.tokenizers if initial else None
     is_done = False
-    if newest is None:
-        take_over(config, folder.data_folder, folder.path.parent)
-    else:
+    if newest is not None:
         progress = Progress.from_json(newest.training_state().part("progress"))
         is_done = is_finished(progress, config.training)
     data = prepare_data(
@@ -510,6 +507,7 @@ def _prepared_data(
         has_begun=newest is not None,
         is_finished=is_done,
         tokenizers=tokenizers,
+        runs=folder.path.parent if newest is None else None,
     )
     if newest is None or accept_data_change:
         for line in data.report.lines():
