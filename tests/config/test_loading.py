@@ -63,6 +63,14 @@ def test_a_shipped_config_is_found_without_its_ending() -> None:
     assert load_config("copy") == load_config("copy.yaml")
 
 
+def test_a_config_may_be_named_after_its_corpus(tmp_path: Path) -> None:
+    file = tmp_path / "phrases.csv.yaml"
+    file.write_text(
+        "name: a\ndata: {source: phrasebook}\ntraining: {max_steps: 1, batch_sentences: 1}\n"
+    )
+    assert load_config(file).name == "a"
+
+
 def test_an_override_replaces_one_value_and_keeps_the_rest() -> None:
     config = load_config("copy.yaml", ["training.max_steps=7", "training.betas=[0.8, 0.9]"])
     assert config.training.max_steps == 7

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data.encoded import PairEncoder, number_of_workers
+from transformer_cli.data import encoded
+from transformer_cli.data.encoded import number_of_workers
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.process.errors import TryAgainError
 
@@ -114,15 +115,15 @@ def test_the_number_of_processes_grows_with_the_corpus_up_to_the_cpus(
 def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parent, encode = os.getpid(), PairEncoder.encode
+    parent, encode = os.getpid(), encoded.encode_short_pairs
 
-    def killed(self: PairEncoder, rows: Any, tokenizers: Any) -> Any:
+    def killed(rows: Any, *arguments: Any, **settings: Any) -> Any:
         sources = rows.column("source").to_pylist()
         if os.getpid() != parent and any(source.startswith("300 ") for source in sources):
             os.kill(os.getpid(), signal.SIGKILL)
-        return encode(self, rows, tokenizers)
+        return encode(rows, *arguments, **settings)
 
-    monkeypatch.setattr(PairEncoder, "encode", killed)
+    monkeypatch.setattr(encoded, "encode_short_pairs", killed)
     with pytest.raises(TryAgainError, match="was killed or not started") as raised:
         prepared_by(tmp_path, 2)
     assert "runtime.workers=1" in str(raised.value.hint)
@@ -132,19 +133,19 @@ def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
 ENDLESS = """
 import multiprocessing, sys, threading, time
 from pathlib import Path
-from transformer_cli.data.encoded import PairEncoder, _encoded_by_workers
+from transformer_cli.data.encoded import _encoded_by_workers
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.pairs import write_text
-from transformer_cli.text import SequenceFormat, train_tokenizer
+from transformer_cli.text import train_tokenizer
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.text.tokenizer import tokenizer_files
 
-PairEncoder.encode = lambda *_: time.sleep(600)
 text = Path(sys.argv[1])
 write_text(text, [SentencePair("a", "b", 0)] * 2)
 tokenizer = train_tokenizer(["a b"], TokenizerConfig(kind="wordlevel"))
-encoder = PairEncoder(dict(tokenizer_files((tokenizer, tokenizer))), SequenceFormat(), 9)
-threading.Thread(target=lambda: next(_encoded_by_workers(text, 1, encoder, 2)), daemon=True).start()
+files = tokenizer_files((tokenizer, tokenizer))
+batches = _encoded_by_workers(text, 1, lambda *_: time.sleep(600), files, 2)
+threading.Thread(target=lambda: next(batches), daemon=True).start()
 while len(multiprocessing.active_children()) < 2:
     time.sleep(0.01)
 print(*(child.pid for child in multiprocessing.active_children()), flush=True)

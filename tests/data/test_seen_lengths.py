@@ -7,20 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.config import Config, PhrasebookData, SequencesData, TrainingConfig
 from transformer_cli.data.encoded import (
     EncodedCorpus,
     TokenPair,
     write_encoded,
 )
 from transformer_cli.data.preparation import lengths_seen_in
-from transformer_cli.text.sentences import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
+from transformer_cli.text.sentences import FEWEST_TOKENS, SeenLengths
 
 from .encoded_pairs import encoded_pairs
 
-CONFIG = Config(
-    name="a", data=PhrasebookData(), training=TrainingConfig(max_steps=1, batch_sentences=1)
-)
 lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=300)
 
 
@@ -37,7 +33,7 @@ def corpus(folder: Path, pairs: list[tuple[int, int]]) -> EncodedCorpus:
 def test_99_percent_of_the_pairs_lie_within(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[int, int]]
 ) -> None:
-    found = lengths_seen_in(corpus(tmp_path_factory.mktemp("ids"), pairs), CONFIG)
+    found = lengths_seen_in(corpus(tmp_path_factory.mktemp("ids"), pairs))
     sources = sorted(source for source, _ in pairs)
     assert found.longest == sources[math.ceil(0.99 * (len(sources) - 1))]
     ratios = sorted(target / source for source, target in pairs if source >= FEWEST_TOKENS)
@@ -50,9 +46,4 @@ def test_of_a_large_corpus_evenly_spread_pairs_count(
 ) -> None:
     pairs = [(6, 6), (30, 3)] * 50
     monkeypatch.setattr("transformer_cli.data.preparation.MOST_PAIRS", 50)
-    assert lengths_seen_in(corpus(tmp_path, pairs), CONFIG) == SeenLengths(6, 1.0)
-
-
-def test_the_sequences_of_a_task_are_no_text(tmp_path: Path) -> None:
-    of_task = CONFIG.model_copy(update={"data": SequencesData(source="sequences")})
-    assert lengths_seen_in(corpus(tmp_path, [(6, 6)]), of_task) == UNKNOWN_LENGTHS
+    assert lengths_seen_in(corpus(tmp_path, pairs)) == SeenLengths(6, 1.0)

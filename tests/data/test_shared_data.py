@@ -1,4 +1,5 @@
 import json
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from transformer_cli.config import Config
 from transformer_cli.data import preparation
-from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
+from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.process.errors import DataError
 
 
@@ -33,8 +34,7 @@ def config_of(runs: Path, **sections: Any) -> Config:
 
 def prepare(runs: Path, name: str, **sections: Any) -> PreparedData:
     config, folder = config_of(runs, **sections), runs / name / "data"
-    take_over(config, folder, runs)
-    return prepare_data(config, folder, has_begun=False)
+    return prepare_data(config, folder, has_begun=False, runs=runs)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -114,8 +114,8 @@ def test_data_encoded_with_other_initial_tokenizers_are_prepared_again(
     newer = prepare(runs, "newer", tokenizer={"min_frequency": 2}).tokenizers
     config = config_of(runs, training={"init_from": "old"})
     for name, given in (("a", old), ("b", old), ("c", newer)):
-        take_over(config, runs / name / "data", runs)
-        data = prepare_data(config, runs / name / "data", has_begun=False, tokenizers=given)
+        folder = runs / name / "data"
+        data = prepare_data(config, folder, has_begun=False, tokenizers=given, runs=runs)
         assert data.source_tokenizer.to_json() == given[0].to_json()
     assert len(builds) == 4, "those of old, newer, a and c"
 
@@ -143,6 +143,34 @@ def test_damaged_data_are_not_taken_over(runs: Path, builds: list[Path], damage:
     prepare(runs, "b")
     assert len(builds) == 2
     assert (runs / "b/data/train.arrow").read_bytes() == good
+
+
+def test_damaged_data_beside_damaged_data_are_prepared_again(
+    runs: Path, builds: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in "ab":
+        prepare(runs, name)
+    good = (runs / "a/data/train.arrow").read_bytes()
+    for name in "ab":
+        (runs / name / "data/train.arrow").unlink()
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        prepare(runs, "b")
+    assert "its data are used for this run too" not in caplog.text
+    assert (runs / "b/data/train.arrow").read_bytes() == good
+    assert len(builds) == 2
+
+
+def test_a_new_run_reads_its_corpus_for_one_fingerprint(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(runs, "a")
+    asked, fingerprint = [], preparation.fingerprint
+    monkeypatch.setattr(
+        preparation, "fingerprint", lambda config: (asked.append(config), fingerprint(config))[1]
+    )
+    prepare(runs, "b")
+    assert len(asked) == 1
 
 
 def test_the_padding_is_that_of_the_batches_of_this_run(runs: Path, builds: list[Path]) -> None:

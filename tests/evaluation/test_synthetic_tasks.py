@@ -143,10 +143,6 @@ def test_lines_of_a_metrics_file_that_tfm_did_not_write_are_passed_over(tmp_path
     assert not list(published_table(published, file))
 
 
-def test_without_published_figures_nothing_is_said(tmp_path: Path) -> None:
-    assert not list(published_table(PublishedConfig(), tmp_path / "missing.jsonl"))
-
-
 def test_a_message_says_that_no_sequence_has_a_requested_length() -> None:
     assert list(exact_match_table([], "memorise")) == [
         "memorise: no sequence has one of the lengths asked for"

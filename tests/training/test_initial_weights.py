@@ -6,7 +6,7 @@ import logging
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -18,12 +18,13 @@ from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
 from transformer_cli.data.encoded import EncodedCorpus
-from transformer_cli.data.preparation import lengths_seen_in
+from transformer_cli.data.preparation import PreparedData, lengths_seen_in
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.text import train_tokenizer
 from transformer_cli.text.added_entries import with_added_entries
 from transformer_cli.text.seen_words import read_seen_words
+from transformer_cli.text.sentences import UNKNOWN_LENGTHS
 from transformer_cli.training.initial_weights import (
     checked_origin,
     compositions,
@@ -33,6 +34,7 @@ from transformer_cli.training.initial_weights import (
     shrunk_weights,
     with_new_rows,
 )
+from transformer_cli.training.run import _seen_lengths
 
 from ..experiments import forge
 
@@ -386,6 +388,16 @@ def test_a_damaged_record_of_the_origin_is_refused(
         checked_origin(open_checkpoint(tmp_path / "copy"))
 
 
+def test_the_sequences_of_a_task_are_no_text_whose_lengths_are_recorded() -> None:
+    of_task = {
+        "name": "a",
+        "data": {"source": "sequences"},
+        "training": {"max_steps": 1, "batch_sentences": 1},
+    }
+    unread = cast(PreparedData, None)
+    assert _seen_lengths(unread, Config.model_validate(of_task), None, None) == UNKNOWN_LENGTHS
+
+
 @pytest.mark.long
 def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None:
     train(fine_tuned("lengths", {}))
@@ -393,7 +405,7 @@ def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None
     of_data = []
     for name in ("old", "lengths"):
         corpus = EncodedCorpus.open(Path("runs") / name / "data" / "train.arrow")
-        of_data.append(lengths_seen_in(corpus, new.config))
+        of_data.append(lengths_seen_in(corpus))
     before, after = (seen_lengths_of(one.checkpoint, one.config) for one in (old, new))
     assert before == of_data[0]
     assert before.longest is not None

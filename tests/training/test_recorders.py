@@ -163,8 +163,8 @@ def test_a_disk_that_fills_up_later_costs_one_warning(
         recorder.on_report(report(1))
         with Path("/dev/full").open("wb", buffering=0) as full:
             for board in recorder.boards.values():
-                board.close()
-                board._file = full
+                board.file.close()
+                board.file = full
             for step in (2, 3):
                 recorder.on_report(report(step))
                 recorder.on_validation(step, VALIDATION, NO_TRANSLATOR)
@@ -209,7 +209,7 @@ def test_the_curves_of_an_earlier_version_stay_without_the_steps_that_are_traine
     old = _EventFile(tmp_path / "tensorboard", first_step=0)
     for step in (1, 2, 3):
         old.add(step, "scalar", "loss/train", 9.0)
-    old.close()
+    old.file.close()
     with recording(tmp_path, 2) as recorder:
         recorder.on_report(report(3, loss=1.0))
     assert [e.step for e in curves(tmp_path, ".").Scalars("loss/train")] == [1, 2]

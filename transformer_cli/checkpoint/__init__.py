@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint.checkpoints import Checkpoints as Checkpoints
+    from transformer_cli.checkpoint.checkpoints import portable_config as portable_config
+    from transformer_cli.checkpoint.checkpoints import portable_files as portable_files
     from transformer_cli.checkpoint.run_folder import Checkpoint as Checkpoint
     from transformer_cli.checkpoint.run_folder import Retention as Retention
     from transformer_cli.checkpoint.run_folder import Snapshot as Snapshot
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from transformer_cli.checkpoint.trained_files import first_usable as first_usable
     from transformer_cli.checkpoint.trained_files import load_trained as load_trained
     from transformer_cli.checkpoint.trained_files import load_weights as load_weights
-    from transformer_cli.checkpoint.trained_files import portable_config as portable_config
-    from transformer_cli.checkpoint.trained_files import portable_files as portable_files
     from transformer_cli.checkpoint.trained_files import read_files as read_files
     from transformer_cli.checkpoint.trained_files import tokenizers_of as tokenizers_of
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "Checkpoints": "checkpoints",
     "list_checkpoints": "run_folder",
-    "portable_config": "trained_files",
-    "portable_files": "trained_files",
+    "portable_config": "checkpoints",
+    "portable_files": "checkpoints",
     "Retention": "run_folder",
     "find_run": "runs",
     "find_run_or_demonstration": "runs",

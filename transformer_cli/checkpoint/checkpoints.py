@@ -1,4 +1,4 @@
-"""The checkpoints of one run: saving, finding the newest and the best, replacing, deleting old ones."""
+"""The checkpoints of one run: saving, finding the newest and the best, replacing, deleting old ones; their config and tokenizers, without any path of this machine."""
 
 import hashlib
 import itertools
@@ -8,11 +8,12 @@ import math
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath, PureWindowsPath
 
 from transformer_cli import storage
 from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
+    CONFIG_FILE,
     REPLACED,
     Checkpoint,
     Listing,
@@ -27,6 +28,7 @@ from transformer_cli.checkpoint.run_folder import (
     undo_unfinished,
     unused_path,
 )
+from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import (
     REAL,
@@ -38,6 +40,7 @@ from transformer_cli.storage import (
     remove,
 )
 from transformer_cli.storage.filesystem import FORMAT_VERSION, LATEST_SAVED_AT
+from transformer_cli.text.tokenizer import Tokenizer, tokenizer_files
 
 logger = logging.getLogger(__name__)
 
@@ -329,3 +332,54 @@ def _path_for_invalid(final: Path) -> Path:
     path = next(path for path in paths if not path.exists())
     logger.warning("%s: not valid, moved to %s", final, path.name)
     return path
+
+
+# Files for a checkpoint: its config and its tokenizers, without any path of this machine.
+
+
+def portable_files(
+    config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+) -> dict[str, bytes]:
+    """File names and contents, for `Snapshot.files`."""
+    return {
+        CONFIG_FILE: to_yaml(portable_config(config)).encode(),
+        **tokenizer_files((source_tokenizer, target_tokenizer)),
+    }
+
+
+def portable_config(config: Config) -> Config:
+    """The config with only the last part of each local path; the run's own config keeps the whole paths."""
+    if config.training.init_from is not None:
+        update = {"init_from": _last_part(config.training.init_from)}
+        config = config.model_copy(update={"training": config.training.model_copy(update=update)})
+    data = config.data
+    corpora: tuple[FileCorpus | HubCorpus, ...]
+    if isinstance(data, FilesData):
+        corpora = tuple(map(_portable_file, data.corpora))
+    elif isinstance(data, HubData):
+        corpora = tuple(map(_portable_set, data.corpora))
+    else:
+        return config
+    portable = data.model_copy(update={"root": ".", "corpora": corpora})
+    return config.model_copy(update={"data": portable})
+
+
+def _portable_file(corpus: FileCorpus) -> FileCorpus:
+    fields = ("source_path", "target_path", "path", "alignment_path")
+    return corpus.model_copy(update={name: _last_part(getattr(corpus, name)) for name in fields})
+
+
+def _portable_set(corpus: HubCorpus) -> HubCorpus:
+    """Keep `owner/name` of the hub, but only the last part of a local folder."""
+    name = corpus.dataset
+    is_local = (
+        name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name or ":" in name
+    )
+    dataset = _last_part(name) if is_local else name
+    update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
+    return corpus.model_copy(update=update)
+
+
+def _last_part(path: str | None) -> str | None:
+    """The name at the end of a path of this or another system; Windows separates names by a backslash."""
+    return None if path is None else PureWindowsPath(PurePath(path).name).name or "."

@@ -1,4 +1,4 @@
-"""A trained model: its config, its tokenizers and its weights, read from the chosen checkpoint of a run, and written without any path of this machine; converted models; the mean of several."""
+"""A trained model: its config, its tokenizers and its weights, read from the chosen checkpoint of a run; converted models; the mean of several."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from transformer_cli.checkpoint.checkpoints import place_aside
@@ -27,7 +27,7 @@ from transformer_cli.checkpoint.run_folder import (
     open_checkpoint,
     ranked,
 )
-from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
+from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
 from transformer_cli.process.errors import (
     ConfigError,
@@ -56,7 +56,7 @@ from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.seen_words import SeenWords, read_seen_words
 from transformer_cli.text.sentences import SEEN_LENGTHS, SeenLengths
-from transformer_cli.text.tokenizer import tokenizer_files, tokenizer_names
+from transformer_cli.text.tokenizer import tokenizer_names
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     import numpy as np
@@ -231,57 +231,6 @@ def tokenizers_of(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
             where = f"{checkpoint.folder / name}: {error.message}"
             raise DataError(where, hint=error.hint) from error
     return loaded[0], loaded[-1]
-
-
-# Files for a checkpoint: its config and its tokenizers, without any path of this machine.
-
-
-def portable_files(
-    config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
-) -> dict[str, bytes]:
-    """File names and contents, for `Snapshot.files`."""
-    return {
-        CONFIG_FILE: to_yaml(portable_config(config)).encode(),
-        **tokenizer_files((source_tokenizer, target_tokenizer)),
-    }
-
-
-def portable_config(config: Config) -> Config:
-    """The config with only the last part of each local path; the run's own config keeps the whole paths."""
-    if config.training.init_from is not None:
-        update = {"init_from": _last_part(config.training.init_from)}
-        config = config.model_copy(update={"training": config.training.model_copy(update=update)})
-    data = config.data
-    corpora: tuple[FileCorpus | HubCorpus, ...]
-    if isinstance(data, FilesData):
-        corpora = tuple(map(_portable_file, data.corpora))
-    elif isinstance(data, HubData):
-        corpora = tuple(map(_portable_set, data.corpora))
-    else:
-        return config
-    portable = data.model_copy(update={"root": ".", "corpora": corpora})
-    return config.model_copy(update={"data": portable})
-
-
-def _portable_file(corpus: FileCorpus) -> FileCorpus:
-    fields = ("source_path", "target_path", "path", "alignment_path")
-    return corpus.model_copy(update={name: _last_part(getattr(corpus, name)) for name in fields})
-
-
-def _portable_set(corpus: HubCorpus) -> HubCorpus:
-    """Keep `owner/name` of the hub, but only the last part of a local folder."""
-    name = corpus.dataset
-    is_local = (
-        name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name or ":" in name
-    )
-    dataset = _last_part(name) if is_local else name
-    update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
-    return corpus.model_copy(update=update)
-
-
-def _last_part(path: str | None) -> str | None:
-    """The name at the end of a path of this or another system; Windows separates names by a backslash."""
-    return None if path is None else PureWindowsPath(PurePath(path).name).name or "."
 
 
 # Converted models: a model in the format of another library, stored beside its checkpoint for further use.

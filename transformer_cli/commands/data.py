@@ -144,7 +144,7 @@ def _tag_lines(config: Config) -> list[str]:
 def _prepared(config: Config) -> PreparedData:
     """The prepared data of the run of this name if they fit the config; else data that are prepared now."""
     from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-    from transformer_cli.data.preparation import open_prepared, prepare_data, take_over
+    from transformer_cli.data.preparation import open_prepared, prepare_data
     from transformer_cli.training.initial_weights import load_initial_model
 
     run = RunFolder(RUNS / config.name)
@@ -157,8 +157,7 @@ def _prepared(config: Config) -> PreparedData:
             stack.enter_context(_removed_on_failure(run.path))
         initial = load_initial_model(config, run.path)
         tokenizers = initial.tokenizers if initial else None
-        take_over(config, place, RUNS)
-        prepared = prepare_data(config, place, has_begun=False, tokenizers=tokenizers)
+        prepared = prepare_data(config, place, has_begun=False, tokenizers=tokenizers, runs=RUNS)
     if place == run.data_folder:
         logger.info("%s: kept for tfm train", place)
     return prepared

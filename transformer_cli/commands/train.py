@@ -52,11 +52,12 @@ def train_command(
         return
     if any(limit.startswith("training.max_minutes") for limit in run.limits_reached):
         logger.info("the run is not finished: the same command continues it, with a new time limit")
-    source = run.example if isinstance(settings.data, SequencesData) else "a sentence"
-    directions = settings.data.directions
-    options = f" --to {directions[0].target}" if len(directions) > 1 else ""
-    if len({one.source for one in directions if one.target == directions[0].target}) > 1:
-        options += f" --from {directions[0].source}"
+    source, options = run.example, ""
+    if not isinstance(settings.data, SequencesData):
+        source, directions = "a sentence", settings.data.directions
+        options = f" --to {directions[0].target}" if len(directions) > 1 else ""
+        if len({one.source for one in directions if one.target == directions[0].target}) > 1:
+            options += f" --from {directions[0].source}"
     logger.info(
         "next: tfm translate --run %s%s '%s', or tfm validate --run %s",
         settings.name,

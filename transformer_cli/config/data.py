@@ -210,6 +210,16 @@ class LanguageData(DataSection):
         return (written, written.reverse) if self.both_directions else (written,)
 
 
+def check_languages(directions: Sequence[Direction]) -> None:
+    """Refuse a language of both sides, if each side has a vocabulary of its own."""
+    sources, targets = map(set, zip(*directions, strict=True))
+    if len(targets) > 1 and (both := sorted(sources & targets)):
+        raise Contradiction(
+            f"{both[0]} is a source language and also a target language, so both sides need one vocabulary",
+            hint="set tokenizer.shared: true",
+        )
+
+
 class PhrasebookData(LanguageData):
     """The built-in English-Italian corpus."""
 

@@ -167,7 +167,8 @@ def find_config(path: str | os.PathLike[str]) -> Path:
     files = [Path(f"{path}{ending}") for ending in ("", *_ENDINGS)]
     known = [shipped[name] for name in (f"{path}", f"{path}.yaml") if name in shipped]
     for file in [*(file for file in files if file.is_file()), *known]:
-        _refuse_corpus(file)
+        if file.suffix.lower() not in _ENDINGS:
+            _refuse_corpus(file)
         return file
     if Path(path).is_dir():
         names = ", ".join(_configs_in(Path(path))[:8]) or "it holds none"

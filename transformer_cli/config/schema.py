@@ -13,6 +13,7 @@ from transformer_cli.config.data import (
     FilesData,
     HubCorpus,
     HubData,
+    LanguageData,
     NoiseConfig,
     PhrasebookData,
     PublishedConfig,
@@ -20,6 +21,7 @@ from transformer_cli.config.data import (
     SequencesData,
     Text,
     TokenizerConfig,
+    check_languages,
 )
 from transformer_cli.config.decoding import DecodingConfig
 from transformer_cli.config.section import (
@@ -581,12 +583,8 @@ class Config(Section):
     def _sections_fit_together(self, info: ValidationInfo) -> Self:
         if self.model.tie_embeddings == "all" and not self.tokenizer.shared:
             raise ValueError("model.tie_embeddings: all needs tokenizer.shared: true")
-        sources, targets = map(set, zip(*self.data.directions, strict=True))
-        if len(targets) > 1 and not self.tokenizer.shared and (both := sorted(sources & targets)):
-            raise Contradiction(
-                f"{both[0]} is a source language and also a target language, so both sides need one vocabulary",
-                hint="set tokenizer.shared: true",
-            )
+        if isinstance(self.data, LanguageData) and not self.tokenizer.shared:
+            check_languages(self.data.directions)
         self._check_regularisation()
         if self.training.guided_alignment is not None or isinstance(self.data, FilesData):
             self._check_alignment()

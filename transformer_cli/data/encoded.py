@@ -7,10 +7,11 @@ import sys
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from transformer_cli.config import Config, DataConfig, SequencesData
+from transformer_cli.config import Config, DataConfig
 from transformer_cli.data.alignments import links_of_tokens
 from transformer_cli.data.order import Indices
 from transformer_cli.data.pairs import (
@@ -283,13 +284,11 @@ def encode_short_pairs(
     encoded = encode_pairs(rows, *tokenizers, sequence_format, has_links=has_links)
     is_short = np.maximum(encoded.source.lengths, encoded.target.lengths) <= max_length
     is_kept[is_kept] = is_short
-    return encoded.select(is_short), is_kept
+    return encoded if is_short.all() else encoded.select(is_short), is_kept
 
 
-def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords | None:
-    """The words of the sources of a corpus; None for the sequences of a task, which are no text."""
-    if isinstance(data, SequencesData):
-        return None
+def seen_words_in(batches: Iterable[PairRows], data: DataConfig) -> SeenWords:
+    """The words of the sources of a corpus."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -435,6 +434,8 @@ PAIRS_PER_WORKER = 250_000
 
 EncodedBatch = tuple[EncodedPairs, NDArray[np.bool_]]
 """The pairs of a batch that are kept, as ids; and for each pair of the batch whether it is kept."""
+Encode = Callable[[PairRows, Tokenizers], EncodedBatch]
+"""`encode_short_pairs` with the settings of a config; it can be sent to another process."""
 
 
 def encoded_text(
@@ -450,18 +451,19 @@ def encoded_text(
     Raises:
         TryAgainError: a process that encodes was killed.
     """
-    encoder = PairEncoder(
-        tokenizer_files(tokenizers),
-        SequenceFormat.of(config.data),
-        config.model.max_length,
+    encode = partial(
+        encode_short_pairs,
+        sequence_format=SequenceFormat.of(config.data),
+        max_length=config.model.max_length,
         has_links=config.training.guided_alignment is not None,
     )
     num_batches = -(-num_pairs // PAIRS_AT_ONCE)
     num_workers = min(number_of_workers(config, num_pairs), num_batches)
     if num_workers > 1:
-        batches = _encoded_by_workers(text, num_batches, encoder, num_workers)
+        files = tokenizer_files(tokenizers)
+        batches = _encoded_by_workers(text, num_batches, encode, files, num_workers)
     else:
-        batches = (encoder.encode(rows, tokenizers) for rows in read_rows(text))
+        batches = (encode(rows, tokenizers) for rows in read_rows(text))
     num_seen = 0
     for encoded, is_kept in batches:
         if not is_kept.all():
@@ -484,49 +486,31 @@ def number_of_workers(config: Config, num_pairs: int) -> int:
     return max(1, min(num_cpus, num_pairs // PAIRS_PER_WORKER))
 
 
-@dataclass(frozen=True, slots=True)
-class PairEncoder:
-    """Encodes batches of pairs; it can be sent to another process."""
-
-    tokenizers: dict[str, bytes]
-    """Name -> content of the files of the tokenizers."""
-    sequence_format: SequenceFormat
-    max_length: int
-    has_links: bool = False
-
-    def encode(self, rows: PairRows, tokenizers: Tokenizers) -> EncodedBatch:
-        """The ids of a batch."""
-        return encode_short_pairs(
-            rows, tokenizers, self.sequence_format, self.max_length, has_links=self.has_links
-        )
-
-
 class _Worker:
     """A process that encodes some of the batches of a file, in the order of the file."""
 
-    def __init__(self, text: Path, encoder: PairEncoder) -> None:
-        files = encoder.tokenizers
+    def __init__(self, text: Path, encode: Encode, files: Mapping[str, bytes]) -> None:
         loaded = [Tokenizer.from_file(name, files[name]) for name in tokenizer_names(files)]
         self._tokenizers = loaded[0], loaded[-1]
-        self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
+        self._encode, self._unread, self._num_passed = encode, read_rows(text), 0
 
     def encoded(self, number: int) -> EncodedBatch:
         """The batch with this number; numbers never decrease, because processes take the next one that is left."""
         rows = next(islice(self._unread, number - self._num_passed, None))
         self._num_passed = number + 1
-        return self._encoder.encode(rows, self._tokenizers)
+        return self._encode(rows, self._tokenizers)
 
 
 _workers: list[_Worker] = []
 """In a process that encodes: its worker."""
 
 
-def _start(text: Path, encoder: PairEncoder) -> None:
+def _start(text: Path, encode: Encode, files: Mapping[str, bytes]) -> None:
     # The main process decides what a signal means; its handlers would print messages here, too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_main_process, daemon=True).start()
-    _workers[:] = [_Worker(text, encoder)]
+    _workers[:] = [_Worker(text, encode, files)]
 
 
 def _end_with_main_process() -> None:
@@ -541,11 +525,13 @@ def _encoded(number: int) -> EncodedBatch:
 
 
 def _encoded_by_workers(
-    text: Path, num_batches: int, encoder: PairEncoder, num_workers: int
+    text: Path, num_batches: int, encode: Encode, files: Mapping[str, bytes], num_workers: int
 ) -> Iterator[EncodedBatch]:
+    """The batches of a file; each process loads the tokenizers from the content of their files."""
     # On Linux a process starts as a copy of this one. Elsewhere it imports the script of the user again.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    pool = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(text, encoder))
+    given = text, encode, files
+    pool = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=given)
     numbers = iter(range(num_batches))
     try:
         with warnings.catch_warnings():

@@ -1,11 +1,12 @@
 """From a config to the data that training reads: ids, tokenizers, validation pairs and a report; their fingerprint; data of another run taken over; entries added to tokenizers."""
 
+import hashlib
 import json
 import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -58,7 +59,6 @@ from transformer_cli.process.errors import (
     ConfigError,
     DataError,
     MissingInputError,
-    TfmError,
     TryAgainError,
 )
 from transformer_cli.storage import make_folders, staged_folder
@@ -111,6 +111,7 @@ def prepare_data(
     has_begun: bool = True,
     is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
+    runs: Path | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
 
@@ -123,6 +124,7 @@ def prepare_data(
         is_finished: whether the run is finished: no step will be trained, so changed data are not prepared.
         tokenizers: the tokenizers of the model, or those with which fine-tuning begins; used also if the folder
             was lost. None: they are in the folder, or are learned.
+        runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:
         ConfigError: a change is accepted for a run that is finished.
@@ -133,6 +135,8 @@ def prepare_data(
     watched = WatchedFiles(config) if has_files else None
     sought = fingerprint(config)
     found = read_seal(folder)
+    if found is None and runs is not None:
+        found = _taken_over(config, folder, runs, sought)
     if found is not None:
         changed = changes(found, sought)
         is_extended = not has_begun and are_extended(config)
@@ -199,19 +203,18 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     report.reading, report.cleaning = reading.table(), cleaning.table()
     may_grow = tokenizers is None or not has_begun
     tokenizers = tokenizers or _train_tokenizers(config, text)
-    if may_grow and are_extended(config):
-        tokenizers = extended_tokenizers(config, text, tokenizers)
-    if tags := _tags(config):
-        require_tags(tags, tokenizers)
+    if are_extended(config):
+        if may_grow:
+            tokenizers = extended_tokenizers(config, text, tokenizers)
+        require_tags(_tags(config), tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
     chunks = encoded_text(text, num_pairs, tokenizers, config, report)
     has_links = config.training.guided_alignment is not None
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes), has_links=has_links)
-    if _is_all_read(config.data, reading):
-        words = seen_words_in(read_rows(text), config.data)
-        if words is not None:
-            write_seen_words(folder / SEEN_WORDS, words)
+    # The sequences of a task are no text.
+    if not isinstance(config.data, SequencesData) and _is_all_read(config.data, reading):
+        write_seen_words(folder / SEEN_WORDS, seen_words_in(read_rows(text), config.data))
     text.unlink()
     check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
@@ -263,6 +266,8 @@ def seen_words_of_corpus(config: Config) -> SeenWords | None:
     Raises:
         TfmError: the corpus cannot be read.
     """
+    if isinstance(config.data, SequencesData):
+        return None
     held_out = all_held_out_pairs(config)
     reading = ReadingReport()
     pairs = _training_pairs(config, held_out, reading, CleaningReport())
@@ -304,6 +309,7 @@ def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -
         made_from: their fingerprint.
     """
     source_tokenizer, target_tokenizer = _tokenizers_in(folder)
+    is_task = isinstance(config.data, SequencesData)  # whose sequences are no text
     return PreparedData(
         config=config,
         train=EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config)),
@@ -312,7 +318,7 @@ def open_unchecked(config: Config, folder: Path, made_from: Mapping[str, str]) -
         target_tokenizer=target_tokenizer,
         report=DataReport.from_json(json.loads((folder / REPORT).read_text(encoding="utf-8"))),
         fingerprint=made_from,
-        seen_words=read_seen_words(folder / SEEN_WORDS),
+        seen_words=None if is_task else read_seen_words(folder / SEEN_WORDS),
     )
 
 
@@ -356,9 +362,9 @@ MOST_PAIRS = 1_000_000
 _RARE = 0.01
 
 
-def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
-    """The quantiles of the lengths of a corpus; not known for the sequences of a task, which are no text."""
-    if isinstance(config.data, SequencesData) or not len(train):
+def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
+    """The quantiles of the lengths of a corpus."""
+    if not len(train):
         return SeenLengths()
     step = -(-len(train) // MOST_PAIRS)
     sources, targets = train.lengths(np.arange(0, len(train), step))
@@ -377,35 +383,34 @@ def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
 # copied or deleted alone, and equal data take their room on the disk once. No file of prepared data is ever changed.
 
 
-def take_over(config: Config, folder: Path, runs: Path) -> None:
-    """If a folder holds no prepared data, and another run holds the data for this config, take those over.
+def _taken_over(
+    config: Config, folder: Path, runs: Path, sought: dict[str, str]
+) -> dict[str, str] | None:
+    """The fingerprint of a folder that now holds the data of another run; None if no run holds the data for this config.
 
-    Whoever calls this calls `prepare_data` next, which opens the data or prepares them. Two runs that prepare equal
-    data at the same time do not wait for each other.
+    Two runs that prepare equal data at the same time do not wait for each other.
 
     Args:
-        folder: runs/<name>/data of a run that has not begun.
-        runs: the folder of all runs.
+        folder: runs/<name>/data of a run that has not begun; it holds no prepared data.
+        sought: the fingerprint of the config.
 
     Raises:
         DataError: too many of the pairs are too long.
     """
-    if read_seal(folder) is not None:
-        return
-    sought = fingerprint(config)
     for other in sorted(runs.glob("*/data")):
         made_from = read_claim(other)
         if made_from is None or changes(made_from, sought):
             continue
         make_folders(folder.parent)
-        with suppress(_NotTakenOverError), staged_folder(folder) as partial:
-            _fill(partial, other, config)
-            seal(partial, sought)
-        if folder.is_dir():
-            logger.info(
-                "%s: made from the same corpus, so its data are used for this run too", other
-            )
-            return
+        try:
+            with staged_folder(folder) as partial:
+                _fill(partial, other, config)
+                seal(partial, sought)
+        except _NotTakenOverError:
+            continue
+        logger.info("%s: made from the same corpus, so its data are used for this run too", other)
+        return sought
+    return None
 
 
 class _NotTakenOverError(Exception):
@@ -450,7 +455,7 @@ def _link_files(other: Path, partial: Path) -> None:
 
 def are_extended(config: Config) -> bool:
     """Whether `extended_tokenizers` may add an entry."""
-    return config.training.add_words is not None or bool(_tags(config))
+    return config.training.add_words is not None or any(SequenceFormat.of(config.data).corpus_tags)
 
 
 def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> Tokenizers:
@@ -621,7 +626,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def seal(folder: Path, made_from: Mapping[str, str]) -> None:
     """Write the fingerprint of a folder, and the checksums of its files."""
-    files = {file.name: file_digest(file) for file in sorted(folder.iterdir())}
+    files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
     content = {"made_from": dict(made_from), "files": files}
     (folder / FILE_NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -631,11 +636,19 @@ def read_seal(folder: Path) -> dict[str, str] | None:
     try:
         content = json.loads((folder / FILE_NAME).read_bytes())
         made_from, files = content["made_from"], content["files"]
-        is_whole = all(file_digest(folder / name) == digest for name, digest in files.items())
-    except (TfmError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        is_whole = all(
+            (folder / name).is_file() and _checksum(folder / name) == digest
+            for name, digest in files.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
     return made_from if is_whole and is_text else None
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def read_claim(folder: Path) -> dict[str, str] | None:

@@ -241,7 +241,8 @@ def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
         DataError: the config has no such split, or the split has no pair.
     """
     found = _read(config, [split])[split]
-    _require_pairs(config, found, split)
+    if not found.pairs:
+        raise _no_pairs(config, found, split)
     for reason, finding in found.reading.skipped.items():
         logger.warning(
             "%s split: skipped: %s: %d, first at %s", split, reason, finding.count, finding.example
@@ -264,7 +265,8 @@ def all_held_out_pairs(config: Config, kept: KeptPairs | None = None) -> HeldOut
     if has_split(config.data, "test"):
         splits.append("test")
     found = _read(config, splits, kept)
-    _require_pairs(config, found["validation"], "validation")
+    if not found["validation"].pairs:
+        raise _no_pairs(config, found["validation"], "validation")
     return found
 
 
@@ -281,19 +283,18 @@ def _read(
     return found
 
 
-def _require_pairs(config: Config, found: HeldOutSplit, split: SplitName) -> None:
-    if found.pairs:
-        return
+def _no_pairs(config: Config, found: HeldOutSplit, split: SplitName) -> DataError:
+    """The error for a split without a pair."""
     for reading in (found.reading, found.drawn_reading):
         if TOO_LONG in reading.skipped and reading.num_skipped == reading.num_rows:
-            raise DataError(
+            return DataError(
                 f"{reading.skipped[TOO_LONG].example}: {TOO_LONG}, which is no sentence; all pairs were skipped, "
                 f"so the config has no {split} pairs",
                 hint="give files with one sentence in each line or row; look at this one with: head -c 1000",
             )
     rows = [*finding_rows("skipped", found.drawn_reading.skipped), *found.table()]
     lost = "; ".join(f"{what}: {count:,}" for what, count, _ in rows if count)
-    raise DataError(
+    return DataError(
         f"the config has no {split} pairs" + (f"; {lost}" if lost else ""),
         hint=_hint_for_empty_split(config, found, split),
     )

@@ -335,7 +335,8 @@ def summary_lines(
         metrics_file: the metrics.jsonl of the run.
         translator: with the best checkpoint; None for other data.
     """
-    yield from published_table(config.published, metrics_file)
+    if config.published.training_loss or config.published.validation_loss:
+        yield from published_table(config.published, metrics_file)
     if isinstance(config.data, SequencesData):
         if not config.data.shift_target:
             yield UNSHIFTED_NOTE
@@ -372,8 +373,6 @@ def exact_match_table(rows: Sequence[ExactMatch], task: str) -> Iterator[str]:
 def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[str]:
     """Lines for people: the losses of each published step that the run has reached."""
     wanted = {"train": published.training_loss, "validation": published.validation_loss}
-    if not any(wanted.values()):
-        return
     records = list(read_json_lines(metrics_file))
     for kind, figures in wanted.items():
         ours = {

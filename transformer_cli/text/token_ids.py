@@ -85,8 +85,6 @@ class IdLists(NamedTuple):
 
     def select(self, is_kept: NDArray[np.bool_]) -> Self:
         """Only the lists where `is_kept`, one bool for each list, is True."""
-        if is_kept.all():
-            return self
         return type(self)(self.ids[np.repeat(is_kept, self.lengths)], self.lengths[is_kept])
 
 

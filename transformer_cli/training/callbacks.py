@@ -309,7 +309,7 @@ class Recorder(Callback):
             folder = self.folder.tensorboard_folder
             if any(folder.glob(f"{_EVENTS}*")):
                 # Earlier versions wrote here; their curves lose the steps that are trained again.
-                _EventFile(folder, first_step=first_step).close()
+                _EventFile(folder, first_step=first_step).file.close()
             # TensorBoard puts curves of the same name into one chart, with one curve for each folder of event files.
             self.boards = {name: _EventFile(folder / name, first_step=first_step) for name in PARTS}
         except OSError as error:
@@ -376,7 +376,7 @@ class Recorder(Callback):
 
     def on_end(self) -> None:
         for board in self.boards.values():
-            board.close()
+            board.file.close()
 
     def draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
         """Add a point to curves of TensorBoard.
@@ -463,14 +463,14 @@ class _EventFile:
             re.fullmatch(rf"{re.escape(_EVENTS)}(\d+)", path.name) for path in folder.iterdir()
         )
         number = max((int(name[1]) for name in names if name), default=-1) + 1
-        self._file = (folder / f"{_EVENTS}{number:06d}").open("xb", buffering=0)
+        self.file = (folder / f"{_EVENTS}{number:06d}").open("xb", buffering=0)
         # From this step on, TensorBoard ignores earlier files.
         start = SessionLog(status=SessionLog.START)
         try:
             self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
             self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
         except OSError:
-            self.close()
+            self.file.close()
             raise
 
     def add(self, step: int, kind: str, *content: Any) -> None:
@@ -481,13 +481,10 @@ class _EventFile:
         made = _picture(*content) if kind == "figure" else getattr(summary, kind)(*content)
         self._write(Event(wall_time=time.time(), step=step, summary=made))
 
-    def close(self) -> None:
-        self._file.close()
-
     def _write(self, event: Any) -> None:
         from tensorboard.summary.writer.record_writer import RecordWriter
 
-        RecordWriter(self._file).write(event.SerializeToString())
+        RecordWriter(self.file).write(event.SerializeToString())
 
 
 def _picture(name: str, figure: "Figure") -> Any:

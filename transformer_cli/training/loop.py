@@ -25,9 +25,8 @@ One update, in the order in which it happens:
 
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
-result. If the validation is among the best, a checkpoint with its result replaces the one of this step. If it is
-not, only the next checkpoint has its result; if the run is killed before that checkpoint, the resumed run does the
-validation again.
+result. If the validation is among the best, a checkpoint with its result replaces the one of this step. If not,
+only the next checkpoint has its result, and a run that is killed before it does the validation again.
 """
 
 import math
@@ -283,8 +282,8 @@ class Progress:
         goodness = validated.goodness
         best = list(map(Validated, self.best_goodness, self.best_losses))
         is_best = not math.isnan(goodness) and goodness > max(self.best_goodness, default=-math.inf)
-        if not math.isnan(goodness):
-            best.insert(self._rank(validated), validated)
+        if not math.isnan(goodness):  # sorting leaves the earliest of equal ones first
+            best = sorted([*best, validated], key=lambda one: one.rank, reverse=True)
         kept = best[:keep_best]
         num_waited = 0 if is_best or plateau_patience is None else self.plateau_validations + 1
         has_dropped = plateau_patience is not None and num_waited >= plateau_patience
@@ -300,12 +299,9 @@ class Progress:
 
     def is_among_best(self, validated: Validated, *, keep_best: int) -> bool:
         """Whether the validation of this step, which is not counted yet, is one of the best."""
-        return not math.isnan(validated.goodness) and self._rank(validated) < keep_best
-
-    def _rank(self, validated: Validated) -> int:
-        """How many of the remembered validations are at least as good."""
         best = map(Validated, self.best_goodness, self.best_losses)
-        return sum(one.rank >= validated.rank for one in best)
+        num_as_good = sum(one.rank >= validated.rank for one in best)
+        return not math.isnan(validated.goodness) and num_as_good < keep_best
 
     def known_to_all(self, processes: Processes) -> Self:
         """This progress with the position in all parts of a stream; all processes call this together."""
@@ -489,7 +485,9 @@ def train_step(
         scale.unscale(optimizer.torch_optimizers)
     if model.config.start_embedding == "zero":
         clear_start(model)
-    gradient_norm = whole(optimizer.measure_and_clip(clip_norm))
+    gradient_norm = optimizer.measure_and_clip(clip_norm)
+    if runner.is_sharded:
+        gradient_norm = whole(gradient_norm)
     is_finite = torch.isfinite(gradient_norm)
     # Without a target token the gradient is 0, but Adam's moments would still move the weights.
     if num_target_tokens:
@@ -679,8 +677,8 @@ class UpdateRunner:
     """With several processes."""
     recorded: RecordedPasses | None = None
     """With `runtime.cuda_graphs`."""
-    may_cut: bool = True
-    """False if the processes exchange weights during an update: then all must run the same number of batches."""
+    is_sharded: bool = False
+    """With `runtime.sharding: full`; the processes exchange weights during an update, so all must run the same number of batches."""
     max_cells: int | None = None
     """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
 
@@ -708,8 +706,10 @@ class UpdateRunner:
             if self.gradient_sums is not None:
                 self.gradient_sums.begin(len(batches))
             seeded = with_seeds_of_dropout(batches, seed)
+            if device.type != "cpu":  # where a batch is made
+                seeded = map(partial(Batch.to, device=device), seeded)
             try:
-                losses = sum_gradients(batch.to(device) for batch in seeded)
+                losses = sum_gradients(seeded)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
@@ -728,7 +728,7 @@ class UpdateRunner:
 
     def _halves_after(self, error: Exception, batches: Sequence[Batch]) -> list[Batch]:
         """The batches in halves, because memory was too small for them."""
-        if not self.may_cut:
+        if self.is_sharded:
             raise _out_of_memory(
                 "and with runtime.sharding: full, batches cannot be cut in halves"
             ) from error
@@ -752,7 +752,7 @@ def build_runner(
         model: lies on the device of the machine already.
         processes: those that train together.
     """
-    runner = UpdateRunner(machine, processes, may_cut=config.runtime.sharding == "none")
+    runner = UpdateRunner(machine, processes, is_sharded=config.runtime.sharding == "full")
     if not processes.is_alone:
         runner.gradient_sums = GradientSums(model.parameters_by_gradient(), processes)
     if config.runtime.cuda_graphs:

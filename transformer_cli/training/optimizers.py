@@ -53,6 +53,14 @@ class Optimizer:
             if parameter.requires_grad
         }
         self.torch_optimizers = _build(self._parameters, training)
+        owners = {
+            id(parameter): one
+            for one in self.torch_optimizers
+            for group in one.param_groups
+            for parameter in group["params"]
+        }
+        self._owners = {name: owners[id(one)] for name, one in self._parameters.items()}
+        """The name of each parameter, and the optimizer that changes it."""
         devices = {parameter.device for parameter in self._parameters.values()}
         self.decides_on_device = all(
             _heeds_found_inf(type(one), device)
@@ -134,11 +142,10 @@ class Optimizer:
 
     def expected_state(self) -> dict[str, Tensor]:
         """Tensors with the names, shapes and types that `state` has after the first update."""
-        owners = self._owners()
         return {
             f"{name}.{key}": value
             for name, parameter in self._parameters.items()
-            for key, value in _expected(owners[name], parameter.detach()).items()
+            for key, value in _expected(self._owners[name], parameter.detach()).items()
         }
 
     def state_bytes(self) -> int:
@@ -151,26 +158,16 @@ class Optimizer:
         Raises:
             DataError: a tensor does not belong to a parameter of this model.
         """
-        expected, owners = self.expected_state(), self._owners()
+        expected = self.expected_state()
         for full_name, tensor in state.items():
             if full_name not in expected or tensor.shape != expected[full_name].shape:
                 raise DataError(f"optimizer.safetensors: {full_name} does not belong to this model")
             name, _, key = full_name.rpartition(".")
-            parameter, owner = self._parameters[name], owners[name]
+            parameter, owner = self._parameters[name], self._owners[name]
             # Fused Adam keeps its step counts on the device of the parameters, Adafactor on the CPU.
             is_on_cpu = key == STEP and isinstance(owner, torch.optim.Adafactor)
             device = torch.device("cpu") if is_on_cpu else parameter.device
             owner.state[parameter][key] = tensor.to(device, copy=True)
-
-    def _owners(self) -> dict[str, torch.optim.Optimizer]:
-        """The name of each parameter, and the optimizer that changes it."""
-        owners = {
-            id(parameter): one
-            for one in self.torch_optimizers
-            for group in one.param_groups
-            for parameter in group["params"]
-        }
-        return {name: owners[id(parameter)] for name, parameter in self._parameters.items()}
 
 
 def _expected(owner: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:

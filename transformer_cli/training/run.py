@@ -10,10 +10,10 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,13 @@ from transformer_cli.checkpoint import (
 )
 from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
-from transformer_cli.checkpoint.trained_files import TrainedFiles, load_weights, seen_lengths_of
+from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import Config, SequencesData, to_yaml
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import (
     PreparedData,
     lengths_seen_in,
     prepare_data,
-    take_over,
     validation_pairs,
 )
 from transformer_cli.data.sources.corpus import is_streaming
@@ -365,8 +364,10 @@ def _end(
         if isinstance(config.data, SequencesData):
             best = session.checkpoints.best() or session.checkpoints.newest_valid()
             assert best is not None, "a run that is done has saved"
-            model = load_weights(TrainedFiles(config, *tokenizers, best)).model
-            translator = build_translator(model, *tokenizers, config, session.experiment.machine)
+            model = new_model(config, tokenizers)
+            model.load_state_dict(best.model(model.state_dict()))
+            machine = session.experiment.machine
+            translator = build_translator(model.eval(), *tokenizers, config, machine)
         for line in summary_lines(config, folder.metrics_file, translator):
             logger.info("%s", line, extra={"is_no_record": was_finished})
     if not was_finished:
@@ -496,9 +497,7 @@ def _prepared_data(
     """The data that the newest checkpoint was trained on, or newly prepared data."""
     tokenizers = tokenizers_of(newest) if newest else initial.tokenizers if initial else None
     is_done = False
-    if newest is None:
-        take_over(config, folder.data_folder, folder.path.parent)
-    else:
+    if newest is not None:
         progress = Progress.from_json(newest.training_state().part("progress"))
         is_done = is_finished(progress, config.training)
     data = prepare_data(
@@ -508,6 +507,7 @@ def _prepared_data(
         has_begun=newest is not None,
         is_finished=is_done,
         tokenizers=tokenizers,
+        runs=folder.path.parent if newest is None else None,
     )
     if newest is None or accept_data_change:
         for line in data.report.lines():
@@ -600,6 +600,7 @@ def open_session(
     return TrainingSession(
         config, data, experiment, progress, meter, checkpoints, validation_pairs(config, data),
         validation, seen=_seen_lengths(data, config, newest, initial), compilation=compilation,
+        files=portable_files(config, *data.tokenizers),
     )  # fmt: skip
 
 
@@ -607,7 +608,8 @@ def _seen_lengths(
     data: PreparedData, config: Config, newest: Checkpoint | None, initial: InitialModel | None
 ) -> SeenLengths:
     """The lengths of the texts of the training, with those that the model has seen before."""
-    seen = lengths_seen_in(data.train, config)
+    is_task = isinstance(config.data, SequencesData)  # whose sequences are no text
+    seen = UNKNOWN_LENGTHS if is_task else lengths_seen_in(data.train)
     if newest is not None and SEEN_LENGTHS in newest.state():
         return seen.joined(seen_lengths_of(newest, config))
     if initial is not None:
@@ -668,6 +670,8 @@ class TrainingSession:
     seen: SeenLengths = UNKNOWN_LENGTHS
     """The lengths of the texts that the model has seen, with those of the run of its initial weights."""
     compilation: Compilation = NOTHING
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """The config and the tokenizers, which are the same in each checkpoint."""
     callbacks: Callbacks = field(default_factory=Callbacks)
 
     def run(self, callbacks: Callbacks) -> Progress:
@@ -735,11 +739,6 @@ class TrainingSession:
         machine = self.experiment.machine
         return build_translator(model, *self.data.tokenizers, config, machine, decoding=decoding)
 
-    @cached_property
-    def _files(self) -> dict[str, bytes]:
-        """The config and the tokenizers, which are the same in each checkpoint."""
-        return portable_files(self.config, *self.data.tokenizers)
-
     def _save(self, progress: Progress, meter: Meter) -> None:
         experiment, processes = self.experiment, self.experiment.runner.processes
         scale = experiment.optimizer.scale
@@ -762,7 +761,7 @@ class TrainingSession:
                 **({GRADIENT_SCALE: scale.to_json()} if scale else {}),
                 **({INIT_FROM: self.origin} if self.origin else {}),
             },
-            files=self._files,
+            files=self.files,
         )
         score = self.validation["value"] if is_validated else None
         if processes.is_alone:

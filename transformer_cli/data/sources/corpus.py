@@ -75,20 +75,22 @@ def read_pairs(
         DataError: the config has no such split, or a corpus is empty or cannot be read.
     """
     if not has_split(data, split):
-        hint = f"add a corpus with split: {split} under data.corpora"
-        if split != "train":
-            hint += f", or set data.{split}_share above 0 to draw pairs from corpora without split"
-        raise DataError(f"the config has no {split} split", hint=hint)
+        share = f"data.{split}_share above 0 to draw pairs from corpora without split"
+        more = "" if split == "train" else f", or set {share}"
+        raise DataError(
+            f"the config has no {split} split",
+            hint=f"add a corpus with split: {split} under data.corpora{more}",
+        )
     report = ReadingReport() if report is None else report
     report.split = split
-    if isinstance(data, PhrasebookData | SequencesData):
+    if isinstance(data, SequencesData):
+        for pair in generate_sequences(data, split, seed=seed):
+            report.count(split)
+            yield pair
+        return
+    if isinstance(data, PhrasebookData):
         directions = range(len(data.directions))
-        built_in = (
-            read_phrasebook(split, data.num_pairs)
-            if isinstance(data, PhrasebookData)
-            else generate_sequences(data, split, seed=seed)
-        )
-        for pair in built_in:
+        for pair in read_phrasebook(split, data.num_pairs):
             report.count(split)
             yield from in_directions((pair.source, pair.target), 0, directions)
         return
@@ -96,9 +98,8 @@ def read_pairs(
         if split == "train" and kept is not None and index in kept.readings:
             yield from kept.take(index, report)
         elif _is_read_for(data, index, split):
-            for drawn, pair in corpus_pairs(data, index, report):
-                if drawn == split:
-                    yield pair
+            pairs = corpus_pairs(data, index, report)
+            yield from (pair for drawn, pair in pairs if drawn == split)
 
 
 class KeptPairs:

@@ -19,7 +19,7 @@ from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.order import epoch_order, padding_share
-from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
+from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
 from transformer_cli.data.sources.corpus import is_streaming
 from transformer_cli.data.streaming import require_shareable
 from transformer_cli.data.updates import Batch
@@ -101,8 +101,9 @@ def data_to_measure(config: Config) -> Iterator[tuple[PreparedData, Path]]:
         initial = load_initial_model(config, run.path)
         tokenizers = None if initial is None else initial.tokenizers
         logger.info("preparing the data in a temporary folder")
-        take_over(config, folder / "data", RUNS)
-        yield prepare_data(config, folder / "data", has_begun=False, tokenizers=tokenizers), folder
+        place = folder / "data"
+        data = prepare_data(config, place, has_begun=False, tokenizers=tokenizers, runs=RUNS)
+        yield data, folder
 
 
 # Timed updates.
