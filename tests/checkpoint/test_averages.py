@@ -23,14 +23,14 @@ from transformer_cli.checkpoint import (
     open_checkpoint,
     portable_files,
 )
-from transformer_cli.checkpoint.run_folder import AVERAGE
-from transformer_cli.checkpoint.trained_files import (
+from transformer_cli.checkpoint.averages import (
     averaged_steps,
     mean_of_checkpoints,
     mean_weights,
-    seen_lengths_of,
     write_average,
 )
+from transformer_cli.checkpoint.run_folder import AVERAGE
+from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.sentences import SeenLengths
 

@@ -15,8 +15,8 @@ import torch
 
 from transformer_cli.checkpoint.trained_files import TrainedFiles, read_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term, once
-from transformer_cli.decoding.loading import load_run, load_translator
+from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term
+from transformer_cli.decoding.loading import load_run, load_translator, once
 from transformer_cli.decoding.numpy_engine import MAX_TOKENS, NumpyEngine, load_numpy_engine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer

@@ -431,6 +431,17 @@ def list_run(run_folder: Path) -> Listing:
         return Listing(skipped={folder.name: error.message})
 
 
+def list_run_or_averages(folder: Path) -> Listing:
+    """The checkpoints of a run; its averages, if it was passed on with these alone."""
+    listing = list_run(folder)
+    if listing.whole or listing.skipped:
+        return listing
+    try:
+        return list_checkpoints(RunFolder(folder).checkpoints_folder, AVERAGE)
+    except StorageError:
+        return Listing()
+
+
 # The checkpoints that are kept: the newest and the best.
 
 

@@ -2,17 +2,20 @@
 
 import logging
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from os import PathLike, fspath
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
+    find_run,
+    find_run_or_demonstration,
     first_usable,
     load_weights,
     model_of_arrays,
@@ -32,7 +35,7 @@ from transformer_cli.config.loading import (
     overridable_setting,
     override_settings,
 )
-from transformer_cli.decoding.engine import Engine, ExplainingEngine, once
+from transformer_cli.decoding.engine import Engine, ExplainingEngine
 from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -49,6 +52,8 @@ if TYPE_CHECKING:  # a translation with another library does not wait for PyTorc
 
 
 logger = logging.getLogger(__name__)
+
+Loaded = TypeVar("Loaded")
 
 
 class EnginePlaces(NamedTuple):
@@ -279,7 +284,7 @@ def _loaded(
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
         starts: whether the first sentences of a small model need not wait for the import of PyTorch.
     """
-    options = config.decoding
+    options, run = config.decoding, files.run
     pipeline = TextPipeline.of(
         files.source_tokenizer,
         files.target_tokenizer,
@@ -287,7 +292,7 @@ def _loaded(
         options,
         seen_lengths_of(files.checkpoint, files.config),
         seen_words=files.seen_words,
-        qualities=_qualities(files),
+        qualities={} if run is None else _qualities(run, files.checkpoint.manifest.step),
     )
     engine: _DescribedEngine | None = None
     pytorch = partial(_pytorch_engine, files, config)
@@ -312,6 +317,20 @@ def _loaded(
         load_reader=once(partial(load_reader, config=config)),
     )
     return _Loaded(files, translator, engine.describe())
+
+
+def once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+    """A function that loads something, as one that loads it once for each value of its arguments, also if threads call together.
+
+    `functools.cache` alone lets each thread load for itself that calls before the first one is ready.
+    """
+    loaded, lock = cache(load), threading.Lock()
+
+    def load_once(*arguments: str) -> Loaded:
+        with lock:
+            return loaded(*arguments)
+
+    return load_once
 
 
 def _rescorers(
@@ -347,11 +366,8 @@ def load_reader(run: str, *, config: Config) -> Reader:
     return Reader(loaded.translator, folder.name, loaded.trained.step)
 
 
-def _qualities(files: TrainedFiles) -> dict[str, Quality]:
-    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured; nothing if the file is damaged."""
-    run = files.run
-    if run is None:
-        return {}
+def _qualities(run: RunFolder, step: int) -> dict[str, Quality]:
+    """What `tfm calibrate` has written into a run for the checkpoint of this step; nothing if the file is damaged."""
     try:
         qualities = read_quality(run.path)
     except DataError as error:
@@ -365,7 +381,7 @@ def _qualities(files: TrainedFiles) -> dict[str, Quality]:
     qualities = {
         direction: quality
         for direction, quality in qualities.items()
-        if quality.conditions.get("step") == files.step
+        if quality.conditions.get("step") == step
     }
     if not run.seen_words_file.is_file() and any(
         quality.conditions.get("reads_seen_words") for quality in qualities.values()

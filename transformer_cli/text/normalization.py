@@ -299,9 +299,9 @@ def tag_of(language: str) -> str:
     return f"<2{language}>"
 
 
-_SUBWORD_CUT = pre_tokenizers.Split(
-    Regex(SplitPatterns.of(has_spaced_words=False).subwords), "isolated"
-)
+SPLIT_PATTERNS = {spaced: SplitPatterns.of(has_spaced_words=spaced) for spaced in (False, True)}
+"""Whether Chinese, Japanese or Thai text comes with spaces between its words -> the patterns."""
+_SUBWORD_CUT = pre_tokenizers.Split(Regex(SPLIT_PATTERNS[False].subwords), "isolated")
 
 
 def can_be_encoded_alone(word: str) -> bool:

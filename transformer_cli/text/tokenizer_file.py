@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 from transformer_cli.process.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage.filesystem import without_duplicates
-from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS, TAG, UNK, SplitPatterns
+from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS, SPLIT_PATTERNS, TAG, UNK
 
 # Layouts of tokenizers.
 
@@ -120,7 +120,7 @@ class Layout:
         Args:
             keeps_marks_with_words: leave punctuation joined to the word before it; only for learning subwords.
         """
-        patterns = SplitPatterns.of(has_spaced_words=self.has_spaced_words)
+        patterns = SPLIT_PATTERNS[self.has_spaced_words]
         subwords = patterns.subwords_with_marks if keeps_marks_with_words else patterns.subwords
         pattern = patterns.words if self.kind == "WordLevel" else subwords
         split = {
