@@ -22,7 +22,7 @@ from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.token_ids import BytePieces
+from transformer_cli.text.tokenizer_file import BytePieces
 
 RUN = Path(__file__).parents[2] / "docs/run"
 TEXTS = ["Where is the station?", "Good morning.", "My sister doesn't like caffè, but tea!", "Ω"]

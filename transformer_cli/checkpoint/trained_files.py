@@ -6,7 +6,7 @@ import difflib
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from os.path import isdir, isfile
 from pathlib import Path, PurePath, PureWindowsPath
@@ -24,6 +24,7 @@ from transformer_cli.checkpoint.run_folder import (
     STATE_FILE,
     STEPS_FILE,
     Checkpoint,
+    Listing,
     RunFolder,
     StateValues,
     list_checkpoints,
@@ -102,7 +103,20 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
         MissingInputError: there is no such run, or it has no checkpoint yet.
         StorageError: there are checkpoints, but none of any run is valid.
     """
-    return _newest(runs_folder) if run is None else _named(run, runs_folder)
+    if run is None:
+        return _newest(runs_folder)
+    if not run.strip():
+        raise MissingInputError(
+            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
+        )
+    paths = [runs_folder / run, Path(run)]
+    for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
+        if _is_run(path):
+            return path
+        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
+        if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
+            return path.parent
+    raise _no_run(run, paths, runs_folder)
 
 
 def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) -> Path:
@@ -156,39 +170,25 @@ def _newest(runs_folder: Path) -> Path:
     )
 
 
-def _named(run: str, runs_folder: Path) -> Path:
-    if not run.strip():
-        raise MissingInputError(
-            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
-        )
-    paths = [runs_folder / run, Path(run)]
-    for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
-        if _is_run(path):
-            return path
-        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
-        if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
-            return path.parent
+def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputError:
+    """The error for a name or path that is none of a run with a checkpoint: what it is instead."""
     if any(map(isfile, paths)):
-        raise MissingInputError(
+        return MissingInputError(
             f"{run}: a file, where a run is expected",
             hint="give the name of a run, or the folder of a run or of a checkpoint; "
             f"{_hint_on_names(run, _run_names(runs_folder))}",
         )
     for path in filter(isdir, paths):
         if whole := list_checkpoints(path).whole:
-            raise MissingInputError(
+            return MissingInputError(
                 f"{path}: a folder of checkpoints, where a run or one checkpoint is expected",
                 hint=f"give one of them, such as {whole[0].folder}",
             )
     for path in paths:
         if RunFolder(path).is_begun():
-            raise MissingInputError(
+            return MissingInputError(
                 f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(path)
             )
-    raise _no_run(run, paths, runs_folder)
-
-
-def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputError:
     for path in paths:
         if isfile(path / STEPS_FILE):
             return MissingInputError(
@@ -240,12 +240,28 @@ def _run_names(runs_folder: Path) -> list[str]:
 
 
 def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which = "best") -> Loaded:
-    """What `load` returns for the checkpoint that is used; a damaged checkpoint of a run is skipped with a warning.
+    """What `load` returns for the checkpoint that is used; see `attempts`, whose errors it raises.
 
     Args:
-        folder: the folder of a run, or of one checkpoint that may have been copied elsewhere.
-        load: reads a checkpoint folder; it raises DamagedError or StorageError if the next checkpoint shall be
-            tried.
+        folder, which: as of `attempts`.
+        load: reads a checkpoint folder.
+    """
+    for attempt in attempts(folder, which=which):
+        with attempt as checkpoint:
+            return load(checkpoint)
+    raise AssertionError("no attempt is left, and none has raised an error")
+
+
+def attempts(
+    folder: Path, *, which: Which = "best"
+) -> Iterator[AbstractContextManager[Path, bool | None]]:
+    """The folders of the checkpoints that may be used, the best first, each as a block in which it is read; the caller leaves with the first.
+
+    A block ends early where it raises DamagedError or StorageError. Then the next one begins. The block that reads a whole
+    checkpoint warns of those that were skipped.
+
+    Args:
+        folder: of a run, or of one checkpoint that may have been copied elsewhere.
         which: the best or the last checkpoint of a run; without any score, the last.
 
     Raises:
@@ -261,20 +277,14 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
             raise MissingInputError(
                 f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
             )
-        return load(folder)
+        yield nullcontext(folder)
+        return
     listing = list_checkpoints(checkpoints_folder)
     averages = list_checkpoints(checkpoints_folder, AVERAGE)
     listing.skipped |= averages.skipped if which == "best" else {}
     order = ranked(listing.whole, averages.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
-        try:
-            loaded = load(checkpoint.folder)
-        except (DamagedError, StorageError) as error:
-            listing.skip(checkpoint.folder, error)
-        else:
-            for reason in listing.skipped.values():
-                logger.warning("skipped a checkpoint: %s", reason)
-            return loaded
+        yield _attempt(checkpoint.folder, listing)
     if not listing.skipped:
         raise MissingInputError(
             f"{folder}: this run has no checkpoint yet", hint="train it: tfm train"
@@ -283,6 +293,17 @@ def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which =
         f"{folder}: no checkpoint is valid:{listing.reasons()}",
         hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
     )
+
+
+@contextmanager
+def _attempt(folder: Path, listing: Listing) -> Iterator[Path]:
+    try:
+        yield folder
+    except (DamagedError, StorageError) as error:
+        listing.skip(folder, error)
+    else:
+        for reason in listing.skipped.values():
+            logger.warning("skipped a checkpoint: %s", reason)
 
 
 # The config and the tokenizers of a checkpoint.

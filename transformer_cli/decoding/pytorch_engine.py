@@ -66,7 +66,8 @@ from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine, prepare_machine, to_device
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.token_ids import BytePieces, WordEdges, pad_ids
+from transformer_cli.text.token_ids import WordEdges, pad_ids
+from transformer_cli.text.tokenizer_file import BytePieces
 
 # What the search in one call of a kernel does, and what a search among a shortlist does. A setting that is not listed
 # takes the general search with the whole vocabulary; `shortlist` itself is followed or left out here.
