@@ -402,8 +402,8 @@ def ranked(
     that one is not there, its score decides, and it comes before a checkpoint only if it is better.
     """
     both = [*checkpoints, *averages]
-    if not both:
-        return []
+    if len(both) < 2:  # one alone is compared with none
+        return [found for found in both if found.manifest.score is not None]
     newest = max(both, key=lambda found: found.step).manifest
     keys: dict[Path, tuple[float, ...]] = {
         found.folder: (*key[:2], 0, found.step)

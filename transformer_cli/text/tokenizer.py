@@ -461,17 +461,15 @@ class WordCache:
     def __init__(
         self, encode_text: Callable[[str], list[int]], encode_piece: Callable[[str], list[int]]
     ) -> None:
-        prefix = len(encode_text("a"))
+        self._encode_text = encode_text
         self._pieces = _Bounded(lambda piece: as_bytes(encode_piece(piece)))
-        self.later_words = _Words(
-            lambda word: self._plain(word) or as_bytes(encode_text(f"a {word}")[prefix:])
-        )
+        self.later_words = _Words(lambda word: self._plain(word) or self._behind_a_word(word))
         self.first_words = _Words(
             lambda word: (
                 self.later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
             )
         )
-        self._later_parts = _Bounded(lambda part: as_bytes(encode_text(f"a {part}")[prefix:]))
+        self._later_parts = _Bounded(self._behind_a_word)
         self._first_parts = _Bounded(lambda part: as_bytes(encode_text(part)))
 
     def __len__(self) -> int:
@@ -498,6 +496,15 @@ class WordCache:
                 yield self.later_words[part]
             else:
                 yield self._later_parts[part]
+
+    def _behind_a_word(self, text: str) -> bytes:
+        """The ids of a text that does not begin one."""
+        return as_bytes(self._encode_text(f"a {text}")[self._num_before :])
+
+    @cached_property
+    def _num_before(self) -> int:
+        """Of the ids of the word that stands before such a text."""
+        return len(self._encode_text("a"))
 
     def _plain(self, word: str) -> bytes | None:
         """The ids of a word of the form `_PLAIN`."""
