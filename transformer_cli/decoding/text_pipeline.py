@@ -101,16 +101,13 @@ class TextPipeline:
     """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
     # Asked for again and again, and the same for all lines.
     _format: SequenceFormat = field(init=False, repr=False, compare=False)
-    _languages: Direction | None = field(init=False, repr=False, compare=False)
-    """None: the direction is not chosen yet."""
+    _number: int | None = field(init=False, repr=False, compare=False)
+    """Of the direction, as of `direction`; the only one is chosen."""
 
     def __post_init__(self) -> None:
-        directions, number = self.data.directions, self.direction
-        if number is None and len(directions) == 1:
-            number = 0
-        languages = None if number is None else directions[number]
+        is_only = self.direction is None and len(self.data.directions) == 1
         object.__setattr__(self, "_format", SequenceFormat.of(self.data))
-        object.__setattr__(self, "_languages", languages)
+        object.__setattr__(self, "_number", 0 if is_only else self.direction)
 
     @classmethod
     def of(
@@ -171,7 +168,7 @@ class TextPipeline:
         Raises:
             UsageError: the model has no such direction, or several.
         """
-        if to is None and from_ is None and self._languages is not None:
+        if to is None and from_ is None and self._number is not None:
             return self
         if isinstance(self.data, SequencesData) and (to or from_):
             raise UsageError(
@@ -183,13 +180,8 @@ class TextPipeline:
     @property
     def languages(self) -> Direction:
         """The languages of the chosen direction."""
-        return self._languages or self.data.directions[self._number]
-
-    @property
-    def _number(self) -> int:
-        if self.direction is not None:
-            return self.direction
-        return chosen_direction(self.data.directions) if self._languages is None else 0
+        directions, number = self.data.directions, self._number
+        return directions[chosen_direction(directions) if number is None else number]
 
     @property
     def quality(self) -> Quality | None:
@@ -401,8 +393,10 @@ class TextPipeline:
 
     def source_ids(self, text: str) -> TokenIds:
         """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
-        tokenizer = self.source_tokenizer
-        return tuple(self._format.source(tokenizer.encode(text), tokenizer, self._number))
+        tokenizer, number = self.source_tokenizer, self._number
+        if number is None:
+            number = chosen_direction(self.data.directions)  # says that there are several
+        return tuple(self._format.source(tokenizer.encode(text), tokenizer, number))
 
     def target_ids(self, text: str) -> TokenIds:
         """The token ids of normalised target text, with [EOS] if the model predicts one."""
