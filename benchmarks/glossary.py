@@ -22,9 +22,8 @@ from transformer_cli.config import Config, DecodingConfig, FilesData, SplitName
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding import Glossary, Translation
-from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
+from transformer_cli.decoding.glossary import RequiredTerm, applied_terms, word_sequence
 from transformer_cli.evaluation import score_corpus
-from transformer_cli.text.normalization import word_sequence
 
 # Words that stand in more than this share of the training pairs are articles and prepositions.
 MAX_SHARE = 0.1

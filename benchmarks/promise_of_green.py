@@ -32,6 +32,7 @@ from typing import NamedTuple
 from transformer_cli.decoding import ExplainingEngine, LineDetails, Request, Translation, Translator
 from transformer_cli.decoding.doubts import doubts_about
 from transformer_cli.decoding.loading import load_run
+from transformer_cli.decoding.minimum_bayes_risk import agreements as agreements_of_texts
 from transformer_cli.decoding.quality import (
     STATISTICS,
     Drift,
@@ -185,7 +186,7 @@ def read_again(
     agreements: Sequence[float | None] = [None] * len(errors)
     if translator.num_samples:
         texts = [error.text for error in errors]
-        agreements = translator.agreements(sources, texts, translator.num_samples)
+        agreements = agreements_of_texts(translator, sources, texts, translator.num_samples)
     again = [
         replace(
             rows[error.line].translation,

@@ -26,9 +26,9 @@ def train() -> None:
 
 def keep(run: Path) -> None:
     """Replace docs/run by a run with its best checkpoint alone, without the state of the optimizer."""
+    from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
     from transformer_cli.checkpoint.checkpoints import Checkpoints
     from transformer_cli.checkpoint.run_folder import OPTIMIZER_FILE
-    from transformer_cli.checkpoint.trained_files import mean_of_checkpoints, write_average
 
     best = Checkpoints(run).best()
     assert best is not None, f"{run} has no checkpoint with a score"

@@ -20,5 +20,5 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "avx512" and best.level == "avx2":
         pytest.skip("this processor has no AVX-512 with VNNI")
     chosen = native_kernels.kernels_of(ctypes.CDLL(str(LIBRARY)), request.param)
-    monkeypatch.setattr(native_kernels, "load_kernels", lambda path: chosen)
+    monkeypatch.setattr(native_kernels, "_loaded", lambda path: chosen)
     return chosen

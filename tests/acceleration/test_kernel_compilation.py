@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.acceleration.native_kernels import load_kernels
+from transformer_cli.acceleration.native_kernels import find_kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 HAS_COMPILER = shutil.which("cc") is not None
@@ -65,8 +65,8 @@ def test_an_installation_compiles_the_kernels(tmp_path: Path, hook_file: ModuleT
     assert build_data["artifacts"] == [hook_file.LIBRARY.as_posix()]
     assert build_data["pure_python"] is False
     assert build_data["tag"].startswith("py3-none-")
-    kernels = load_kernels(root / hook_file.LIBRARY)
-    installed = load_kernels(ROOT / hook_file.LIBRARY)
+    kernels = find_kernels(root / hook_file.LIBRARY)
+    installed = find_kernels(ROOT / hook_file.LIBRARY)
     if installed is not None:
         assert kernels is not None
         assert kernels.level == installed.level

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.acceleration.native_kernels import load_kernels
+from transformer_cli.acceleration.native_kernels import find_kernels
 
 
 def load(path: Path, caplog: pytest.LogCaptureFixture) -> str:
     """The message about a library that is not used."""
     with caplog.at_level(logging.DEBUG):
-        assert load_kernels(path) is None
+        assert find_kernels(path) is None
     return caplog.text
 
 

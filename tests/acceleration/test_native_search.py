@@ -28,7 +28,7 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.token_ids import BytePieces
+from transformer_cli.text.tokenizer_file import BytePieces
 
 pytestmark = pytest.mark.usefixtures("kernels")
 

@@ -23,15 +23,15 @@ from transformer_cli.checkpoint import (
     open_checkpoint,
     portable_files,
 )
-from transformer_cli.checkpoint.run_folder import AVERAGE
-from transformer_cli.checkpoint.trained_files import (
+from transformer_cli.checkpoint.averages import (
     averaged_steps,
     mean_of_checkpoints,
     mean_weights,
-    seen_lengths_of,
     write_average,
 )
-from transformer_cli.process.errors import DataError
+from transformer_cli.checkpoint.run_folder import AVERAGE
+from transformer_cli.checkpoint.trained_files import seen_lengths_of
+from transformer_cli.process.errors import DataError, MissingInputError
 from transformer_cli.text.sentences import SeenLengths
 
 from ..experiments import manifest_of
@@ -194,6 +194,20 @@ def test_an_unvalidated_average_of_another_name_never_takes_part(tmp_path: Path)
     average_of(saved, 9.0, name=f"{AVERAGE}00000020-last-2")
     assert list_checkpoints(tmp_path / "checkpoints", AVERAGE).whole == []
     assert load_trained(tmp_path).folder.name == "step-00000010"
+
+
+@pytest.mark.parametrize("score", [6.0, None])
+def test_an_average_alone_translates_only_if_it_was_validated(
+    tmp_path: Path, score: float | None
+) -> None:
+    saved = save(tmp_path, parts(), [5.0])
+    average = average_of(saved, score)
+    shutil.rmtree(saved[0].folder)
+    if score is None:
+        with pytest.raises(MissingInputError, match="this run has no checkpoint yet"):
+            load_trained(tmp_path)
+    else:
+        assert load_trained(tmp_path).folder == average.folder
 
 
 def test_a_damaged_average_is_skipped_with_a_warning(

@@ -34,6 +34,17 @@ def test_both_directions_adds_the_reverse_of_each_corpus() -> None:
     assert list(map(str, data.directions)) == ["en-it", "it-en", "en-de", "de-en"]
 
 
+def test_a_copy_with_other_languages_has_other_directions_and_one_without_is_equal() -> None:
+    data = config({}).data
+    assert data.directions == (Direction("en", "it"),)
+    changed = data.model_copy(update={"target_language": "fr"})
+    assert changed.directions == (Direction("en", "fr"),)
+    copied = data.model_copy(deep=True)
+    assert copied == data  # though it has not been asked for its directions
+    assert copied.directions == data.directions
+    assert "directions" not in data.model_dump()
+
+
 def test_a_language_on_both_sides_needs_one_vocabulary() -> None:
     with pytest.raises(
         ConfigError, match=r"en is a source language and also a target language.*one vocabulary"

@@ -10,8 +10,9 @@ import numpy as np
 from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, TextPipeline, TokenIds, Translator
 from transformer_cli.decoding.engine import Explanation
+from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.text.sentences import SeenLengths
-from transformer_cli.text.tokenizer import KnownSpellings, Tokenizer, train_tokenizer
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 NOUNS = ["hotel", "train", "sister", "doctor", "garden", "house", "letter", "window"]
 VERBS = ["sleeps", "waits", "laughs", "works", "falls", "stands", "burns", "speaks"]

@@ -9,6 +9,7 @@ from transformer_cli.config import SamplingConfig
 from transformer_cli.decoding import Hypothesis, Request, Translator
 from transformer_cli.decoding.details import LineDetails
 from transformer_cli.decoding.engine import search_confidence
+from transformer_cli.decoding.minimum_bayes_risk import agreements
 from transformer_cli.decoding.quality import FEATURES, Quality, QualityPromise
 
 from .small_translators import tokenizer_of_words, translator
@@ -89,8 +90,8 @@ def test_a_text_agrees_fully_with_a_model_that_always_says_the_same() -> None:
             return [[Hypothesis(ids, -1.0)] * options.num_best for _ in requests]
 
     of = replace(small(), engine=Stubborn())  # type: ignore[arg-type]
-    assert of.agreements([Request((4,))], ["uno due"], 3) == [pytest.approx(1.0)]
-    assert of.agreements([Request((4,))], ["sei"], 3)[0] < 0.5
+    assert agreements(of, [Request((4,))], ["uno due"], 3) == [pytest.approx(1.0)]
+    assert agreements(of, [Request((4,))], ["sei"], 3)[0] < 0.5
 
 
 def test_the_confidence_of_a_calibration_is_computed_for_it_alone() -> None:

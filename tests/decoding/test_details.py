@@ -18,9 +18,10 @@ from transformer_cli.decoding import (
     TokenIds,
     Translator,
 )
+from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.decoding.translation import Link
 from transformer_cli.process.errors import UsageError
-from transformer_cli.text.tokenizer import KnownSpellings, Tokenizer, train_tokenizer
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import tokenizer_of_words, translator
 

@@ -8,7 +8,8 @@ import pytest
 
 from transformer_cli.config import DecodingConfig, PhrasebookData, TokenizerConfig
 from transformer_cli.decoding import Hypothesis, Request, TextPipeline, Translator
-from transformer_cli.text.tokenizer import KnownSpellings, Tokenizer, train_tokenizer
+from transformer_cli.decoding.text_pipeline import KnownSpellings
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from ..launcher import Launcher, Tfm
 

@@ -5,7 +5,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from transformer_cli.decoding.translation import Translation, warn_of_lines
+from transformer_cli.decoding.translation import Translation
+from transformer_cli.decoding.translator import warn_of_lines
 
 PLAIN = Translation("She comes on 14 May.", "Viene il 14 May.", -1.0, ())
 SAID = {

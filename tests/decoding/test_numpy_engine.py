@@ -15,14 +15,14 @@ import torch
 
 from transformer_cli.checkpoint.trained_files import TrainedFiles, read_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term, once
-from transformer_cli.decoding.loading import load_run, load_translator
+from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term
+from transformer_cli.decoding.loading import load_run, load_translator, once
 from transformer_cli.decoding.numpy_engine import MAX_TOKENS, NumpyEngine, load_numpy_engine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.token_ids import BytePieces
+from transformer_cli.text.tokenizer_file import BytePieces
 
 RUN = Path(__file__).parents[2] / "docs/run"
 TEXTS = ["Where is the station?", "Good morning.", "My sister doesn't like caffè, but tea!", "Ω"]

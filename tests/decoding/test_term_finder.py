@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.glossary import GlossaryEntry, TermFinder
+from transformer_cli.decoding.glossary import GlossaryEntry, TermFinder, word_sequence
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.normalization import word_sequence
 
 
 def finder(*terms: str, exact: tuple[str, ...] = ()) -> TermFinder:
@@ -102,3 +101,9 @@ def test_the_time_does_not_depend_on_the_number_of_terms() -> None:
         assert len(found(many, sentence)) == 2
     # A loop over all entries would take minutes.
     assert time.process_time() - started_at < 5.0
+
+
+def test_half_of_a_surrogate_pair_is_a_mark_of_its_own() -> None:
+    """JSON can hold such a half; what a person wrote around it is still cut into words."""
+    text = "\ud83d caff\u00e8 \udc00!"
+    assert word_sequence(text) == ["\ud83d", " ", "caff\u00e8", " ", "\udc00", "!"]

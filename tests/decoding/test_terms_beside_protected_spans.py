@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig, TokenizerConfig
 from transformer_cli.decoding import Glossary, Hypothesis, Request, Translation
-from transformer_cli.decoding.glossary import AppliedTerm
+from transformer_cli.decoding.glossary import AppliedTerm, word_sequence
 from transformer_cli.decoding.protected_spans import Promise
-from transformer_cli.text.normalization import word_sequence
 from transformer_cli.text.spans import find_spans
 from transformer_cli.text.tokenizer import train_tokenizer
 

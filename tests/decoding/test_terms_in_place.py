@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.decoding import Glossary, Translator
+from transformer_cli.decoding.glossary import word_sequence
 from transformer_cli.decoding.loading import load_translator
-from transformer_cli.text.normalization import word_sequence
 
 # A source term, its target term, and the words for it that the model writes by itself.
 TERMS = [

@@ -21,9 +21,10 @@ from transformer_cli.decoding import (
     Translation,
     UnknownWords,
 )
+from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.decoding.translation import TranslatedPiece
 from transformer_cli.text.seen_words import SeenWords
-from transformer_cli.text.tokenizer import KnownSpellings, train_tokenizer
+from transformer_cli.text.tokenizer import train_tokenizer
 
 from .small_translators import WORDS, tokenizer_of_words
 

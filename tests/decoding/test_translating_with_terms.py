@@ -20,12 +20,12 @@ from transformer_cli.decoding.glossary import (
     RequiredTerm,
     RequiredTerms,
     applied_terms,
+    word_sequence,
 )
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.text.normalization import word_sequence
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator

@@ -1,6 +1,7 @@
 import pytest
 
-from transformer_cli.text.normalization import can_be_encoded_alone, is_one_piece
+from transformer_cli.text.normalization import is_one_piece
+from transformer_cli.text.tokenizer import can_be_encoded_alone
 from transformer_cli.text.tokenizer_file import Layout, TokenizerParts, build
 
 

@@ -5,7 +5,6 @@ import pytest
 from transformer_cli.text.normalization import (
     are_spaced_words,
     count_signs_and_spaces,
-    word_sequence,
 )
 
 
@@ -29,9 +28,3 @@ def test_signs_and_the_single_spaces_between_them_are_counted(
 def test_a_corpus_without_such_signs_is_not_written_with_spaces_between_them() -> None:
     counts = [count_signs_and_spaces(text) for text in ("a b c", "caff\xe8 e t\xe8")]
     assert not are_spaced_words(*map(sum, zip(*counts, strict=True)))
-
-
-def test_half_of_a_surrogate_pair_is_a_mark_of_its_own() -> None:
-    """JSON can hold such a half; what a person wrote around it is still cut into words."""
-    text = "\ud83d caff\u00e8 \udc00!"
-    assert word_sequence(text) == ["\ud83d", " ", "caff\u00e8", " ", "\udc00", "!"]

@@ -107,9 +107,12 @@ class Kernels:
     """See tfm_top_k in top_k.c."""
 
 
-def find_kernels() -> Kernels | None:
-    """The kernels for this processor; None: there are none, or the environment variable TFM_NATIVE turns them off."""
-    return None if os.environ.get(SWITCH, "").lower() in _OFF else load_kernels(_LIBRARY)
+def find_kernels(path: Path = _LIBRARY) -> Kernels | None:
+    """The kernels of a library for this processor; None: there are none (the log says why), or the environment variable TFM_NATIVE turns them off."""
+    if os.environ.get(SWITCH, "").lower() in _OFF:
+        return None
+    found = _loaded(path)
+    return None if isinstance(found, str) else found
 
 
 def why_no_kernels() -> str | None:
@@ -124,12 +127,6 @@ def kernel_level() -> str | None:
     """The instructions that the kernels use, avx2 or avx512; None: there are no kernels."""
     kernels = find_kernels()
     return kernels.level if kernels else None
-
-
-def load_kernels(path: Path) -> Kernels | None:
-    """The kernels of a library; None if this processor or this version cannot use it: the log says why."""
-    found = _loaded(path)
-    return None if isinstance(found, str) else found
 
 
 @functools.cache

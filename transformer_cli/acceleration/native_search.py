@@ -31,7 +31,7 @@ from transformer_cli.acceleration.prepared_transformer import (
 )
 from transformer_cli.model.layers import LearnedPositions, NoPositions, post, pre
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.text.token_ids import BytePieces
+from transformer_cli.text.tokenizer_file import BytePieces
 
 _POINTER, _SIZE, _FLAG, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_float
 _Ask = ctypes.CFUNCTYPE(_FLAG)

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from transformer_cli.checkpoint.run_folder import Snapshot as Snapshot
     from transformer_cli.checkpoint.run_folder import list_checkpoints as list_checkpoints
     from transformer_cli.checkpoint.run_folder import open_checkpoint as open_checkpoint
-    from transformer_cli.checkpoint.runs import find_run as find_run
-    from transformer_cli.checkpoint.runs import (
-        find_run_or_demonstration as find_run_or_demonstration,
-    )
     from transformer_cli.checkpoint.trained_files import TrainedFiles as TrainedFiles
     from transformer_cli.checkpoint.trained_files import TrainedModel as TrainedModel
+    from transformer_cli.checkpoint.trained_files import find_run as find_run
+    from transformer_cli.checkpoint.trained_files import (
+        find_run_or_demonstration as find_run_or_demonstration,
+    )
     from transformer_cli.checkpoint.trained_files import first_usable as first_usable
     from transformer_cli.checkpoint.trained_files import load_trained as load_trained
     from transformer_cli.checkpoint.trained_files import load_weights as load_weights
@@ -30,8 +30,8 @@ _MODULES = {
     "portable_config": "checkpoints",
     "portable_files": "checkpoints",
     "Retention": "run_folder",
-    "find_run": "runs",
-    "find_run_or_demonstration": "runs",
+    "find_run": "trained_files",
+    "find_run_or_demonstration": "trained_files",
     "Checkpoint": "run_folder",
     "Snapshot": "run_folder",
     "open_checkpoint": "run_folder",

@@ -402,8 +402,8 @@ def ranked(
     that one is not there, its score decides, and it comes before a checkpoint only if it is better.
     """
     both = [*checkpoints, *averages]
-    if not both:
-        return []
+    if len(both) < 2:  # one alone is compared with none
+        return [found for found in both if found.manifest.score is not None]
     newest = max(both, key=lambda found: found.step).manifest
     keys: dict[Path, tuple[float, ...]] = {
         found.folder: (*key[:2], 0, found.step)
@@ -429,6 +429,17 @@ def list_run(run_folder: Path) -> Listing:
         return list_checkpoints(folder)
     except StorageError as error:
         return Listing(skipped={folder.name: error.message})
+
+
+def list_run_or_averages(folder: Path) -> Listing:
+    """The checkpoints of a run; its averages, if it was passed on with these alone."""
+    listing = list_run(folder)
+    if listing.whole or listing.skipped:
+        return listing
+    try:
+        return list_checkpoints(RunFolder(folder).checkpoints_folder, AVERAGE)
+    except StorageError:
+        return Listing()
 
 
 # The checkpoints that are kept: the newest and the best.

@@ -1,12 +1,9 @@
-"""The runs of a folder: finding one by name or path, an overview of all, and deleting what they no longer need; without PyTorch."""
+"""The runs of a folder: an overview of all, and deleting what they no longer need; without PyTorch."""
 
-import difflib
-import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from os.path import isdir, isfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,182 +14,20 @@ from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
     CHECKPOINTS,
     IMPORTED,
-    RUNS,
-    STEPS_FILE,
     Checkpoint,
     Listing,
     Retention,
     RunFolder,
     StateValues,
     list_checkpoints,
-    list_run,
+    list_run_or_averages,
     ranked,
-    set_aside_before,
 )
 from transformer_cli.config import DataConfig, SequencesData, TrainingConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError
-from transformer_cli.storage import MANIFEST_NAME, DamagedError, RunLock, remove
+from transformer_cli.storage import DamagedError, RunLock, remove
 from transformer_cli.storage.writing import is_running
-
-MAX_SHOWN = 8
-"""The most names or reasons in one message."""
-DEMONSTRATION = "demonstration"
-"""The name by which `--run` finds the small model that comes with tfm, if no run and no path has this name."""
-_TRAIN = "train one first: tfm train --config en-it.yaml"
-
-logger = logging.getLogger(__name__)
-
-
-def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
-    """The folder of a run, or of a single checkpoint.
-
-    Args:
-        run: the name of a run, or the path of the folder of a run or a checkpoint, or of a file in it; None:
-            the run that saved last, according to `saved_at` in the manifests. "demonstration" is the small model
-            that comes with tfm, where no run and no path has this name.
-        runs_folder: the folder of all runs.
-
-    Raises:
-        MissingInputError: there is no such run, or it has no checkpoint yet.
-        StorageError: there are checkpoints, but none of any run is valid.
-    """
-    return _newest(runs_folder) if run is None else _named(run, runs_folder)
-
-
-def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) -> Path:
-    """The folder of `find_run`; or, if no run is named and there is none, that of the small model that comes with tfm.
-
-    It is for commands that show a translation to the person who asks: somebody who has just installed tfm sees one, and
-    the warning says whose it is. Where a model is served or scored, one that nobody has named would be a mistake that
-    nobody sees.
-
-    Raises:
-        MissingInputError, StorageError: as `find_run`; also where a training has begun, but has no checkpoint yet.
-    """
-    if run is not None or _run_names(runs_folder):
-        return find_run(run, runs_folder)
-    logger.warning(
-        "no run under %s/: the small demonstration model that comes with tfm answers (English to Italian, everyday "
-        "sentences); runs are looked for in the folder where you are, and to train one of your own: tfm init TABLE",
-        runs_folder,
-    )
-    return demonstration_run()
-
-
-def demonstration_run() -> Path:
-    """The folder of the small model that comes with tfm: English to Italian, trained on the built-in corpus."""
-    package = Path(__file__).resolve().parents[1]
-    folder = package / DEMONSTRATION  # in an installed package
-    return folder if folder.is_dir() else package.parent / "docs" / "run"  # in a clone
-
-
-def _newest(runs_folder: Path) -> Path:
-    listings = {name: _usable(runs_folder / name) for name in _run_names(runs_folder)}
-    usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
-    if usable:
-        return runs_folder / max(usable)[1]
-    if not listings:
-        raise MissingInputError(
-            f"no run under {runs_folder}/",
-            hint=f"{_TRAIN}; or take the small English-Italian model that comes with tfm: --run {DEMONSTRATION}",
-        )
-    damage = [reason for found in listings.values() for reason in found.skipped.values()]
-    if not damage:
-        shown = ", ".join([*listings][:MAX_SHOWN])
-        more = f" and {len(listings) - MAX_SHOWN} more" if len(listings) > MAX_SHOWN else ""
-        which = f"the runs {shown}{more} have" if len(listings) > 1 else f"the run {shown} has"
-        raise MissingInputError(f"{runs_folder}/: {which} no checkpoint yet", hint=_TRAIN)
-    lines = "".join(f"\n    {reason}" for reason in damage[:MAX_SHOWN])
-    more = f"\n    and {len(damage) - MAX_SHOWN} more" if len(damage) > MAX_SHOWN else ""
-    raise StorageError(
-        f"{runs_folder}/: no checkpoint is valid:{lines}{more}",
-        hint="restore the files named here, or train again: tfm train --from-scratch --config ...",
-    )
-
-
-def _named(run: str, runs_folder: Path) -> Path:
-    if not run.strip():
-        raise MissingInputError(
-            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
-        )
-    paths = [runs_folder / run, Path(run)]
-    for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
-        if _is_run(path):
-            return path
-        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
-        if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
-            return path.parent
-    if any(map(isfile, paths)):
-        raise MissingInputError(
-            f"{run}: a file, where a run is expected",
-            hint="give the name of a run, or the folder of a run or of a checkpoint; "
-            f"{_hint_on_names(run, _run_names(runs_folder))}",
-        )
-    for path in filter(isdir, paths):
-        if whole := list_checkpoints(path).whole:
-            raise MissingInputError(
-                f"{path}: a folder of checkpoints, where a run or one checkpoint is expected",
-                hint=f"give one of them, such as {whole[0].folder}",
-            )
-    for path in paths:
-        if RunFolder(path).is_begun():
-            raise MissingInputError(
-                f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(path)
-            )
-    raise _no_run(run, paths, runs_folder)
-
-
-def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputError:
-    for path in paths:
-        if isfile(path / STEPS_FILE):
-            return MissingInputError(
-                f"{path}: not a run, but the text that tfm student, back-translate or diversify has made for one",
-                hint="give the run that was trained on it; tfm runs lists the runs",
-            )
-    found = [path for path in paths if isdir(path)]
-    return MissingInputError(
-        f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
-        if found
-        else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
-        hint=_hint_on_names(run, _run_names(runs_folder)),
-    )
-
-
-def _hint_without_checkpoint(run_folder: Path) -> str:
-    earlier = set_aside_before(run_folder)
-    first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
-    what_next = (
-        "wait for its first checkpoint; Ctrl-C in its training saves one, too"
-        if is_running(run_folder)
-        else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
-    )
-    return f"{first}{what_next}"
-
-
-def _is_run(folder: Path) -> bool:
-    """Whether a folder is a run or a single checkpoint."""
-    # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
-    return isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME)
-
-
-def _hint_on_names(run: str, names: list[str]) -> str:
-    # A person may give the path of a run that is not there, or the name of its config.
-    meant = Path(run).name.removesuffix(".yaml").removesuffix(".yml")
-    close = difflib.get_close_matches(meant, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]}?"
-    if not names:
-        return _TRAIN
-    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-    return f"existing runs: {', '.join(names[:MAX_SHOWN])}{more}"
-
-
-def _run_names(runs_folder: Path) -> list[str]:
-    if not runs_folder.is_dir():
-        return []
-    return sorted(path.parent.name for path in runs_folder.glob(f"*/{CHECKPOINTS}"))
-
 
 # An overview of the runs of a folder: how far each has come, its best score, its size; without PyTorch.
 
@@ -256,7 +91,7 @@ def list_runs(runs_folder: Path) -> list[RunOverview]:
 
 def overview(folder: Path) -> RunOverview:
     """The facts about the run in a folder."""
-    listing = _usable(folder)
+    listing = list_run_or_averages(folder)
     training, languages, problem = _settings(RunFolder(folder).config_file)
     newest = max(listing.whole, key=lambda found: found.step, default=None)
     best = next(iter(ranked(listing.whole)), None)
@@ -275,17 +110,6 @@ def overview(folder: Path) -> RunOverview:
         languages=languages,
         problem=problem,
     )
-
-
-def _usable(folder: Path) -> Listing:
-    """The checkpoints of a run; its averages, if it was passed on with these alone."""
-    listing = list_run(folder)
-    if listing.whole or listing.skipped:
-        return listing
-    try:
-        return list_checkpoints(RunFolder(folder).checkpoints_folder, AVERAGE)
-    except StorageError:
-        return Listing()
 
 
 def folder_size(folder: Path) -> int:

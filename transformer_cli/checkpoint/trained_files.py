@@ -1,16 +1,17 @@
-"""A trained model: its config, its tokenizers and its weights, read from the chosen checkpoint of a run; converted models; the mean of several."""
+"""A trained model: its run, found by name or path; its config, its tokenizers and its weights, read from the chosen checkpoint; converted models."""
 
 from __future__ import annotations
 
+import difflib
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from os.path import isdir, isfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
-from transformer_cli.checkpoint.checkpoints import place_aside
 from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
     CHECKPOINTS,
@@ -19,13 +20,18 @@ from transformer_cli.checkpoint.run_folder import (
     IMPORTED,
     MODEL_FILE,
     OPTIMIZER_FILE,
+    RUNS,
     STATE_FILE,
+    STEPS_FILE,
     Checkpoint,
+    Listing,
     RunFolder,
     StateValues,
     list_checkpoints,
+    list_run_or_averages,
     open_checkpoint,
     ranked,
+    set_aside_before,
 )
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, stored_config
@@ -37,21 +43,16 @@ from transformer_cli.process.errors import (
     TfmError,
 )
 from transformer_cli.storage import (
-    REAL,
+    MANIFEST_NAME,
     Content,
     DamagedError,
-    FileSystem,
     Manifest,
     open_sealed,
     remove,
     write_folder,
 )
-from transformer_cli.storage.filesystem import (
-    FORMAT_VERSION,
-    encode_json,
-    require_finite,
-    tensors_content,
-)
+from transformer_cli.storage.filesystem import encode_json
+from transformer_cli.storage.writing import is_running
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.seen_words import SeenWords, read_seen_words
@@ -60,7 +61,6 @@ from transformer_cli.text.tokenizer import tokenizer_names
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
     import numpy as np
-    import torch
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -74,11 +74,239 @@ Which = Literal["best", "last"]
 
 Loaded = TypeVar("Loaded")
 
+MAX_SHOWN = 8
+"""The most names or reasons in one message."""
+DEMONSTRATION = "demonstration"
+"""The name by which `--run` finds the small model that comes with tfm, if no run and no path has this name."""
+_TRAIN = "train one first: tfm train --config en-it.yaml"
+
 # For runs without a record. In corpora of everyday sentences, of captions and of speeches, the 99 % quantile of the
 # lengths is 1.7 to 3 times their mean, and a translation between languages with spaces has 0.4 tokens or more for each
 # token of its source.
 _LONGEST_IN_MEANS = 2.5
 _SMALLEST_RATIO = 0.4
+
+
+# The run that is meant, and which of its checkpoints is used.
+
+
+def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
+    """The folder of a run, or of a single checkpoint.
+
+    Args:
+        run: the name of a run, or the path of the folder of a run or a checkpoint, or of a file in it; None:
+            the run that saved last, according to `saved_at` in the manifests. "demonstration" is the small model
+            that comes with tfm, where no run and no path has this name.
+        runs_folder: the folder of all runs.
+
+    Raises:
+        MissingInputError: there is no such run, or it has no checkpoint yet.
+        StorageError: there are checkpoints, but none of any run is valid.
+    """
+    if run is None:
+        return _newest(runs_folder)
+    if not run.strip():
+        raise MissingInputError(
+            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
+        )
+    paths = [runs_folder / run, Path(run)]
+    for path in [*paths, demonstration_run()] if run == DEMONSTRATION else paths:
+        if _is_run(path):
+            return path
+        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
+        if (isfile(path) or path.name == CHECKPOINTS) and _is_run(path.parent):
+            return path.parent
+    raise _no_run(run, paths, runs_folder)
+
+
+def find_run_or_demonstration(run: str | None = None, runs_folder: Path = RUNS) -> Path:
+    """The folder of `find_run`; or, if no run is named and there is none, that of the small model that comes with tfm.
+
+    It is for commands that show a translation to the person who asks: somebody who has just installed tfm sees one, and
+    the warning says whose it is. Where a model is served or scored, one that nobody has named would be a mistake that
+    nobody sees.
+
+    Raises:
+        MissingInputError, StorageError: as `find_run`; also where a training has begun, but has no checkpoint yet.
+    """
+    if run is not None or _run_names(runs_folder):
+        return find_run(run, runs_folder)
+    logger.warning(
+        "no run under %s/: the small demonstration model that comes with tfm answers (English to Italian, everyday "
+        "sentences); runs are looked for in the folder where you are, and to train one of your own: tfm init TABLE",
+        runs_folder,
+    )
+    return demonstration_run()
+
+
+def demonstration_run() -> Path:
+    """The folder of the small model that comes with tfm: English to Italian, trained on the built-in corpus."""
+    package = Path(__file__).resolve().parents[1]
+    folder = package / DEMONSTRATION  # in an installed package
+    return folder if folder.is_dir() else package.parent / "docs" / "run"  # in a clone
+
+
+def _newest(runs_folder: Path) -> Path:
+    listings = {name: list_run_or_averages(runs_folder / name) for name in _run_names(runs_folder)}
+    usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
+    if usable:
+        return runs_folder / max(usable)[1]
+    if not listings:
+        raise MissingInputError(
+            f"no run under {runs_folder}/",
+            hint=f"{_TRAIN}; or take the small English-Italian model that comes with tfm: --run {DEMONSTRATION}",
+        )
+    damage = [reason for found in listings.values() for reason in found.skipped.values()]
+    if not damage:
+        shown = ", ".join([*listings][:MAX_SHOWN])
+        more = f" and {len(listings) - MAX_SHOWN} more" if len(listings) > MAX_SHOWN else ""
+        which = f"the runs {shown}{more} have" if len(listings) > 1 else f"the run {shown} has"
+        raise MissingInputError(f"{runs_folder}/: {which} no checkpoint yet", hint=_TRAIN)
+    lines = "".join(f"\n    {reason}" for reason in damage[:MAX_SHOWN])
+    more = f"\n    and {len(damage) - MAX_SHOWN} more" if len(damage) > MAX_SHOWN else ""
+    raise StorageError(
+        f"{runs_folder}/: no checkpoint is valid:{lines}{more}",
+        hint="restore the files named here, or train again: tfm train --from-scratch --config ...",
+    )
+
+
+def _no_run(run: str, paths: Sequence[Path], runs_folder: Path) -> MissingInputError:
+    """The error for a name or path that is none of a run with a checkpoint: what it is instead."""
+    if any(map(isfile, paths)):
+        return MissingInputError(
+            f"{run}: a file, where a run is expected",
+            hint="give the name of a run, or the folder of a run or of a checkpoint; "
+            f"{_hint_on_names(run, _run_names(runs_folder))}",
+        )
+    for path in filter(isdir, paths):
+        if whole := list_checkpoints(path).whole:
+            return MissingInputError(
+                f"{path}: a folder of checkpoints, where a run or one checkpoint is expected",
+                hint=f"give one of them, such as {whole[0].folder}",
+            )
+    for path in paths:
+        if RunFolder(path).is_begun():
+            return MissingInputError(
+                f"{run}: this run has no checkpoint yet", hint=_hint_without_checkpoint(path)
+            )
+    for path in paths:
+        if isfile(path / STEPS_FILE):
+            return MissingInputError(
+                f"{path}: not a run, but the text that tfm student, back-translate or diversify has made for one",
+                hint="give the run that was trained on it; tfm runs lists the runs",
+            )
+    found = [path for path in paths if isdir(path)]
+    return MissingInputError(
+        f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
+        if found
+        else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
+        hint=_hint_on_names(run, _run_names(runs_folder)),
+    )
+
+
+def _hint_without_checkpoint(run_folder: Path) -> str:
+    earlier = set_aside_before(run_folder)
+    first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
+    what_next = (
+        "wait for its first checkpoint; Ctrl-C in its training saves one, too"
+        if is_running(run_folder)
+        else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
+    )
+    return f"{first}{what_next}"
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a folder is a run or a single checkpoint."""
+    # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
+    return isdir(folder / CHECKPOINTS) or isfile(folder / MANIFEST_NAME)
+
+
+def _hint_on_names(run: str, names: list[str]) -> str:
+    # A person may give the path of a run that is not there, or the name of its config.
+    meant = Path(run).name.removesuffix(".yaml").removesuffix(".yml")
+    close = difflib.get_close_matches(meant, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]}?"
+    if not names:
+        return _TRAIN
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    return f"existing runs: {', '.join(names[:MAX_SHOWN])}{more}"
+
+
+def _run_names(runs_folder: Path) -> list[str]:
+    if not runs_folder.is_dir():
+        return []
+    return sorted(path.parent.name for path in runs_folder.glob(f"*/{CHECKPOINTS}"))
+
+
+def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which = "best") -> Loaded:
+    """What `load` returns for the checkpoint that is used; see `attempts`, whose errors it raises.
+
+    Args:
+        folder, which: as of `attempts`.
+        load: reads a checkpoint folder.
+    """
+    for attempt in attempts(folder, which=which):
+        with attempt as checkpoint:
+            return load(checkpoint)
+    raise AssertionError("no attempt is left, and none has raised an error")
+
+
+def attempts(
+    folder: Path, *, which: Which = "best"
+) -> Iterator[AbstractContextManager[Path, bool | None]]:
+    """The folders of the checkpoints that may be used, the best first, each as a block in which it is read; the caller leaves with the first.
+
+    A block ends early where it raises DamagedError or StorageError. Then the next one begins. The block that reads a whole
+    checkpoint warns of those that were skipped.
+
+    Args:
+        folder: of a run, or of one checkpoint that may have been copied elsewhere.
+        which: the best or the last checkpoint of a run; without any score, the last.
+
+    Raises:
+        ValueError: `which` is neither best nor last.
+        MissingInputError: there is no such folder, or it has no checkpoint yet.
+        StorageError: the run has checkpoints, but none is valid.
+    """
+    if which not in get_args(Which):
+        raise ValueError(f"which: {which!r}; it is one of {', '.join(map(repr, get_args(Which)))}")
+    checkpoints_folder = folder / CHECKPOINTS
+    if not checkpoints_folder.is_dir():
+        if not folder.is_dir():
+            raise MissingInputError(
+                f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
+            )
+        yield nullcontext(folder)
+        return
+    listing = list_checkpoints(checkpoints_folder)
+    averages = list_checkpoints(checkpoints_folder, AVERAGE)
+    listing.skipped |= averages.skipped if which == "best" else {}
+    order = ranked(listing.whole, averages.whole) if which == "best" else []
+    for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
+        yield _attempt(checkpoint.folder, listing)
+    if not listing.skipped:
+        raise MissingInputError(
+            f"{folder}: this run has no checkpoint yet", hint="train it: tfm train"
+        )
+    raise StorageError(
+        f"{folder}: no checkpoint is valid:{listing.reasons()}",
+        hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
+    )
+
+
+@contextmanager
+def _attempt(folder: Path, listing: Listing) -> Iterator[Path]:
+    try:
+        yield folder
+    except (DamagedError, StorageError) as error:
+        listing.skip(folder, error)
+    else:
+        for reason in listing.skipped.values():
+            logger.warning("skipped a checkpoint: %s", reason)
+
+
+# The config and the tokenizers of a checkpoint.
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,58 +333,13 @@ class TrainedFiles:
     @property
     def seen_words(self) -> SeenWords | None:
         """The words that the training has seen; None for a checkpoint outside of a run, and for a run that did not record them."""
-        return None if self.run is None else read_seen_words(self.run.seen_words_file)
+        run = self.run
+        return None if run is None else read_seen_words(run.seen_words_file)
 
     @property
     def folder(self) -> Path:
         """The folder of the checkpoint."""
         return self.checkpoint.folder
-
-
-def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which = "best") -> Loaded:
-    """What `load` returns for the checkpoint that is used; a damaged checkpoint of a run is skipped with a warning.
-
-    Args:
-        folder: the folder of a run, or of one checkpoint that may have been copied elsewhere.
-        load: reads a checkpoint folder; it raises DamagedError or StorageError if the next checkpoint shall be
-            tried.
-        which: the best or the last checkpoint of a run; without any score, the last.
-
-    Raises:
-        ValueError: `which` is neither best nor last.
-        MissingInputError: there is no such folder, or it has no checkpoint yet.
-        StorageError: the run has checkpoints, but none is valid.
-    """
-    if which not in get_args(Which):
-        raise ValueError(f"which: {which!r}; it is one of {', '.join(map(repr, get_args(Which)))}")
-    checkpoints_folder = folder / CHECKPOINTS
-    if not checkpoints_folder.is_dir():
-        if not folder.is_dir():
-            raise MissingInputError(
-                f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
-            )
-        return load(folder)
-    listing = list_checkpoints(checkpoints_folder)
-    averages = list_checkpoints(checkpoints_folder, AVERAGE)
-    listing.skipped |= averages.skipped if which == "best" else {}
-    order = ranked(listing.whole, averages.whole) if which == "best" else []
-    for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
-        try:
-            loaded = load(checkpoint.folder)
-        except (DamagedError, StorageError) as error:
-            listing.skip(checkpoint.folder, error)
-        else:
-            for reason in listing.skipped.values():
-                logger.warning("skipped a checkpoint: %s", reason)
-            return loaded
-    if not listing.skipped:
-        raise MissingInputError(
-            f"{folder}: this run has no checkpoint yet", hint="train it: tfm train"
-        )
-    raise StorageError(
-        f"{folder}: no checkpoint is valid:{listing.reasons()}",
-        hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
-    )
 
 
 def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
@@ -314,7 +497,7 @@ def _store(folder: Path, of_checkpoint: Manifest, files: Files) -> None:
     write_folder(folder, contents, of_checkpoint, is_marked=True)
 
 
-# Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere; and the mean of several.
+# Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere.
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,139 +596,3 @@ def _with_weights(
         checkpoint=files.checkpoint,
         model=model.eval(),
     )
-
-
-# Checkpoint averaging: the mean of the weights of several checkpoints, in a checkpoint folder of its own.
-
-
-MAX_COPIED_BYTES = 100 << 20
-"""The largest tokenizer or config that is copied from a checkpoint to an average."""
-
-
-def mean_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of each tensor over models of the same shapes: summed in float64 on the CPU, rounded once.
-
-    Source: Vaswani et al. 2017, section 6.1, which averages the last 5 or 20 checkpoints.
-    """
-    import torch
-
-    sums: dict[str, Tensor] = {}
-    dtypes: dict[str, torch.dtype] = {}
-    count = 0
-    for weights in models:
-        count += 1
-        dtypes = {name: tensor.dtype for name, tensor in weights.items()}
-        for name, tensor in weights.items():
-            wide = tensor.detach().to("cpu", torch.float64)
-            sums[name] = sums[name].add_(wide) if name in sums else wide.clone()
-    return {name: (total / count).to(dtypes[name]) for name, total in sums.items()}
-
-
-def mean_of_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, Tensor]:
-    """The mean of the weights of checkpoints that have the same model and tokenizers.
-
-    Raises:
-        DamagedError: a file of a checkpoint has changed since it was saved.
-        DataError: the checkpoints are of different models.
-    """
-    return mean_weights(_models_of_one_kind(checkpoints))
-
-
-def write_average(
-    final: Path,
-    checkpoints: Sequence[Checkpoint],
-    weights: Mapping[str, Tensor],
-    *,
-    validation: Mapping[str, Any] | None = None,
-    rival: Mapping[str, Any] | None = None,
-    is_marked: bool = False,
-    fs: FileSystem = REAL,
-) -> Checkpoint:
-    """Write the mean of some checkpoints as a checkpoint of its own, and verify it.
-
-    `tfm translate` can use it, but no training continues from it. Config and tokenizers are those of the newest
-    checkpoint.
-
-    Args:
-        final: the new folder, in a folder that exists; an older one of this name is replaced.
-        checkpoints: of one run.
-        weights: their mean.
-        validation: the figures of its validation, with "step", and the score as "value"; None: it was not validated,
-            so it never counts as the best.
-        rival: the checkpoint that it was compared with, as `Checkpoint.rival` reads it; None: their scores decide.
-        is_marked: as of `storage.write_folder`.
-        fs: for tests.
-
-    Raises:
-        DataError: a weight is NaN or infinite.
-        DamagedError: a file of a checkpoint has changed since it was saved.
-    """
-    newest = max(checkpoints, key=lambda checkpoint: checkpoint.step)
-    require_finite(weights, str(final))
-    state = {
-        "average": {"steps": sorted(checkpoint.step for checkpoint in checkpoints)},
-        "validation": dict(validation or {}),
-    }
-    if SEEN_LENGTHS in (known := newest.state()):
-        state[SEEN_LENGTHS] = known[SEEN_LENGTHS]
-    if rival is not None:
-        state["average"]["rival"] = dict(rival)
-    copied = {
-        file.name: Content.of(newest.file(file.name, max_bytes=MAX_COPIED_BYTES))
-        for file in newest.manifest.files
-        if file.name not in (MODEL_FILE, OPTIMIZER_FILE, STATE_FILE)
-    }
-    files = {MODEL_FILE: tensors_content(weights), STATE_FILE: Content.of(encode_json(state))}
-    changes: dict[str, Any] = {"format_version": FORMAT_VERSION, "score": None}
-    if validation is not None:
-        score = validation["value"] if math.isfinite(validation["value"]) else None
-        changes |= {"step": validation["step"], "score": score}
-    manifest = newest.manifest.model_copy(update=changes)
-    aside = place_aside(final, fs=fs)
-    write_folder(
-        final,
-        files | copied,
-        manifest,
-        aside=aside,
-        is_marked=is_marked,
-        fs=fs,
-    )
-    average = open_checkpoint(final)
-    average.verify()
-    if aside is not None and aside.exists():
-        remove([aside], fs=fs)
-    return average
-
-
-def averaged_steps(checkpoint: Checkpoint) -> list[int]:
-    """The steps of the checkpoints that an average was made of; empty if it is no average.
-
-    Raises:
-        DataError: its state cannot be read.
-    """
-    average = checkpoint.state().get("average")
-    steps = average.get("steps") if isinstance(average, dict) else None
-    return steps if isinstance(steps, list) else []
-
-
-def _models_of_one_kind(checkpoints: Iterable[Checkpoint]) -> Iterable[Mapping[str, Tensor]]:
-    first: tuple[Checkpoint, Any] | None = None
-    for checkpoint in checkpoints:
-        trained = load_trained(checkpoint.folder)
-        kind = trained.config.model, _tokenizers(checkpoint)
-        if first is None:
-            first = checkpoint, kind
-        elif kind != first[1]:
-            what = (
-                "tokenizers" if kind[0] == first[1][0] else f"settings of the model ({CONFIG_FILE})"
-            )
-            raise DataError(
-                f"{checkpoint.folder} has other {what} than {first[0].folder}, so their weights cannot be averaged",
-                hint="average checkpoints of one run",
-            )
-        yield trained.model.state_dict()
-
-
-def _tokenizers(checkpoint: Checkpoint) -> dict[str, str]:
-    files = checkpoint.manifest.files
-    return {file.name: file.sha256 for file in files if file.name.startswith("tokenizer")}

@@ -51,8 +51,8 @@ def average_command(
     if sum(bool(one) for one in (steps, last, best)) != 1:
         raise UsageError("give either the steps of checkpoints, or --last N, or --best N")
     from transformer_cli.checkpoint import find_run
+    from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
     from transformer_cli.checkpoint.run_folder import AVERAGE, RunFolder
-    from transformer_cli.checkpoint.trained_files import mean_of_checkpoints, write_average
     from transformer_cli.storage import RunLock, make_folders
 
     folder = find_run(run)

@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -190,10 +191,16 @@ class DataSection(Section):
         """The directions in which the pairs of a corpus are read, by its index."""
         return (Direction(self.source_language, self.target_language),)
 
-    @property
+    @cached_property  # asked for by nearly every room
     def directions(self) -> tuple[Direction, ...]:
         """All directions of the corpora, each once, in the order of the corpora."""
         return self.directions_of(0)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As of pydantic; the directions are found anew, because an update may change the languages."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("directions", None)
+        return copied
 
 
 class LanguageData(DataSection):
@@ -373,7 +380,7 @@ class _DrawnSplits(LanguageData):
         )
         return (written, written.reverse) if self.both_directions else (written,)
 
-    @property
+    @cached_property
     def directions(self) -> tuple[Direction, ...]:
         corpora = range(len(self.corpora))
         return tuple(dict.fromkeys(one for index in corpora for one in self.directions_of(index)))

@@ -6,7 +6,7 @@ with the first of the target, and the second with the third.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig
@@ -18,7 +18,13 @@ from transformer_cli.decoding.engine import (
     search_confidence,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translation import Chunk, LineDetails, Link, PartDetails
+from transformer_cli.decoding.translation import (
+    Chunk,
+    LineDetails,
+    Link,
+    PartDetails,
+    Translation,
+)
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import Span as Span
 from transformer_cli.text.normalization import with_plain_spaces
@@ -28,6 +34,8 @@ from transformer_cli.text.normalization import words_at as words_at
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     import numpy as np
     from numpy.typing import NDArray
+
+    from transformer_cli.decoding.translator import Translator
 
 
 def places_of(texts: Iterable[str], line: str) -> list[int]:
@@ -117,6 +125,52 @@ def explained_hypotheses(
         request: hypothesis._replace(explanation=explanation)
         for (request, hypothesis), explanation in zip(hypotheses.items(), explanations, strict=True)
     }
+
+
+def with_details(
+    translator: "Translator",
+    chunks: Sequence[Chunk],
+    hypotheses: Mapping[Request, list[Hypothesis]],
+    translations: Sequence[Translation],
+    explainer: ExplainingEngine | None,
+) -> list[Translation]:
+    """The translations of chunks with what a second pass of the model says about them.
+
+    Args:
+        translator: has translated them.
+        chunks, hypotheses: what the translations were made of.
+        translations: of the chunks.
+        explainer: what gives each translation its details; None: they get only what an estimate of the quality reads.
+    """
+    used = {request for chunk in chunks for request in chunk.requests}
+    best = {
+        request: of_request[0]
+        for request, of_request in hypotheses.items()
+        if of_request and request in used
+    }
+    agreements: Mapping[Request, float] = _NONE
+    if translator.estimates:
+        from transformer_cli.decoding.minimum_bayes_risk import agreements_of  # needs numpy
+
+        agreements = agreements_of(translator, best)
+    batch_tokens = translator.decoding.batch_tokens
+    if explainer is not None:
+        explained = explained_hypotheses(explainer, best, batch_tokens)
+        return [
+            replace(each, details=details_of(translator.pipeline, chunk, explained, agreements))
+            for chunk, each in zip(chunks, translations, strict=True)
+        ]
+    explained = explained_hypotheses(translator.explaining_engine(), best, batch_tokens, num_best=0)
+    return [
+        replace(
+            each,
+            details=LineDetails(parts_of(chunk, explained, agreements), ()),
+            confidences=confidences_of(
+                chunk, [hypotheses[request] for request in chunk.requests], translator.decoding
+            ),
+        )
+        for chunk, each in zip(chunks, translations, strict=True)
+    ]
 
 
 _NONE: Mapping[Request, float] = {}

@@ -5,12 +5,10 @@ do the work.
 """
 
 import math
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -24,21 +22,6 @@ if TYPE_CHECKING:  # a translation with another library waits neither for PyTorc
     from torch import Tensor
 
 TokenIds = tuple[int, ...]
-Loaded = TypeVar("Loaded")
-
-
-def once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
-    """A function that loads something, as one that loads it once for each value of its arguments, also if threads call together.
-
-    `functools.cache` alone lets each thread load for itself that calls before the first one is ready.
-    """
-    loaded, lock = cache(load), threading.Lock()
-
-    def load_once(*arguments: str) -> Loaded:
-        with lock:
-            return loaded(*arguments)
-
-    return load_once
 
 
 class SpecialIds(NamedTuple):

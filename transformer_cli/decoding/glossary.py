@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from tokenizers import Regex, pre_tokenizers
+
 from transformer_cli.data.sources.lines import HOW_TO_CONVERT, MAX_LINE_BYTES, read_lines
 from transformer_cli.decoding.engine import Request, Term, TokenIds
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.normalization import is_blank, word_sequence
+from transformer_cli.text.normalization import UNSPACED_SCRIPTS, is_blank
+from transformer_cli.text.tokenizer_file import without_surrogates
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.text.token_ids import WordEdges
@@ -444,3 +447,26 @@ def _normalized(
                 hint="remove the line, or write a term",
             )
     return replace(entry, source=source, target=target, other_forms=forms)
+
+
+# Words of two texts that are compared.
+
+
+# U+200C and U+200D change the shape of letters; they do not separate words.
+_IN_WORD = rf"[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D&&[^{UNSPACED_SCRIPTS}]]"
+_CUT = pre_tokenizers.Split(
+    Regex(rf"{_IN_WORD}+|[{UNSPACED_SCRIPTS}]\p{{M}}*|\s+|[^\s]"), "isolated"
+)
+_ASCII = re.compile(r"[A-Za-z0-9]+|\s+|[^\s]", re.ASCII)
+
+
+def word_sequence(text: str) -> list[str]:
+    """The words, marks and runs of white space of a text, in order; joined, they are the text.
+
+    A word is a run of letters, digits and combining marks. In a script without spaces between words, such as Chinese, each
+    sign is a word.
+    """
+    if text.isascii():
+        return _ASCII.findall(text)
+    found = _CUT.pre_tokenize_str(without_surrogates(text))
+    return [text[start:end] for _, (start, end) in found]

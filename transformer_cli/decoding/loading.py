@@ -2,18 +2,22 @@
 
 import logging
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from os import PathLike, fspath
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from transformer_cli.checkpoint.runs import find_run, find_run_or_demonstration
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.trained_files import (
     TrainedFiles,
-    first_usable,
+    Which,
+    attempts,
+    find_run,
+    find_run_or_demonstration,
     load_weights,
     model_of_arrays,
     read_files,
@@ -32,7 +36,7 @@ from transformer_cli.config.loading import (
     overridable_setting,
     override_settings,
 )
-from transformer_cli.decoding.engine import Engine, ExplainingEngine, once
+from transformer_cli.decoding.engine import Engine, ExplainingEngine
 from transformer_cli.decoding.quality import Quality, read_quality
 from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -49,6 +53,8 @@ if TYPE_CHECKING:  # a translation with another library does not wait for PyTorc
 
 
 logger = logging.getLogger(__name__)
+
+Loaded = TypeVar("Loaded")
 
 
 class EnginePlaces(NamedTuple):
@@ -121,16 +127,16 @@ def load_translator(
     """
     runs = [run] if run is None or isinstance(run, str | PathLike) else run
 
-    def load(folder: Path) -> _Loaded:
-        files = read_files(folder)
+    def configured(files: TrainedFiles) -> Config:
         given = {"decoding": decoding, "runtime": runtime}
         changes = {name: section for name, section in given.items() if section is not None}
         config = files.config.model_copy(update=changes)
         _check_precision(config, is_possible=len(runs) == 1)
-        return _loaded(files, config, alone=len(runs) == 1)
+        return config
 
     folders = [find_run_or_demonstration(None if one is None else fspath(one)) for one in runs]
-    return _combined([first_usable(folder, load, which=which) for folder in folders])
+    alone = len(runs) == 1
+    return _combined([_loaded(folder, configured, which=which, alone=alone) for folder in folders])
 
 
 def load_run(
@@ -159,10 +165,8 @@ def load_run(
     # Other commands, and ensembles, compute what only PyTorch can.
     is_search = command == "explain" or command in commands_that_take("decoding.engine")
     reads_corpus = command.startswith(("validate", "benchmark"))
-    configs: list[Config] = []
 
-    def load(folder: Path) -> _Loaded:
-        files = read_files(folder)
+    def configured(files: TrainedFiles) -> Config:
         config = _with_own_paths(files) if reads_corpus else files.config
         if overrides:
             config = override_settings(config, overrides)
@@ -182,26 +186,26 @@ def load_run(
         if command == "explain":  # the search of a translation, observed, which needs PyTorch
             decoding = config.decoding.model_copy(update={"engine": "torch"})
             config = config.model_copy(update={"decoding": decoding})
-        alone = is_search and len(runs) == 1
-        # Who asks for a machine or an engine gets it from the first sentence on.
-        is_free = not any(name.startswith(("runtime.", "decoding.engine")) for name in overridden)
-        starts = alone and is_free and command == "translate"
-        loaded = _loaded(files, config, alone=alone, starts=starts)
-        configs.append(config)
-        return loaded
+        return config
 
+    alone = is_search and len(runs) == 1
+    # Who asks for a machine or an engine gets it from the first sentence on.
+    is_free = not any(name.startswith(("runtime.", "decoding.engine")) for name in overridden)
+    starts = alone and is_free and command == "translate"
     find = find_run_or_demonstration if or_demonstration else find_run
-    members = [first_usable(find(one), load) for one in runs]
+    members = [_loaded(find(one), configured, alone=alone, starts=starts) for one in runs]
     for member in members:
         _announce(member)
     trained, *others = [member.trained for member in members]
-    return LoadedRun(trained, configs[0], overridden, _combined(members), tuple(others))
+    return LoadedRun(trained, members[0].config, overridden, _combined(members), tuple(others))
 
 
 class _Loaded(NamedTuple):
     """A checkpoint that is ready to translate."""
 
     trained: TrainedFiles
+    config: Config
+    """Its config with the settings of decoding and of the machine."""
     translator: Translator
     described: str
     """The engine and the machine in words."""
@@ -269,9 +273,29 @@ def _combined(members: Sequence[_Loaded]) -> Translator:
 
 
 def _loaded(
-    files: TrainedFiles, config: Config, *, alone: bool = True, starts: bool = False
+    folder: Path,
+    configured: Callable[[TrainedFiles], Config],
+    *,
+    which: Which = "best",
+    alone: bool = True,
+    starts: bool = False,
 ) -> _Loaded:
-    """Load the model of a checkpoint.
+    """Load the model of a run, from the first of its checkpoints that is whole.
+
+    Args:
+        folder, which: as of `attempts`.
+        configured: gives the config of a checkpoint with the settings of decoding and of the machine.
+        alone, starts: as of `_ready`.
+    """
+    for attempt in attempts(folder, which=which):
+        with attempt as checkpoint:
+            files = read_files(checkpoint)
+            return _ready(files, configured(files), alone=alone, starts=starts)
+    raise AssertionError("no attempt is left, and none has raised an error")
+
+
+def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) -> _Loaded:
+    """A checkpoint that is ready to translate.
 
     Args:
         files: of the checkpoint.
@@ -279,7 +303,7 @@ def _loaded(
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
         starts: whether the first sentences of a small model need not wait for the import of PyTorch.
     """
-    options = config.decoding
+    options, run = config.decoding, files.run
     pipeline = TextPipeline.of(
         files.source_tokenizer,
         files.target_tokenizer,
@@ -287,7 +311,7 @@ def _loaded(
         options,
         seen_lengths_of(files.checkpoint, files.config),
         seen_words=files.seen_words,
-        qualities=_qualities(files),
+        qualities={} if run is None else _qualities(run, files.checkpoint.manifest.step),
     )
     engine: _DescribedEngine | None = None
     pytorch = partial(_pytorch_engine, files, config)
@@ -311,7 +335,21 @@ def _loaded(
         rescorers=() if options.rescore is None else _rescorers(options.rescore, files, config),
         load_reader=once(partial(load_reader, config=config)),
     )
-    return _Loaded(files, translator, engine.describe())
+    return _Loaded(files, config, translator, engine.describe())
+
+
+def once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+    """A function that loads something, as one that loads it once for each value of its arguments, also if threads call together.
+
+    `functools.cache` alone lets each thread load for itself that calls before the first one is ready.
+    """
+    loaded, lock = cache(load), threading.Lock()
+
+    def load_once(*arguments: str) -> Loaded:
+        with lock:
+            return loaded(*arguments)
+
+    return load_once
 
 
 def _rescorers(
@@ -335,23 +373,19 @@ def load_reader(run: str, *, config: Config) -> Reader:
         MissingInputError: there is no such run.
     """
 
-    def load(folder: Path) -> _Loaded:
-        other = read_files(folder)
+    def configured(other: TrainedFiles) -> Config:
         decoding = other.config.decoding.best_of_beam(1)
         decoding = decoding.model_copy(update={"engine": "torch", "shortlist": None})
         changed = {"decoding": decoding, "runtime": config.runtime}
-        return _loaded(other, other.config.model_copy(update=changed))
+        return other.config.model_copy(update=changed)
 
     folder = find_run(run)
-    loaded = first_usable(folder, load)
+    loaded = _loaded(folder, configured)
     return Reader(loaded.translator, folder.name, loaded.trained.step)
 
 
-def _qualities(files: TrainedFiles) -> dict[str, Quality]:
-    """What `tfm calibrate` has written into the run, for the checkpoint that it has measured; nothing if the file is damaged."""
-    run = files.run
-    if run is None:
-        return {}
+def _qualities(run: RunFolder, step: int) -> dict[str, Quality]:
+    """What `tfm calibrate` has written into a run for the checkpoint of this step; nothing if the file is damaged."""
     try:
         qualities = read_quality(run.path)
     except DataError as error:
@@ -365,7 +399,7 @@ def _qualities(files: TrainedFiles) -> dict[str, Quality]:
     qualities = {
         direction: quality
         for direction, quality in qualities.items()
-        if quality.conditions.get("step") == files.step
+        if quality.conditions.get("step") == step
     }
     if not run.seen_words_file.is_file() and any(
         quality.conditions.get("reads_seen_words") for quality in qualities.values()

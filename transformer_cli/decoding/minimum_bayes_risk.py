@@ -1,12 +1,17 @@
-"""Minimum Bayes risk decoding: sorts candidates by their mean similarity to all candidates, best first."""
+"""Minimum Bayes risk decoding: sorts candidates by their mean similarity to all candidates, best first; how far translations agree with samples."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.decoding.engine import Hypothesis, TokenIds
+from transformer_cli.config import SamplingConfig
+from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
+
+if TYPE_CHECKING:
+    from transformer_cli.decoding.translator import Translator
 
 # Those of sacrebleu: the longest n-grams of characters, and how much more recall weighs than precision.
 CHAR_ORDER = 6
@@ -98,3 +103,51 @@ def _count_matrix(counters: Sequence[Counter[str]]) -> NDArray[np.int64]:
 
 def _all_keys(counters: Sequence[Counter[str]]) -> list[str]:
     return [ngram for counter in counters for ngram in counter]
+
+
+_SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
+
+
+def agreements_of(
+    translator: "Translator", best: Mapping[Request, Hypothesis]
+) -> dict[Request, float]:
+    """How far each translation agrees with samples, as the calibration does it; nothing if it uses no samples."""
+    num_samples, quality = translator.num_samples, translator.pipeline.quality
+    if num_samples is None:
+        num_samples = 0 if quality is None else quality.num_samples
+    if not num_samples or not best:
+        return {}
+    decode = translator.pipeline.target_tokenizer.decode
+    texts = [decode(hypothesis.ids) for hypothesis in best.values()]
+    return dict(zip(best, agreements(translator, [*best], texts, num_samples), strict=True))
+
+
+def agreements(
+    translator: "Translator", parts: Sequence[Request], texts: Sequence[str], num_samples: int
+) -> list[float]:
+    """The mean chrF of a text for each part against samples of the model for the same part, 0 to 1.
+
+    The samples of a part are always the same.
+
+    Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.2, where dropout
+        makes the samples differ.
+    """
+    options = translator.decoding.model_copy(
+        update={
+            "num_best": num_samples,
+            "sampling": _SAMPLES_TO_AGREE_WITH,
+            "coverage_penalty": 0.0,
+            "diversity": None,
+            "mbr": None,
+        }
+    )
+    # Samples keep no terms of a glossary.
+    plain = [part._replace(terms=(), seed=0) for part in parts]
+    decode = translator.pipeline.target_tokenizer.decode
+    of_parts = translator.search_with(plain, options)
+    return [
+        float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100
+        if samples
+        else 0.0
+        for text, samples in zip(texts, of_parts, strict=True)
+    ]

@@ -27,11 +27,11 @@ from transformer_cli.decoding.engine import (
     TokenIds,
     length_limits,
     length_penalty,
-    once,
     unknown_settings,
 )
+from transformer_cli.decoding.loading import once
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.token_ids import BETWEEN_CHARACTERS, BytePieces
+from transformer_cli.text.tokenizer_file import BETWEEN_CHARACTERS, BytePieces
 
 Array = NDArray[np.float32]
 Weights = Mapping[str, Array]

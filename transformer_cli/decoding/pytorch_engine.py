@@ -66,7 +66,8 @@ from transformer_cli.model.transformer import DecoderState, Transformer
 from transformer_cli.process.device import Machine, prepare_machine, to_device
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.token_ids import BytePieces, WordEdges, pad_ids
+from transformer_cli.text.token_ids import WordEdges, pad_ids
+from transformer_cli.text.tokenizer_file import BytePieces
 
 # What the search in one call of a kernel does, and what a search among a shortlist does. A setting that is not listed
 # takes the general search with the whole vocabulary; `shortlist` itself is followed or left out here.
@@ -517,13 +518,14 @@ class PyTorchEngine:
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
+        lengths = {*map(len, sequences)}
+        if len(lengths) == 1 and 0 not in lengths:
+            return self._on_device(sequences), None
         ids, is_real = pad_ids(sequences, self.special_ids.pad_id)
-        if is_real.size and is_real.all():
-            return self._on_device(ids), None
         mask = self._on_device(is_real)
         return self._on_device(ids), with_tokens_in_all(mask) if is_real.any(1).all() else mask
 
-    def _on_device(self, numbers: Sequence[int] | NDArray[Any]) -> Tensor:
+    def _on_device(self, numbers: Sequence[int] | Sequence[TokenIds] | NDArray[Any]) -> Tensor:
         return to_device(torch.as_tensor(numbers), self.machine.device)
 
 

@@ -33,7 +33,7 @@ from transformer_cli.decoding.engine import (
     search_confidence,
 )
 from transformer_cli.decoding.glossary import with_terms
-from transformer_cli.decoding.quality import pieces_per_word
+from transformer_cli.decoding.quality import Quality, pieces_per_word
 from transformer_cli.decoding.translation import (
     Alternative,
     Chunk,
@@ -532,6 +532,10 @@ class Repair:
 
     pipeline: TextPipeline
     """Gives texts for token ids, and divides parts."""
+    languages: Direction
+    """Of the sources and the translations."""
+    quality: Quality | None
+    """The calibration of this direction; None if there is none."""
     options: DecodingConfig
     """Of the search that found the translations; it returns one hypothesis per part."""
     search: Search
@@ -551,7 +555,7 @@ class Repair:
         }
         if not doubtful:
             return
-        language = self.pipeline.languages.source
+        language = self.languages.source
         for place, numbers in doubtful.items():
             parts = chunks[place].parts
             unreadable = {n for n in numbers if is_unreadable(parts[n].given, language)}
@@ -623,7 +627,7 @@ class Repair:
         # The score says already how sure the model is.
         doubts = [each for each in self._doubts(source, [hypothesis]) if each != UNSURE]
         written = self.pipeline.target_tokenizer.decode(hypothesis.ids)
-        is_cut_off = _is_cut_off(source, written, self.pipeline.languages)
+        is_cut_off = _is_cut_off(source, written, self.languages)
         return hypothesis.score - _cost(doubts) - (_COST_OF_CUT if is_cut_off else 0.0)
 
     def _cut_loops(self, source: str, found: Hypothesis) -> list[Hypothesis]:
@@ -663,7 +667,7 @@ class Repair:
 
     def _without_guesses(self, chunk: Chunk, hypotheses: Found) -> Chunk:
         """The chunk in which those parts stay as they are whose words the model does not know, and of which it is unsure."""
-        quality = self.pipeline.quality
+        quality = self.quality
         if quality is None:
             return chunk
         guesses = {
@@ -703,12 +707,12 @@ class Repair:
     def _doubts(self, source: str, found: Sequence[Hypothesis]) -> tuple[str, ...]:
         if not found:
             return ()
-        ids, pipeline = found[0].ids, self.pipeline
+        ids, tokenizer = found[0].ids, self.pipeline.target_tokenizer
         is_limited = self.options.max_length or self.options.max_length_ratio
-        is_finished = bool(is_limited) or ids[-1:] == (pipeline.target_tokenizer.eos_id,)
-        text = pipeline.target_tokenizer.decode(ids)
-        doubts = doubts_about(source, text, pipeline.languages, is_finished=is_finished)
-        quality = pipeline.quality
+        is_finished = bool(is_limited) or ids[-1:] == (tokenizer.eos_id,)
+        text = tokenizer.decode(ids)
+        doubts = doubts_about(source, text, self.languages, is_finished=is_finished)
+        quality = self.quality
         if quality is None or not text.strip():
             return doubts
         confidence = search_confidence(found[0], self.options)

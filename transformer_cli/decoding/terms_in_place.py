@@ -17,9 +17,9 @@ from transformer_cli.decoding.glossary import (
     applied_terms,
     count_term,
     needed_counts,
+    word_sequence,
 )
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.normalization import word_sequence
 
 if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.text.token_ids import WordEdges

@@ -1,8 +1,10 @@
-"""A text to the token ids of its sentences, as in training, and the token ids of translations to text."""
+"""A text to the token ids of its sentences, as in training, and the token ids of translations to text; known spellings of unknown words."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+import unicodedata
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -55,7 +57,7 @@ from transformer_cli.text.sentences import (
     with_final_mark_of,
 )
 from transformer_cli.text.spans import masked
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, KnownSpellings
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:  # it explains what this pipeline reads and writes
     from transformer_cli.decoding.details import UnknownReplacement
@@ -79,7 +81,7 @@ class TextPipeline:
     """The largest number of tokens of a part, [EOS] included."""
     splits_sentences: bool = False
     """Whether each sentence of a line is translated by itself."""
-    spellings: KnownSpellings | None = None
+    spellings: "KnownSpellings | None" = None
     """What replaces unknown words by words of the vocabulary; None: they stay as they are."""
     also_read_by: tuple[Tokenizer, ...] = ()
     """Of an ensemble: further tokenizers, in whose tokens a part must be short enough too."""
@@ -99,16 +101,13 @@ class TextPipeline:
     """Direction, such as en-it -> what `tfm calibrate` has learned about the translations."""
     # Asked for again and again, and the same for all lines.
     _format: SequenceFormat = field(init=False, repr=False, compare=False)
-    _languages: Direction | None = field(init=False, repr=False, compare=False)
-    """None: the direction is not chosen yet."""
+    _number: int | None = field(init=False, repr=False, compare=False)
+    """Of the direction, as of `direction`; the only one is chosen."""
 
     def __post_init__(self) -> None:
-        directions, number = self.data.directions, self.direction
-        if number is None and len(directions) == 1:
-            number = 0
-        languages = None if number is None else directions[number]
+        is_only = self.direction is None and len(self.data.directions) == 1
         object.__setattr__(self, "_format", SequenceFormat.of(self.data))
-        object.__setattr__(self, "_languages", languages)
+        object.__setattr__(self, "_number", 0 if is_only else self.direction)
 
     @classmethod
     def of(
@@ -169,7 +168,7 @@ class TextPipeline:
         Raises:
             UsageError: the model has no such direction, or several.
         """
-        if to is None and from_ is None and self._languages is not None:
+        if to is None and from_ is None and self._number is not None:
             return self
         if isinstance(self.data, SequencesData) and (to or from_):
             raise UsageError(
@@ -181,13 +180,8 @@ class TextPipeline:
     @property
     def languages(self) -> Direction:
         """The languages of the chosen direction."""
-        return self._languages or self.data.directions[self._number]
-
-    @property
-    def _number(self) -> int:
-        if self.direction is not None:
-            return self.direction
-        return chosen_direction(self.data.directions) if self._languages is None else 0
+        directions, number = self.data.directions, self._number
+        return directions[chosen_direction(directions) if number is None else number]
 
     @property
     def quality(self) -> Quality | None:
@@ -399,8 +393,10 @@ class TextPipeline:
 
     def source_ids(self, text: str) -> TokenIds:
         """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
-        tokenizer = self.source_tokenizer
-        return tuple(self._format.source(tokenizer.encode(text), tokenizer, self._number))
+        tokenizer, number = self.source_tokenizer, self._number
+        if number is None:
+            number = chosen_direction(self.data.directions)  # says that there are several
+        return tuple(self._format.source(tokenizer.encode(text), tokenizer, number))
 
     def target_ids(self, text: str) -> TokenIds:
         """The token ids of normalised target text, with [EOS] if the model predicts one."""
@@ -503,3 +499,92 @@ def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
     for text, gap in zip(texts, gaps, strict=True):
         joined += (gap if joined else "") + text if text else ""
     return joined
+
+
+# Known spellings: a word that is not in the vocabulary, read as one that differs only in case, accents or marks.
+
+# Typographic marks, and how they are typed on a keyboard.
+_TYPED_MARKS = {
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u201e": '"',
+    "\u00ab": '"',
+    "\u00bb": '"',
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+    "\u2014": "-",
+    "\u2026": "...",
+}
+_APOSTROPHES = str.maketrans({"'": "\u2019", "\u2019": "'"})
+_SEVERAL_SPACES = re.compile(r"(?<=\S)\s{2,}(?=\S)")
+
+
+@dataclass(frozen=True)
+class KnownSpellings:
+    """The spellings of a vocabulary of words."""
+
+    tokenizer: Tokenizer
+    """Of the source. One of subwords knows every spelling, so its texts do not change."""
+
+    def respelled(self, text: str) -> str:
+        """The text with several spaces as one, and with unknown words in a spelling that the vocabulary has.
+
+        Words that are known, or that are unknown in every spelling, do not change.
+        """
+        text = _SEVERAL_SPACES.sub(" ", text)
+        if self.tokenizer.parts.layout.kind != "WordLevel" or self.tokenizer.knows(text):
+            return text
+        pieces: list[str] = []
+        place, is_first = 0, True
+        for spelled in self.tokenizer.words(text):
+            word = spelled.strip()
+            start = text.find(word, place)
+            if not word or start < 0:
+                continue
+            pieces += [text[place:start], self._known(word, is_first=is_first)]
+            place = start + len(word)
+            is_first = is_first and not word[0].isalnum()
+        return "".join([*pieces, text[place:]])
+
+    def _known(self, word: str, *, is_first: bool) -> str:
+        if self._knows_word(word):
+            return word
+        return next(filter(self._knows_word, self._spellings(word, is_first=is_first)), word)
+
+    def _spellings(self, word: str, *, is_first: bool) -> Iterator[str]:
+        """Other spellings of a word or mark, the most similar first."""
+        capitalised, small = word.capitalize(), word.lower()
+        in_other_cases = [capitalised, small] if is_first else [small, capitalised]
+        for spelling in [word, *in_other_cases]:
+            yield spelling
+            yield spelling.translate(_APOSTROPHES)
+        if word in _TYPED_MARKS:
+            yield _TYPED_MARKS[word]
+        for spelling in [word, *in_other_cases]:
+            yield self._with_accents.get(_without_accents(spelling), spelling)
+
+    def _knows_word(self, word: str) -> bool:
+        # An elided word such as dov' is one word only in a text where a letter follows, so it is looked up.
+        return word in self._words or self.tokenizer.knows(word)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(map(str.strip, self.tokenizer.entries))
+
+    @cached_property
+    def _with_accents(self) -> dict[str, str]:
+        """For each word of the vocabulary without its accents, the word; of several, the most frequent one."""
+        words: dict[str, str] = {}
+        for entry in self.tokenizer.entries[len(self.tokenizer.special_tokens) :]:
+            word = entry.strip()
+            words.setdefault(_without_accents(word), word)
+        return words
+
+
+def _without_accents(word: str) -> str:
+    decomposed = unicodedata.normalize("NFD", word)
+    letters = (sign for sign in decomposed if not unicodedata.combining(sign))
+    return unicodedata.normalize("NFC", "".join(letters)).translate(_APOSTROPHES)

@@ -8,13 +8,10 @@ from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
-from transformer_cli.config import DecodingConfig, Direction, SamplingConfig, SequencesData
+from transformer_cli.config import DecodingConfig, Direction, SequencesData
 from transformer_cli.decoding.brackets import BRACKET, lost_brackets, pieces_around_brackets
 from transformer_cli.decoding.details import (
-    confidences_of,
-    details_of,
-    explained_hypotheses,
-    parts_of,
+    with_details,
     with_explained_unknown,
 )
 from transformer_cli.decoding.doubts import (
@@ -54,14 +51,12 @@ from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translation import (
     Chunk,
     Line,
-    LineDetails,
     SourceText,
     Translation,
     copied,
     joined,
     seeded,
     through_pivot,
-    warn_of_lines,
 )
 from transformer_cli.process.errors import DataError, TfmError, UsageError
 from transformer_cli.text.languages import is_plain, primary_language
@@ -78,7 +73,8 @@ logger = logging.getLogger(__name__)
 
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
-_SAMPLES_TO_AGREE_WITH = SamplingConfig(top_p=0.95)
+MAX_SHOWN_LINES = 5
+"""In a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,7 +534,8 @@ class Translator:
             if self.repairs and _any_given(chunks, CLAUSE_MARK):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
-            Repair(pipeline, self.decoding, self._search_again).apply(chunks, hypotheses)
+            known = pipeline.languages, pipeline.quality
+            Repair(pipeline, *known, self.decoding, self.search_with).apply(chunks, hypotheses)
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),
@@ -546,52 +543,14 @@ class Translator:
                 unk_id=pipeline.target_tokenizer.unk_id,
                 batch_tokens=self.decoding.batch_tokens,
             )
-        of_chunks = [[hypotheses[request] for request in chunk.requests] for chunk in chunks]
+        of_chunks = [[hypotheses[part.request] for part in chunk.parts] for chunk in chunks]
         if pipeline.keeps_text and self.decoding.num_best > 1:
             pairs = zip(chunks, of_chunks, strict=True)
             of_chunks = [without_short_rivals(pipeline, *pair, self.decoding) for pair in pairs]
         translations = list(map(pipeline.restore, chunks, of_chunks))
         if explainer is not None or self.estimates:
-            return self._with_details(chunks, hypotheses, translations, explainer)
+            return with_details(self, chunks, hypotheses, translations, explainer)
         return translations
-
-    def _with_details(
-        self,
-        chunks: Sequence[Chunk],
-        hypotheses: Mapping[Request, list[Hypothesis]],
-        translations: Sequence[Translation],
-        explainer: ExplainingEngine | None,
-    ) -> list[Translation]:
-        """The translations of chunks with what a second pass of the model says about them.
-
-        Args:
-            explainer: as of `translate_texts`; None: they get only what an estimate of the quality reads.
-        """
-        used = {request for chunk in chunks for request in chunk.requests}
-        best = {
-            request: of_request[0]
-            for request, of_request in hypotheses.items()
-            if of_request and request in used
-        }
-        batch_tokens = self.decoding.batch_tokens
-        agreements = self._agreements_of(best) if self.estimates else {}
-        if explainer is not None:
-            explained = explained_hypotheses(explainer, best, batch_tokens)
-            return [
-                replace(each, details=details_of(self.pipeline, chunk, explained, agreements))
-                for chunk, each in zip(chunks, translations, strict=True)
-            ]
-        explained = explained_hypotheses(self.explaining_engine(), best, batch_tokens, num_best=0)
-        return [
-            replace(
-                each,
-                details=LineDetails(parts_of(chunk, explained, agreements), ()),
-                confidences=confidences_of(
-                    chunk, [hypotheses[request] for request in chunk.requests], self.decoding
-                ),
-            )
-            for chunk, each in zip(chunks, translations, strict=True)
-        ]
 
     def _search_new_parts(
         self, chunks: Sequence[Chunk], hypotheses: dict[Request, list[Hypothesis]]
@@ -708,7 +667,7 @@ class Translator:
             ]
         return [of_part[: options.num_best] for of_part in best]
 
-    def _search_again(
+    def search_with(
         self, parts: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """The hypotheses of a search with other options than those of `decoding`."""
@@ -716,49 +675,6 @@ class Translator:
         if isinstance(engine, LimitedEngine):
             engine = engine.with_all_settings()
         return engine.translate(parts, options)
-
-    def _agreements_of(self, best: Mapping[Request, Hypothesis]) -> dict[Request, float]:
-        """How far each translation agrees with samples, as the calibration does it; nothing if it uses no samples."""
-        num_samples, quality = self.num_samples, self.pipeline.quality
-        if num_samples is None:
-            num_samples = 0 if quality is None else quality.num_samples
-        if not num_samples or not best:
-            return {}
-        decode = self.pipeline.target_tokenizer.decode
-        texts = [decode(hypothesis.ids) for hypothesis in best.values()]
-        return dict(zip(best, self.agreements([*best], texts, num_samples), strict=True))
-
-    def agreements(
-        self, parts: Sequence[Request], texts: Sequence[str], num_samples: int
-    ) -> list[float]:
-        """The mean chrF of a text for each part against samples of the model for the same part, 0 to 1.
-
-        The samples of a part are always the same.
-
-        Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.2, where dropout
-            makes the samples differ.
-        """
-        from transformer_cli.decoding.minimum_bayes_risk import chrf_matrix  # needs numpy
-
-        options = self.decoding.model_copy(
-            update={
-                "num_best": num_samples,
-                "sampling": _SAMPLES_TO_AGREE_WITH,
-                "coverage_penalty": 0.0,
-                "diversity": None,
-                "mbr": None,
-            }
-        )
-        # Samples keep no terms of a glossary.
-        plain = [part._replace(terms=(), seed=0) for part in parts]
-        decode = self.pipeline.target_tokenizer.decode
-        of_parts = self._search_again(plain, options)
-        return [
-            float(chrf_matrix([text, *(decode(each.ids) for each in samples)])[0, 1:].mean()) / 100
-            if samples
-            else 0.0
-            for text, samples in zip(texts, of_parts, strict=True)
-        ]
 
 
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
@@ -769,3 +685,87 @@ def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
 def _described(value: object) -> str:
     kinds = {str: "a string", bytes: "bytes", type(None): "None"}
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
+
+
+# What is told of the translations of lines.
+
+
+def warn_of_lines(
+    numbered: Sequence[tuple[int, Translation]],
+    *,
+    max_length: int,
+    is_strict: bool,
+    only_green: bool,
+) -> None:
+    """Warn of lines that a person should look at, with their numbers.
+
+    Args:
+        numbered: translations, each with the number of its line, from 1.
+        max_length: how many tokens the model reads at once.
+        is_strict: whether a sentence that was cut is an error.
+        only_green: whether translations that are not green are left out; the others need no further message.
+
+    Raises:
+        DataError: a sentence was cut, and `is_strict`.
+    """
+    if cut := [number for number, translation in numbered if translation.is_cut]:
+        if is_strict:
+            raise DataError(
+                f"line {cut[0]}: a sentence of more than {max_length} tokens, which the model cannot read at once",
+                hint="divide the sentence, or leave out --strict to translate it in parts",
+            )
+        logger.warning(
+            "%s: a sentence of more than %d tokens, which was translated in parts",
+            _lines(cut),
+            max_length,
+        )
+    if only_green:
+        if left_out := [number for number, each in numbered if each.is_not_green]:
+            logger.warning("%s: the translation is not green, so it was left out", _lines(left_out))
+        numbered = [each for each in numbered if not each[1].is_not_green]
+    if longer := [number for number, each in numbered if each.is_divided]:
+        logger.warning(
+            "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
+            "its translation as a whole was doubtful: look whether words are missing",
+            _lines(longer),
+        )
+    if lost := [number for number, each in numbered if each.is_untranslated]:
+        logger.warning(
+            "%s: a sentence or a part of it was left as it is, because the model loses text of it or cannot read it",
+            _lines(lost),
+        )
+    if with_doubts := [one for one in numbered if one[1].doubts]:
+        _report_doubts(with_doubts)
+    if copies := [number for number, each in numbered if each.is_partly_copied]:
+        logger.warning(
+            "%s: a sentence was left as it is, because the model loses the protected parts of it",
+            _lines(copies),
+        )
+
+
+def _report_doubts(numbered: Sequence[tuple[int, Translation]]) -> None:
+    """Warn of lines with doubts: one message for those with equal doubts, and one for words that training has not seen."""
+    of_doubts: dict[tuple[str, ...], list[int]] = {}
+    with_unseen, words = [], dict[str, None]()
+    for number, each in numbered:
+        if doubts := without_unseen_words(each.doubts):
+            of_doubts.setdefault(doubts, []).append(number)
+        for doubt in each.doubts:
+            if doubt.startswith(UNSEEN):
+                with_unseen.append(number)
+                words |= dict.fromkeys(doubt.removeprefix(f"{UNSEEN}: ").split(", "))
+    for doubts, doubtful in of_doubts.items():
+        logger.warning("%s: the translation %s", _lines(doubtful), "; it ".join(doubts))
+    if words:
+        shown, num_more = ", ".join([*words][:MAX_SHOWN_LINES]), len(words) - MAX_SHOWN_LINES
+        more = f" and {num_more} more" if num_more > 0 else ""
+        logger.warning("%s: the translation %s: %s%s", _lines(with_unseen), UNSEEN, shown, more)
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """Line 3; lines 3, 5, 8; or the first of them and the number of the others."""
+    shown = ", ".join(map(str, numbers[:MAX_SHOWN_LINES]))
+    more = len(numbers) - MAX_SHOWN_LINES
+    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (
+        f" and {more} more" if more > 0 else ""
+    )

@@ -191,12 +191,7 @@ def without_line_breaks(text: str) -> str:
     return text if text.isprintable() else text.translate(_LINE_BREAKS)
 
 
-def without_surrogates(text: str) -> str:
-    """UTF-8 has no lone surrogates: each becomes a question mark."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
-# Words: text is split into words and marks, and joined into exactly the same text; and two texts are compared word by word.
+# Words: text is split into words and marks, and joined into exactly the same text.
 #
 # A word includes the one space before it: `Il gatto dorme.` is split into ` Il`, ` gatto`, ` dorme`, `.`
 # and joining the pieces restores the text. Where no space is expected before a word (at the start, in
@@ -232,10 +227,6 @@ _SPACED_SIGNS = f"{_UNSPACED_SIGN} (?={_UNSPACED_SIGN})"
 # Segmented text has a space after every two to five signs; ordinary Thai, Lao and Khmer have one between
 # phrases, after twenty signs and more.
 MAX_SIGNS_PER_SPACE = 10
-
-# After a word that ends in one of these, no space is expected before the next word.
-_OPENERS = frozenset("'\u2019\u2018\"“„«¿¡(-/\u2013$€£¥")
-_SEPARATORS = frozenset(".,:")  # after a digit only
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,19 +290,9 @@ def tag_of(language: str) -> str:
     return f"<2{language}>"
 
 
-_SUBWORD_CUT = pre_tokenizers.Split(
-    Regex(SplitPatterns.of(has_spaced_words=False).subwords), "isolated"
-)
-
-
-def can_be_encoded_alone(word: str) -> bool:
-    """Whether the word and a space do not change how the text after them is split.
-
-    True is always right; False may be wrong, which costs only time: the word is not cached.
-    """
-    if word[-1] in _SEPARATORS:
-        return word[-2:-1].isalpha()
-    return word[-1] not in _OPENERS
+SPLIT_PATTERNS = {spaced: SplitPatterns.of(has_spaced_words=spaced) for spaced in (False, True)}
+"""Whether Chinese, Japanese or Thai text comes with spaces between its words -> the patterns."""
+_SUBWORD_CUT = pre_tokenizers.Split(Regex(SPLIT_PATTERNS[False].subwords), "isolated")
 
 
 def continues_word(piece: str, *, has_spaced_words: bool) -> bool:
@@ -344,26 +325,6 @@ def count_signs_and_spaces(text: str) -> tuple[int, int]:
 def are_spaced_words(num_signs: int, num_spaces: int) -> bool:
     """Whether a corpus with these counts has spaces between the words of a script that usually has none."""
     return num_spaces * MAX_SIGNS_PER_SPACE > num_signs
-
-
-# U+200C and U+200D change the shape of letters; they do not separate words.
-_IN_WORD = rf"[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D&&[^{UNSPACED_SCRIPTS}]]"
-_CUT = pre_tokenizers.Split(
-    Regex(rf"{_IN_WORD}+|[{UNSPACED_SCRIPTS}]\p{{M}}*|\s+|[^\s]"), "isolated"
-)
-_ASCII = re.compile(r"[A-Za-z0-9]+|\s+|[^\s]", re.ASCII)
-
-
-def word_sequence(text: str) -> list[str]:
-    """The words, marks and runs of white space of a text, in order; joined, they are the text.
-
-    A word is a run of letters, digits and combining marks. In a script without spaces between words, such as Chinese, each
-    sign is a word.
-    """
-    if text.isascii():
-        return _ASCII.findall(text)
-    found = _CUT.pre_tokenize_str(without_surrogates(text))
-    return [text[start:end] for _, (start, end) in found]
 
 
 # What white space separates, for alignments of words.

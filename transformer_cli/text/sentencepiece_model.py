@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.process.imports import require_extra
-from transformer_cli.text.normalization import SPECIALS, TAG, without_surrogates
+from transformer_cli.text.normalization import SPECIALS, TAG
 from transformer_cli.text.tokenizer_file import (
     MAX_ENTRIES,
     MAX_PIECE_CHARACTERS,
@@ -24,6 +24,7 @@ from transformer_cli.text.tokenizer_file import (
     TokenizerParts,
     hidden,
     is_hidden,
+    without_surrogates,
 )
 
 SPECIAL_PIECES = ("<unk>", "<pad>", "<s>", "</s>")

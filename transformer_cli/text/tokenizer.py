@@ -1,8 +1,7 @@
-"""The tokenizer: text to token ids, and token ids to text; its files; caches of words; known spellings of unknown words; where sequences begin and end."""
+"""The tokenizer: text to token ids, and token ids to text; its files; caches of words; where sequences begin and end."""
 
 import logging
 import re
-import unicodedata
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,16 +21,16 @@ from transformer_cli.text import tokenizer_file
 from transformer_cli.text.normalization import (
     SPECIALS,
     UNK,
-    can_be_encoded_alone,
     continues_word,
     tag_of,
-    without_surrogates,
 )
 from transformer_cli.text.tokenizer_file import (
     BYTE_TOKENS,
     UNLISTED,
+    BytePieces,
     ListedIds,
     tokenizer_errors_explained,
+    without_surrogates,
 )
 from transformer_cli.text.vocabulary import learn_model
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:  # a sentence for another engine does not wait for numpy
     import numpy as np
     from numpy.typing import NDArray
 
-    from transformer_cli.text.token_ids import BytePieces, IdLists, WordEdges
+    from transformer_cli.text.token_ids import IdLists, WordEdges
 
 logger = logging.getLogger(__name__)
 
@@ -218,12 +217,10 @@ class Tokenizer:
         return self.entries.index(entry)
 
     @cached_property
-    def byte_pieces(self) -> "BytePieces | None":
+    def byte_pieces(self) -> BytePieces | None:
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
         if self.parts.layout.kind == "WordLevel":
             return None
-        from transformer_cli.text.token_ids import BytePieces
-
         return BytePieces.of([self.parts.layout.bytes_of(piece) for piece in self.entries])
 
     def has_whole_characters(self, ids: Iterable[int]) -> bool:
@@ -464,17 +461,15 @@ class WordCache:
     def __init__(
         self, encode_text: Callable[[str], list[int]], encode_piece: Callable[[str], list[int]]
     ) -> None:
-        prefix = len(encode_text("a"))
+        self._encode_text = encode_text
         self._pieces = _Bounded(lambda piece: as_bytes(encode_piece(piece)))
-        self.later_words = _Words(
-            lambda word: self._plain(word) or as_bytes(encode_text(f"a {word}")[prefix:])
-        )
+        self.later_words = _Words(lambda word: self._plain(word) or self._behind_a_word(word))
         self.first_words = _Words(
             lambda word: (
                 self.later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
             )
         )
-        self._later_parts = _Bounded(lambda part: as_bytes(encode_text(f"a {part}")[prefix:]))
+        self._later_parts = _Bounded(self._behind_a_word)
         self._first_parts = _Bounded(lambda part: as_bytes(encode_text(part)))
 
     def __len__(self) -> int:
@@ -502,6 +497,15 @@ class WordCache:
             else:
                 yield self._later_parts[part]
 
+    def _behind_a_word(self, text: str) -> bytes:
+        """The ids of a text that does not begin one."""
+        return as_bytes(self._encode_text(f"a {text}")[self._num_before :])
+
+    @cached_property
+    def _num_before(self) -> int:
+        """Of the ids of the word that stands before such a text."""
+        return len(self._encode_text("a"))
+
     def _plain(self, word: str) -> bytes | None:
         """The ids of a word of the form `_PLAIN`."""
         found = _PLAIN.fullmatch(word)
@@ -516,6 +520,21 @@ class WordCache:
         for other in others.split("-")[1:]:
             pieces += "-", f" {other}"
         return b"".join(map(self._pieces.__getitem__, (*pieces, *marks)))
+
+
+# After a word that ends in one of these, no space is expected before the next word.
+_OPENERS = frozenset("'\u2019\u2018\"“„«¿¡(-/\u2013$€£¥")
+_SEPARATORS = frozenset(".,:")  # after a digit only
+
+
+def can_be_encoded_alone(word: str) -> bool:
+    """Whether the word and a space do not change how the text after them is split.
+
+    True is always right; False may be wrong, which costs only time: the word is not cached.
+    """
+    if word[-1] in _SEPARATORS:
+        return word[-2:-1].isalpha()
+    return word[-1] not in _OPENERS
 
 
 def as_bytes(ids: Iterable[int]) -> bytes:
@@ -618,95 +637,6 @@ class _WordsAtSpaces(dict[str, bytes]):
             self[""] = b""
         ids = self[word] = as_bytes(self._encode_text(word))
         return ids
-
-
-# Known spellings: a word that is not in the vocabulary, read as one that differs only in case, accents or marks.
-
-# Typographic marks, and how they are typed on a keyboard.
-_TYPED_MARKS = {
-    "\u2018": "'",
-    "\u2019": "'",
-    "\u201c": '"',
-    "\u201d": '"',
-    "\u201e": '"',
-    "\u00ab": '"',
-    "\u00bb": '"',
-    "\u2010": "-",
-    "\u2011": "-",
-    "\u2013": "-",
-    "\u2014": "-",
-    "\u2026": "...",
-}
-_APOSTROPHES = str.maketrans({"'": "\u2019", "\u2019": "'"})
-_SEVERAL_SPACES = re.compile(r"(?<=\S)\s{2,}(?=\S)")
-
-
-@dataclass(frozen=True)
-class KnownSpellings:
-    """The spellings of a vocabulary of words."""
-
-    tokenizer: Tokenizer
-    """Of the source. One of subwords knows every spelling, so its texts do not change."""
-
-    def respelled(self, text: str) -> str:
-        """The text with several spaces as one, and with unknown words in a spelling that the vocabulary has.
-
-        Words that are known, or that are unknown in every spelling, do not change.
-        """
-        text = _SEVERAL_SPACES.sub(" ", text)
-        if self.tokenizer.parts.layout.kind != "WordLevel" or self.tokenizer.knows(text):
-            return text
-        pieces: list[str] = []
-        place, is_first = 0, True
-        for spelled in self.tokenizer.words(text):
-            word = spelled.strip()
-            start = text.find(word, place)
-            if not word or start < 0:
-                continue
-            pieces += [text[place:start], self._known(word, is_first=is_first)]
-            place = start + len(word)
-            is_first = is_first and not word[0].isalnum()
-        return "".join([*pieces, text[place:]])
-
-    def _known(self, word: str, *, is_first: bool) -> str:
-        if self._knows_word(word):
-            return word
-        return next(filter(self._knows_word, self._spellings(word, is_first=is_first)), word)
-
-    def _spellings(self, word: str, *, is_first: bool) -> Iterator[str]:
-        """Other spellings of a word or mark, the most similar first."""
-        capitalised, small = word.capitalize(), word.lower()
-        in_other_cases = [capitalised, small] if is_first else [small, capitalised]
-        for spelling in [word, *in_other_cases]:
-            yield spelling
-            yield spelling.translate(_APOSTROPHES)
-        if word in _TYPED_MARKS:
-            yield _TYPED_MARKS[word]
-        for spelling in [word, *in_other_cases]:
-            yield self._with_accents.get(_without_accents(spelling), spelling)
-
-    def _knows_word(self, word: str) -> bool:
-        # An elided word such as dov' is one word only in a text where a letter follows, so it is looked up.
-        return word in self._words or self.tokenizer.knows(word)
-
-    @cached_property
-    def _words(self) -> frozenset[str]:
-        return frozenset(map(str.strip, self.tokenizer.entries))
-
-    @cached_property
-    def _with_accents(self) -> dict[str, str]:
-        """For each word of the vocabulary without its accents, the word; of several, the most frequent one."""
-        words: dict[str, str] = {}
-        for entry in self.tokenizer.entries[len(self.tokenizer.special_tokens) :]:
-            word = entry.strip()
-            words.setdefault(_without_accents(word), word)
-        return words
-
-
-def _without_accents(word: str) -> str:
-    decomposed = unicodedata.normalize("NFD", word)
-    letters = (sign for sign in decomposed if not unicodedata.combining(sign))
-    return unicodedata.normalize("NFC", "".join(letters)).translate(_APOSTROPHES)
 
 
 # Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.

@@ -1,4 +1,4 @@
-"""A tokenizer.json: the layouts of tokenizers, and the check of a file from elsewhere.
+"""A tokenizer.json: the layouts of tokenizers, what the bytes of their entries mean, and the check of a file from elsewhere.
 
 A layout is what is not learned. Only the vocabulary, the merges, the scores and the normalisation table of a SentencePiece
 model may differ between files. Every other part must be equal to what this package writes, so a regular expression from
@@ -11,14 +11,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.process.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage.filesystem import without_duplicates
-from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS, TAG, UNK, SplitPatterns
+from transformer_cli.text.normalization import CORPUS_TAG, SPECIALS, SPLIT_PATTERNS, TAG, UNK
+
+if TYPE_CHECKING:  # a sentence for another engine does not wait for numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Layouts of tokenizers.
 
@@ -120,7 +124,7 @@ class Layout:
         Args:
             keeps_marks_with_words: leave punctuation joined to the word before it; only for learning subwords.
         """
-        patterns = SplitPatterns.of(has_spaced_words=self.has_spaced_words)
+        patterns = SPLIT_PATTERNS[self.has_spaced_words]
         subwords = patterns.subwords_with_marks if keeps_marks_with_words else patterns.subwords
         pattern = patterns.words if self.kind == "WordLevel" else subwords
         split = {
@@ -446,6 +450,106 @@ class ListedIds:
         ]
 
 
+# What the bytes of entries mean: which token may follow which.
+
+
+BETWEEN_CHARACTERS = 0
+FORBIDDEN = -1
+
+
+class _Range(NamedTuple):
+    """Bytes that a state allows, both ends included, and the state after them."""
+
+    first: int
+    last: int
+    next_state: int
+
+
+# States 1 to 3 require 1 to 3 continuation bytes. In states 4 to 7 the first of them has a narrower range, which
+# rules out overlong forms, surrogates, and code points above U+10FFFF.
+_STATES: tuple[tuple[_Range, ...], ...] = (
+    (
+        _Range(0x00, 0x7F, 0),
+        _Range(0xC2, 0xDF, 1),
+        _Range(0xE0, 0xE0, 4),
+        _Range(0xE1, 0xEC, 2),
+        _Range(0xED, 0xED, 5),
+        _Range(0xEE, 0xEF, 2),
+        _Range(0xF0, 0xF0, 6),
+        _Range(0xF1, 0xF3, 3),
+        _Range(0xF4, 0xF4, 7),
+    ),
+    (_Range(0x80, 0xBF, 0),),
+    (_Range(0x80, 0xBF, 1),),
+    (_Range(0x80, 0xBF, 2),),
+    (_Range(0xA0, 0xBF, 1),),
+    (_Range(0x80, 0x9F, 1),),
+    (_Range(0x90, 0xBF, 2),),
+    (_Range(0x80, 0x8F, 2),),
+)
+_NEVER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class BytePieces:
+    """The tokens of a vocabulary as steps between states.
+
+    The bytes of all tokens together are UTF-8. A state is what the bytes so far require of the next byte (RFC 3629, section 4):
+    nothing, because a character has just ended, or one of several ranges of continuation bytes. Each token leads from a state
+    to another, or is not allowed in it.
+    """
+
+    next_states: "NDArray[np.int64]"
+    """(states, V): the state after a token, or -1 if the token is not allowed."""
+    is_allowed: "NDArray[np.bool_]"
+    """(states, limits, V): whether a token is allowed if at most `limit` tokens may follow it. The last limit stands
+    for all larger ones."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[bytes]) -> "BytePieces | None":
+        """The steps of the tokens, or None if each token consists of whole characters.
+
+        Args:
+            pieces: the bytes of each token; empty for a special token, which may stand between characters only.
+        """
+        import numpy as np
+
+        next_states = np.full((len(_STATES), len(pieces)), FORBIDDEN, dtype=np.int64)
+        next_states[BETWEEN_CHARACTERS] = BETWEEN_CHARACTERS
+        for index, piece in enumerate(pieces):
+            if not piece.isascii():  # ASCII stands between characters only
+                next_states[:, index] = [_after(piece, state) for state in range(len(_STATES))]
+        if not next_states[BETWEEN_CHARACTERS].any():
+            return None
+        to_end = _tokens_to_end(next_states)
+        limits = np.arange(1 + to_end[to_end < _NEVER].max())
+        after = np.where(next_states == FORBIDDEN, _NEVER, to_end[next_states])  # (states, V)
+        return cls(next_states, after[:, None, :] <= limits[:, None])
+
+
+def _after(piece: bytes, state: int) -> int:
+    """The state after the bytes of a token."""
+    for byte in piece:
+        fitting = (entry for entry in _STATES[state] if entry.first <= byte <= entry.last)
+        entry = next(fitting, None)
+        if entry is None:
+            return FORBIDDEN
+        state = entry.next_state
+    return state
+
+
+def _tokens_to_end(next_states: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """(states,): the smallest number of tokens that end the character in each state."""
+    import numpy as np
+
+    lengths = np.full(len(_STATES), _NEVER, dtype=np.int64)
+    lengths[BETWEEN_CHARACTERS] = 0
+    for _ in _STATES:  # a shortest path visits no state twice
+        after = np.where(next_states == FORBIDDEN, _NEVER, lengths[next_states])
+        lengths[1:] = np.minimum(lengths, after.min(axis=1) + 1)[1:]
+    return lengths
+
+
 # The file: written, and checked when it is read.
 
 
@@ -477,6 +581,11 @@ def tokenizer_errors_explained(what: str) -> Iterator[None]:
         if is_out_of_memory(error):
             raise TryAgainError(f"{what}: out of memory", hint="close other programs") from error
         raise DataError(f"{what}: {error}") from error
+
+
+def without_surrogates(text: str) -> str:
+    """UTF-8 has no lone surrogates: each becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def build(parts: TokenizerParts, *, keeps_marks_with_words: bool = False) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from transformer_cli.checkpoint.averages import averaged_steps, mean_weights, write_average
 from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
     Checkpoint,
@@ -18,7 +19,6 @@ from transformer_cli.checkpoint.run_folder import (
     open_checkpoint,
     ranked,
 )
-from transformer_cli.checkpoint.trained_files import averaged_steps, mean_weights, write_average
 from transformer_cli.config import TrainingConfig
 from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transformer_cli.decoding.search.beam import BannedTokens, Hypotheses, WholeCharacters
-from transformer_cli.text.token_ids import BytePieces
+from transformer_cli.text.tokenizer_file import BytePieces
 
 from ..chains import (
     EOS,

@@ -24,7 +24,7 @@ from transformer_cli.decoding.search.beam import (
     WholeCharacters,
 )
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.text.token_ids import BytePieces
+from transformer_cli.text.tokenizer_file import BytePieces
 
 from ..chains import SPECIAL_IDS
 

@@ -8,7 +8,6 @@ import pytest
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.decoding.translation import Estimate
 from transformer_cli.extensions.documents.formats import format_named, read_document
-from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
 from transformer_cli.extensions.documents.translate_command import (
     chosen_document,
     translate_document_file,
@@ -20,7 +19,7 @@ from transformer_cli.extensions.documents.translation import (
     TranslatedDocument,
     translate_document,
 )
-from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+from transformer_cli.extensions.documents.translator import UNTRANSLATED, AnsweredText, AskedText
 from transformer_cli.process.errors import UsageError
 
 from .fake_translators import WordByWord

@@ -12,8 +12,8 @@ from transformer_cli.extensions.documents import (
     read_document,
     translate_document,
 )
-from transformer_cli.extensions.documents.kept_spans import DIVIDED, UNTRANSLATED
 from transformer_cli.extensions.documents.translation import TranslatedDocument
+from transformer_cli.extensions.documents.translator import DIVIDED, UNTRANSLATED
 
 from ...decoding.stub_translators import (
     CLAUSES,

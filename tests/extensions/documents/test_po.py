@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import ReadingOptions
-from transformer_cli.extensions.documents.kept_spans import COPIED
 from transformer_cli.extensions.documents.po import _plural_rule, read_po
 from transformer_cli.extensions.documents.translation import translate_document
-from transformer_cli.extensions.documents.translator import AnsweredText
+from transformer_cli.extensions.documents.translator import COPIED, AnsweredText
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.spans import find_spans
 

@@ -15,7 +15,6 @@ from transformer_cli.extensions.documents.formats import (
     read_plain_text,
 )
 from transformer_cli.extensions.documents.html import read_html
-from transformer_cli.extensions.documents.kept_spans import COPIED, IN_PIECES, UNBALANCED
 from transformer_cli.extensions.documents.segments import Markup, Role, Segment, TranslatedSegment
 from transformer_cli.extensions.documents.strings import BROKEN_MESSAGE
 from transformer_cli.extensions.documents.translation import (
@@ -23,7 +22,13 @@ from transformer_cli.extensions.documents.translation import (
     translate_document,
     units_of,
 )
-from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+from transformer_cli.extensions.documents.translator import (
+    COPIED,
+    IN_PIECES,
+    UNBALANCED,
+    AnsweredText,
+    AskedText,
+)
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.sentences import Sentence
 

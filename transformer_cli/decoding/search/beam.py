@@ -15,7 +15,7 @@ from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, n
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, length_penalty
 from transformer_cli.model.layers import at_least_float32
-from transformer_cli.text.token_ids import BETWEEN_CHARACTERS, BytePieces
+from transformer_cli.text.tokenizer_file import BETWEEN_CHARACTERS, BytePieces
 
 # Rows of finished sentences are dropped only when they are at least this share of all rows, because each drop
 # copies the keys and values of all rows that stay.

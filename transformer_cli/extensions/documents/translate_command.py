@@ -28,8 +28,8 @@ from transformer_cli.extensions.documents.formats import (
     format_named,
     format_of,
 )
-from transformer_cli.extensions.documents.kept_spans import CUT
 from transformer_cli.extensions.documents.translation import NotGreen, TranslatedDocument
+from transformer_cli.extensions.documents.translator import CUT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.process.signals import ended_after

@@ -15,7 +15,6 @@ from transformer_cli.extensions.documents.inline_text import (
     InlineText,
     has_too_much_markup,
 )
-from transformer_cli.extensions.documents.kept_spans import CheckedAnswer, with_kept_spans
 from transformer_cli.extensions.documents.mnemonics import (
     KeysOfLabels,
     Mnemonic,
@@ -40,11 +39,13 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.tag_placement import place_markup
 from transformer_cli.extensions.documents.translator import (
     AskedText,
+    CheckedAnswer,
     LinkedWords,
     TextTranslator,
     links_by_position,
     moved_links,
     moved_pieces,
+    with_kept_spans,
 )
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.sentences import (

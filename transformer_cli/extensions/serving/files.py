@@ -16,10 +16,9 @@ from starlette.routing import Route
 from transformer_cli.config import Direction
 from transformer_cli.decoding.glossary import RequiredTerms
 from transformer_cli.extensions.documents import ModelTranslator, translate_document
-from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
 from transformer_cli.extensions.documents.segments import Document
 from transformer_cli.extensions.documents.translation import NotGreen, TranslatedDocument
-from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
+from transformer_cli.extensions.documents.translator import UNTRANSLATED, AnsweredText, AskedText
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.languages import AUTO
 from transformer_cli.extensions.serving.libretranslate import check_key

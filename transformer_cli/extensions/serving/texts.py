@@ -20,9 +20,9 @@ from transformer_cli.extensions.documents.formats import (
     format_named,
     format_of,
 )
-from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
 from transformer_cli.extensions.documents.segments import Document, SplicedDocument, plain_text
 from transformer_cli.extensions.documents.tagged_xml import TagRules, read_tagged_xml
+from transformer_cli.extensions.documents.translator import UNTRANSLATED
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.limits import Limits, RefusedRequest, bad_request, too_large
 from transformer_cli.process.errors import TfmError, UsageError

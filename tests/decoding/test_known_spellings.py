@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.text.tokenizer import KnownSpellings, train_tokenizer
+from transformer_cli.decoding.text_pipeline import KnownSpellings
+from transformer_cli.text.tokenizer import train_tokenizer
 
 TEXTS = [
     "The cat's house isn't far - he says: \"hi\".",
