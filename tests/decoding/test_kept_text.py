@@ -192,6 +192,25 @@ def test_only_the_clause_that_is_lost_stays() -> None:
     assert found.text.upper() == text.upper()
 
 
+def test_a_sentence_of_which_a_clause_alone_is_lost_is_translated_as_a_whole() -> None:
+    """It is a little longer than those of the training, so its clauses are tried first."""
+
+    def says(text: str) -> list[str]:
+        return ["" if "mute" in text and "sister" not in text else text.upper()]
+
+    line = "the mute and the hotel and the train sleeps, and the sister waits and laughs."
+    of = stub_translator(says, seen=SeenLengths(longest=12, smallest_ratio=0.7))
+    found = translated(line, replace(of, engine=SureOrNot(says, -0.1)))
+    assert (found.text, found.is_untranslated) == (line.upper(), False)
+    # A model that is not sure of the whole, or has seen only much shorter sentences, leaves the clause.
+    unsure = translated(line, replace(of, engine=SureOrNot(says, -9.0)))
+    shorter = stub_translator(says, seen=SeenLengths(longest=6, smallest_ratio=0.7))
+    much_longer = translated(line, replace(shorter, engine=SureOrNot(says, -0.1)))
+    for left in (unsure, much_longer):
+        assert left.is_untranslated
+        assert "mute" in left.text
+
+
 def test_a_sentence_beside_one_that_is_lost_is_translated() -> None:
     found = translated("The mute sleeps. The train waits.", stub_translator(silent_about("mute")))
     assert (found.text, found.is_untranslated) == ("The mute sleeps. THE TRAIN WAITS.", True)

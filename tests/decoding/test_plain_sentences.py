@@ -27,6 +27,7 @@ OTHER_FUNCTIONS = {
     "TextPipeline.normalize_given_target",
     "TextPipeline.required_terms",
     "TextPipeline.words_for_unknown",
+    "Translator._join_clauses",
     "Translator._regain_clauses",
     "Translator._regain_ellipses",
     "Translator._with_details",

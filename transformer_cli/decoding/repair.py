@@ -76,6 +76,8 @@ _PLAIN_MARKS = str.maketrans(
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 # A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
 _ORDINARY_SHARE = 0.5
+# How many times as long it may be to be translated as a whole, if a clause of it alone cannot be.
+_LITTLE_LONGER = 1.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
@@ -393,6 +395,37 @@ def longer_of(
         for chunk in (whole, halves)
     )
     return replace(halves, is_repaired=True) if num_halves >= _CLEARLY_MORE * num_whole else whole
+
+
+def reads_well(
+    pipeline: TextPipeline,
+    whole: Chunk,
+    hypotheses: Mapping[Request, Sequence[Hypothesis]],
+    options: DecodingConfig,
+) -> bool:
+    """Whether sentences that are a little longer than those of the training have translations of which the model is sure.
+
+    These are as long as those of the training were for such a source, without a factor for exceptions.
+    """
+    ratio = pipeline.seen.smallest_ratio or 0.0
+    for part in whole.parts:
+        best = hypotheses[part.request][:1]
+        if part.is_kept or not best or _loses_text(pipeline, part, best, options):
+            return False
+        if len(best[0].ids) < ratio * len(part.request.ids):
+            return False
+        confidence = search_confidence(best[0], options)
+        if confidence is None or confidence < _FAIRLY_SURE:
+            return False
+    return True
+
+
+def may_be_joined(pipeline: TextPipeline, whole: Chunk, in_parts: Chunk) -> bool:
+    """Whether a part that was divided for its length would stay untranslated, and none is much longer than those of the training."""
+    if len(in_parts.parts) == len(whole.parts) or not any(part.is_kept for part in in_parts.parts):
+        return False
+    most = _LITTLE_LONGER * (pipeline.seen.longest or math.inf)
+    return all(len(part.request.ids) <= most and not part.is_kept for part in whole.parts)
 
 
 def keeping(chunk: Chunk, numbers: Collection[int]) -> Chunk:

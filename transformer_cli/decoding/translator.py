@@ -42,6 +42,8 @@ from transformer_cli.decoding.repair import (
     in_clauses,
     longer_of,
     lost_parts,
+    may_be_joined,
+    reads_well,
     with_commas_for_ellipses,
     without_short_rivals,
 )
@@ -518,7 +520,7 @@ class Translator:
             explainer: what gives each translation its details; None: they get none.
         """
         pipeline = self.pipeline
-        chunks = list(map(pipeline.prepared, texts))
+        chunks = whole = list(map(pipeline.prepared, texts))
         if pipeline.keeps_text:
             chunks = [in_clauses(pipeline, chunk) for chunk in chunks]
         if (sampling := self.decoding.sampling) is not None:
@@ -530,7 +532,7 @@ class Translator:
             # The words of a line with details are linked by their places, so none of its marks changes.
             if explainer is None and _any_given(chunks, ELLIPSIS):
                 self._regain_ellipses(chunks, hypotheses)
-            self._divide_lost(range(len(chunks)), chunks, hypotheses)
+            self._divide_lost(range(len(chunks)), chunks, hypotheses, whole)
             if self.repairs and _any_given(chunks, CLAUSE_MARK):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
@@ -583,6 +585,7 @@ class Translator:
         indexes: Iterable[int],
         chunks: list[Chunk],
         hypotheses: dict[Request, list[Hypothesis]],
+        whole: Sequence[Chunk] = (),
     ) -> None:
         """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
 
@@ -592,19 +595,35 @@ class Translator:
             indexes: of the chunks that are looked at.
             chunks: get the divided parts.
             hypotheses: of all parts; get those of the new parts.
+            whole: the chunks before long sentences were divided; one takes its place if a clause would be kept.
         """
-        while True:
-            lost = {
-                index: numbers
-                for index in indexes
-                if (numbers := lost_parts(self.pipeline, chunks[index], hypotheses, self.decoding))
-            }
-            if not lost:
-                return
+        changed = set[int]()
+        while lost := {
+            index: numbers
+            for index in indexes
+            if (numbers := lost_parts(self.pipeline, chunks[index], hypotheses, self.decoding))
+        }:
             for index, numbers in lost.items():
                 chunks[index] = divided(self.pipeline, chunks[index], numbers)
             self._search_new_parts([chunks[index] for index in lost], hypotheses)
+            changed |= lost.keys()
             indexes = lost
+        if whole and changed and self.decoding.sampling is None:
+            self._join_clauses(sorted(changed), whole, chunks, hypotheses)
+
+    def _join_clauses(
+        self,
+        indexes: Iterable[int],
+        whole: Sequence[Chunk],
+        chunks: list[Chunk],
+        hypotheses: dict[Request, list[Hypothesis]],
+    ) -> None:
+        """Translate sentences as a whole that were divided for their length, if a clause of them would stay untranslated."""
+        left = [n for n in indexes if may_be_joined(self.pipeline, whole[n], chunks[n])]
+        self._search_new_parts([whole[n] for n in left], hypotheses)
+        for n in left:
+            if reads_well(self.pipeline, whole[n], hypotheses, self.decoding):
+                chunks[n] = replace(whole[n], is_repaired=True)
 
     def _regain_clauses(
         self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]
