@@ -479,6 +479,8 @@ class _Reader:
             self._add(Role.OPEN, token.start, token.end, token.name)
         elif token.name in _POINTS and not self._is_field_between_texts(index, of_tag):
             self._add(Role.POINT, token.start, token.end)
+            if token.name == "input":
+                self._add_text(" ", token.end, token.end)
         elif token.name == "br" and self._sentence.goes_on(self._text_behind(index)):
             self._add(Role.POINT, token.start, token.end)
             # The words on both sides may have no white space between them.
