@@ -752,3 +752,14 @@ def test_a_formula_may_have_a_label_behind_its_end(label: str) -> None:
 )  # fmt: skip
 def test_directives_of_myst_keep_their_options_and_have_text(source: str, wanted: str) -> None:
     assert upper(source) == wanted
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["- one\n\n  ```{note}\n  The cat\n  ```\n", "> ```{tip}\n> The cat\n> ```\n", "```{note}\nThe cat\n"],
+)  # fmt: skip
+def test_a_directive_of_myst_that_stays_is_named(
+    source: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "The cat" in upper(source)
+    assert "a directive of MyST" in caplog.text

@@ -23,7 +23,7 @@ from transformer_cli.extensions.documents.markdown_inline import (
     InlineEvent,
     MarkdownInline,
 )
-from transformer_cli.extensions.documents.myst import with_colons
+from transformer_cli.extensions.documents.myst import is_directive_with_text, with_colons
 from transformer_cli.extensions.documents.page_templates import FRONT_MATTER
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
@@ -166,6 +166,8 @@ class _Reader:
                 self._read(token, is_cell=is_cell, is_title=block.markup.startswith("#"))
             elif token.type == "html_block" and token.map:
                 self._read_html_block(token, is_whole=token.level == depth == 0)
+            elif token.type == "fence" and token.map and is_directive_with_text(token.info.strip()):
+                self._kept.append((token.map[0], "a directive of MyST that is not closed, or stands inside a list or quotation"))  # fmt: skip
         for row, before_end, title in divided.titles:
             start = self._lines[row][1] - before_end
             places = [(place, place + 1) for place in range(start, start + len(title))]

@@ -56,6 +56,12 @@ def with_colons(lines: Sequence[str], fences: Collection[tuple[int, int]]) -> li
     return written
 
 
+def is_directive_with_text(info: str) -> bool:
+    """Whether a block of code is a directive whose lines are Markdown, by what stands behind its first backticks."""
+    name, brace, _ = info.removeprefix("{").partition("}")
+    return bool(brace) and info.startswith("{") and _WITH_TEXT.fullmatch(name) is not None
+
+
 def rows_of_myst(lines: Sequence[str], code_rows: Collection[int]) -> frozenset[int]:
     """The rows that are comments, breaks, options of directives, or code of a directive in colons.
 
