@@ -1,5 +1,6 @@
 """Which lines of a Markdown text are markup of MyST, the Markdown of Sphinx and Jupyter Book: directives with their options, comments, breaks."""
 
+import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 
@@ -71,10 +72,18 @@ def rows_of_myst(lines: Sequence[str], code_rows: Collection[int]) -> frozenset[
     """
     found = {row for row in range(len(lines)) if row not in code_rows and _COLONS.fullmatch(lines[row])}  # fmt: skip
     inside: set[int] = set()
+    # From a directive that is never closed, another one with as many colons is not closed either.
+    fewest_unclosed = math.inf
     for row in sorted(found):
-        if row not in inside:
-            inside.update(_rows_of_options(lines, row))
-            inside.update(_rows_of_code(lines, row))
+        if row in inside:
+            continue
+        inside.update(_rows_of_options(lines, row))
+        begins = _COLONS.fullmatch(lines[row])
+        num_colons = len(begins["colons"]) if begins and _WITH_CODE.fullmatch(begins["name"]) else 0
+        if 0 < num_colons < fewest_unclosed:
+            end = _end_of_directive(lines, row, num_colons)
+            inside.update(range(row + 1, end or row + 1))
+            fewest_unclosed = fewest_unclosed if end else num_colons
     rows = (row for row, line in enumerate(lines) if row not in code_rows and _LINE.fullmatch(line))
     others = frozenset(rows)
     is_myst = bool(others) and any(map(_SIGN_OF_MYST.match, lines))
@@ -101,13 +110,10 @@ def _rows_of_options(lines: Sequence[str], row: int) -> Iterator[int]:
         first += 1
 
 
-def _rows_of_code(lines: Sequence[str], row: int) -> Iterator[int]:
-    """The rows of a directive whose lines are no Markdown, up to its end."""
-    begins = _COLONS.fullmatch(lines[row])
-    if begins is None or not _WITH_CODE.fullmatch(begins["name"]):
-        return
+def _end_of_directive(lines: Sequence[str], row: int, num_colons: int) -> int | None:
+    """The row behind another one that ends a directive."""
     for last in range(row + 1, len(lines)):
         ends = _END.fullmatch(lines[last])
-        if ends is not None and ends["sign"].startswith(begins["colons"]):
-            yield from range(row + 1, last)
-            return
+        if ends is not None and ends["sign"].startswith(":" * num_colons):
+            return last
+    return None
