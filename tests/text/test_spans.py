@@ -87,6 +87,7 @@ def found(text: str) -> list[str]:
         ("Open *.tar.gz or src/*.py.", ["*.tar.gz"]),
         ("The dog%nThe cat.%nIt has %n or 5 %name", ["%n", "%n", "%n", "5"]),
         ("foo_bar, foo_bar() call() f(x) _so_ Ctrl+S v1.2.3-beta", ["foo_bar", "foo_bar()", "call()", "f(x)", "Ctrl+S", "v1.2.3-beta"]),
+        ("Press Ctrl+/, Alt+[ or (Ctrl+Shift+,). C++/Java", ["Ctrl+/", "Alt+[", "Ctrl+Shift+,"]),
         ("Ctrl-C, Ctrl-Alt-x, Strg-F5 or Shift + Enter", ["Ctrl-C", "Ctrl-Alt-x", "Strg-F5", "Shift + Enter"]),
         ("Meta-analysis and Shift-work, Alt-Kanzler: Ctrl-", []),
         ("The 2.x houses, v. 2.3.x of 4 xylophones", ["2.x", "2.3.x", "4"]),

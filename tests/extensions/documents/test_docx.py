@@ -496,3 +496,35 @@ def test_a_control_with_a_list_or_a_date_around_a_paragraph_stays(kind: str) -> 
     parts["word/document.xml"] = parts["word/document.xml"].replace("<w:p>", f"{control}<w:p>", 1)
     [segment] = read_docx(packed(parts)).segments
     assert plain_text(segment.pieces) == "Choose"
+
+
+def test_a_line_through_words_is_not_on_the_spaces_beside_them() -> None:
+    struck, subscript = "<w:rPr><w:strike/></w:rPr>", '<w:rPr><w:vertAlign w:val="subscript"/></w:rPr>'  # fmt: skip
+    for line in (struck, '<w:rPr><w:u w:val="single"/></w:rPr>'):
+        given = run("big", BOLD) + run(" ") + run("dog", ITALIC) + run(" ") + run("strikethrough", line)  # fmt: skip
+        found = result(given)
+        of_line = "strike" if line is struck else "u"
+        assert shown(found) == [
+            [("b", "BIG"), ("", " "), ("i", "DOG"), ("", " "), (of_line, "STRIKETHROUGH")]
+        ]
+    # A format that nobody sees on a space is still that of most of the text.
+    assert shown(result(run("the", BOLD) + run(" ") + run("big dog", subscript)))[0][-1] == ("vertAlign", " BIG DOG")  # fmt: skip
+
+
+def test_a_page_that_word_inserts_is_translated_and_another_document_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kinds = "".join(
+        f'<Relationship Id="{name}" Type="http://x/relationships/aFChunk" Target="/word/{name}"/>'
+        for name in ("a.html", "b.mht")
+    )
+    parts = {
+        "word/document.xml": body(run("The house")),
+        "word/_rels/document.xml.rels": f'<Relationships xmlns="http://x">{kinds}</Relationships>',
+        "word/a.html": "<p>The <b>dog</b></p>",
+        "word/b.mht": "<p>The cat</p>",
+    }
+    found = unpacked(done(read_docx(packed(parts))).data)
+    assert found["word/a.html"] == "<p>THE <b>DOG</b></p>"
+    assert found["word/b.mht"] == parts["word/b.mht"]
+    assert "word/b.mht is not translated" in caplog.text

@@ -393,6 +393,7 @@ def test_a_label_to_which_a_sentence_is_glued_is_a_text_of_its_own(
         ),
         ("<p>First name: <input> Last name: <input>", "<p>NAME: FIRST <input> NAME: LAST <input>"),
         ("<p>wake me at <input> in town", "<p>TOWN <input> IN AT ME WAKE"),
+        ("<p>The cat<a>,</a><input>the dog", "<p>DOG THE CAT<a>,</a><input> THE"),
         ("<p>The dog <input TYPE=hidden> Tom is", "<p>IS <input TYPE=hidden> TOM DOG THE"),
     ],
 )

@@ -159,9 +159,18 @@ def test_formats_of_dates_with_a_letter_for_each_field_stay(form: str) -> None:
 
 def test_what_describes_a_message_for_programs_stays() -> None:
     text = '{"@@locale": "en", "hello": "Good day", "@hello": {"description": "A greeting", "placeholders": {"name": {"type": "String"}}}}'
-    assert translated(read_json(text.encode())) == text.replace("Good day", "GOOD DAY")
+    of_target = text.replace('"en"', '"it"')
+    assert translated(read_json(text.encode())) == of_target.replace("Good day", "GOOD DAY")
     chosen = read_json(text.encode(), ReadingOptions(values=("@hello.description",)))
-    assert translated(chosen) == text.replace("A greeting", "A GREETING")
+    assert translated(chosen) == of_target.replace("A greeting", "A GREETING")
+
+
+@pytest.mark.parametrize(("given", "written"), [("en_US", "it"), ("de", "de"), ("", "")])
+def test_the_language_of_a_file_of_flutter_is_that_of_the_translation(
+    given: str, written: str
+) -> None:
+    text = '{"@@locale": "%s", "hello": "Good day", "inner": {"@@locale": "en"}}'
+    assert translated(read_json((text % given).encode())) == (text % written).replace("Good day", "GOOD DAY")  # fmt: skip
 
 
 def test_links_of_html_that_touch_are_not_one_word() -> None:

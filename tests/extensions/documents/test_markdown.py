@@ -37,7 +37,7 @@ def reverse(text: str) -> str:
 BLOCKS = ["# Title\n", "Title\n===\n", "> quoted\n> text\n", "> ", "- ", "  - one\n", "1. ", "* * *\n", "\t", "    code\n", "```\ncode here\n```\n", "~~~", "<div>\nhtml text\n</div>\n", "[a]: http://x.org 'T'\n", "|a|b|\n|-|-|\n|c `x\\|y`|d|\n", "---\n", "# x #\n", "- [ ] task\n"]  # fmt: skip
 INLINES = ["**", "*", "_", "__", "~~", "`", "``", "[", "](u)", "][a]", "[a]", "![dog](d.png)", "<b>", "</b>", "<br>", "<http://x.org>", "\\*", "\\\\", "&amp;", "&#35;", "<!-- c -->", "[^1]", "[^1]: "]  # fmt: skip
 TEXTS = ["Hello world. ", "word", " ", "  \n", "\\\n", "\n", "\n\n", "\r\n", "\r", "{name}", "https://x.org/a_b_c", "a_b_c", "2 * 3", "\u00e8", "\0", "#", "|", "\udc80"]  # fmt: skip
-EXTENSIONS = ["[^1]: note\n", ": definition\n", "!!! note\n    inside\n", "::: tip\n", "$$\n", "$x_1$", "$$", ":smile:", '!!! note "Title"\n', "::: tip Title\n", "+--+--+\n|a|b|\n+--+--+\n", "--- ---\na   b\n", "-----\n", "\\begin{a}\n", "\\end{a}\n", "\\[\n", "\\]\n", "title: a\n"]  # fmt: skip
+EXTENSIONS = ["[^1]: note\n", ": definition\n", "!!! note\n    inside\n", "::: tip\n", "$$\n", "$x_1$", "$$", ":smile:", '!!! note "Title"\n', "::: tip Title\n", "+--+--+\n|a|b|\n+--+--+\n", "--- ---\na   b\n", "-----\n", "\\begin{a}\n", "\\end{a}\n", "\\[\n", "\\]\n", "title: a\n", ":::{note} Title\n", ":class: big\n", "```{tip}\n", "% said\n", "+++\n", ":::\n"]  # fmt: skip
 PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS]), max_size=25)
 MORE_PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS, *EXTENSIONS]), max_size=25)
 
@@ -253,6 +253,8 @@ def test_dashes_are_no_table_of_pandoc() -> None:
         ("::: tip My title", "::: tip MY TITLE"),
         (":::note[My title]{.x}", ":::note[MY TITLE]{.x}"),
         (":::{admonition} My title", ":::{admonition} MY TITLE"),
+        (":::{card} card", ":::{card} CARD"),
+        ('!!! note "note"', '!!! note "NOTE"'),
         ("::: warning", "::: warning"),
         ("::: {.note}", "::: {.note}"),
         (":::{figure} my/picture.png", ":::{figure} my/picture.png"),
@@ -729,3 +731,35 @@ def test_a_formula_may_have_a_label_behind_its_end(label: str) -> None:
     text = f"Dogs:\n\n$$\na &= b \\\\\n  &= cat_x\n$$ {label}\n\nCats.\n"
     wanted = text.replace("Dogs", "DOGS").replace("Cats", "CATS")
     assert translated(read_markdown(text.encode())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (":::{note} My cat\n:class: dropdown\n:icon: false\nIt sleeps.\n:::\n", ":::{note} MY CAT\n:class: dropdown\n:icon: false\nIT SLEEPS.\n:::\n"),
+        (":::{figure} a.png\n:alt: My alt\n:width: 20px\nIt sleeps.\n:::\n", ":::{figure} a.png\n:alt: MY ALT\n:width: 20px\nIT SLEEPS.\n:::\n"),
+        (":::{figure} a.png\n---\nwidth: 20px\nname: my-cat\n---\nIt sleeps.\n:::\n", ":::{figure} a.png\n---\nwidth: 20px\nname: my-cat\n---\nIT SLEEPS.\n:::\n"),
+        (":::{card}\nMy cat\n^^^\nIt sleeps.\n+++\nThe end\n:::\n", ":::{card}\nMY CAT\n^^^\nIT SLEEPS.\n+++\nTHE END\n:::\n"),
+        ("{sub}`2` is small.\n\n% not shown\nIt sleeps.\n% not\n% shown\n", "{sub}`2` IS SMALL.\n\n% not shown\nIT SLEEPS.\n% not\n% shown\n"),
+        (":::{code-block} python\nmy cat = 1\n:::\nIt sleeps.\n", ":::{code-block} python\nmy cat = 1\n:::\nIT SLEEPS.\n"),
+        ("```{tip} My cat\n:class: big\nIt sleeps.\n```\n", "```{tip} MY CAT\n:class: big\nIT SLEEPS.\n```\n"),
+        ("````{tip}\n```{note}\nIt sleeps.\n```\n```python\nmy cat\n```\n````\n", "````{tip}\n```{note}\nIT SLEEPS.\n```\n```python\nmy cat\n```\n````\n"),
+        # No MyST: a line of Markdown can begin with these signs.
+        ("More than fifty\n% of them sleep.\n", "MORE THAN FIFTY % OF THEM SLEEP.\n"),
+        ("```{r}\nmy cat\n```\n\nFifty\n% of them\n", "```{r}\nmy cat\n```\n\nFIFTY % OF THEM\n"),
+        ("```{mermaid}\nmy --> cat\n```\n", "```{mermaid}\nmy --> cat\n```\n"),
+    ],
+)  # fmt: skip
+def test_directives_of_myst_keep_their_options_and_have_text(source: str, wanted: str) -> None:
+    assert upper(source) == wanted
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["- one\n\n  ```{note}\n  The cat\n  ```\n", "> ```{tip}\n> The cat\n> ```\n", "```{note}\nThe cat\n"],
+)  # fmt: skip
+def test_a_directive_of_myst_that_stays_is_named(
+    source: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "The cat" in upper(source)
+    assert "a directive of MyST" in caplog.text

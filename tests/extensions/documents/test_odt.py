@@ -262,3 +262,9 @@ def test_a_position_of_white_space_raises_nothing() -> None:
     styles = f'<office:document-styles {SPACES} xmlns:style="s"><office:styles><style:style style:name="T" style:family="text"><style:text-properties style:text-position=" "/></style:style></office:styles></office:document-styles>'
     data = packed(unpacked(odt('The <text:span text:style-name="T">dog</text:span>')) | {"styles.xml": styles})  # fmt: skip
     assert '<text:span text:style-name="T">DOG</text:span>' in unpacked(done(read_odt(data)).data)["content.xml"]  # fmt: skip
+
+
+def test_the_title_of_an_index_is_translated_where_the_program_writes_it_anew() -> None:
+    template = "<text:index-title-template>The %s</text:index-title-template><text:index-entry-text/>"  # fmt: skip
+    found = result(f"x</text:p>{template % 'dog'}<text:p>y")
+    assert (template % "dog").replace("The dog", "THE DOG") in found

@@ -242,6 +242,8 @@ RUNS: dict[str, tuple[str, Callable[[int], str]]] = {
     "environments of different names": ("html", lambda count: _environments(count // 4)),
     "environments in Markdown": ("md", lambda count: _environments(count // 10)),
     "white space in the title of a box": ("md", lambda count: f":::note a{' ' * count}x{{"),
+    "white space behind a directive of MyST": ("md", lambda count: f":::{{note}} {' ' * count}x"),
+    "names that may be a role of MyST": ("md", lambda count: "% a\n" + "{a" * (count // 4)),
     "white space before the title of a box": ("md", lambda count: f"!!! {' ' * count}x"),
     "the offset of a plural": ("json", lambda count: f'["{{n, plural, offset:{"1" * count}!"]'),
 }
@@ -253,7 +255,10 @@ def test_a_long_run_of_one_sign_is_not_searched_again_from_each_of_its_places(ca
     assert_no_square(lambda length: read(name, of_length(length), ReadingWatch()))
 
 
-@pytest.mark.parametrize("lines", [["", "-- --", "a"], ["$$a"], ["\\begin{a}"]])
+@pytest.mark.parametrize(
+    "lines",
+    [["", "-- --", "a"], ["$$a"], ["\\begin{a}"], [":::{math}", "a"], [":::{note}", "---", "a"]],
+)
 def test_the_rows_behind_a_table_or_formula_are_not_read_again_for_each_of_them(
     lines: list[str],
 ) -> None:

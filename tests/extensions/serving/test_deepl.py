@@ -145,7 +145,7 @@ def test_lines_can_be_the_sentences(client: TestClient) -> None:
         ({"split_sentences": 2}, "'split_sentences'"),
         ({"split_sentences": ["1"]}, "split_sentences must be a string"),
         ({"tag_handling": "markdown"}, "'tag_handling'"),
-        ({"ignore_tags": "x"}, "'ignore_tags'"),
+        ({"text": ["uno <x>due</x>"], "ignore_tags": "x"}, "'ignore_tags'"),
         ({"tag_handling": "xml", "outline_detection": "maybe"}, "outline_detection"),
         ({"tag_handling": "xml", "text": ["<a>uno"]}, "no well-formed XML"),
         ({"formality": "less"}, "'formality'"),
@@ -215,16 +215,33 @@ def test_the_outline_is_ignored_where_it_has_no_effect(client: TestClient) -> No
         assert answer.json() == plain
 
 
-def test_blocks_that_split_html_are_taken_and_lists_that_would_change_it_are_refused(
+def test_lists_of_tags_are_taken_where_they_are_followed_and_else_refused(
     client: TestClient,
 ) -> None:
-    """django-traduire sends the blocks with every text of HTML."""
-    values = {"text": ["<p>uno</p>"], "target_lang": "IT", "tag_handling": "html"}
+    """django-traduire sends the blocks with every text of HTML, djangocms-deepl-translations the elements that stay with every text."""
+    values = {"text": ["<p>uno <b>due</b></p>"], "target_lang": "IT", "tag_handling": "html"}
     plain = client.post("/v2/translate", json=values).json()
-    taken = client.post("/v2/translate", json={**values, "splitting_tags": "p,h1,li,td,br"})
-    assert taken.json() == plain
-    for more in ({"splitting_tags": "p,b"}, {"ignore_tags": "p"}, {"non_splitting_tags": "p"}):
-        assert client.post("/v2/translate", json={**values, **more}).status_code == 400
+    for lists in ({"splitting_tags": "p,h1,li,td,br,P,i"}, {"non_splitting_tags": "u"}, {"ignore_tags": ["template", "cms-plugin"]}):  # fmt: skip
+        assert client.post("/v2/translate", json={**values, **lists}).json() == plain
+    for lists in ({"splitting_tags": "p,b"}, {"non_splitting_tags": "p"}):
+        assert client.post("/v2/translate", json={**values, **lists}).status_code == 400
+    text = {"text": ["uno < due"], "target_lang": "IT"}
+    answer = client.post("/v2/translate", json={**text, "ignore_tags": "template,cms-plugin"})
+    assert answer.json() == client.post("/v2/translate", json=text).json()
+    text = {"text": ["uno <due>tre</due>"], "target_lang": "IT", "ignore_tags": "due"}
+    assert client.post("/v2/translate", json=text).status_code == 400
+
+
+@pytest.mark.parametrize("tag", ["b", "cms-plugin", "CMS-Plugin", "p"])
+def test_the_content_of_ignored_elements_of_html_stays(client: TestClient, tag: str) -> None:
+    text = f"<div>uno <{tag}>due</{tag}> tre</div>"
+    values = {"text": [text], "target_lang": "IT", "tag_handling": "html"}
+    before, after = (
+        client.post("/v2/translate", json={**values, **more}).json()["translations"][0]["text"]
+        for more in ({}, {"ignore_tags": tag})
+    )
+    assert f"<{tag}>due</{tag}>" in after
+    assert f"<{tag}>due</{tag}>" not in before
 
 
 @pytest.mark.parametrize("wanted", ["quality_optimized", "prefer_quality_optimized"])

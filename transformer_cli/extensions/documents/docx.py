@@ -1,5 +1,6 @@
 """DOCX, the documents of Microsoft Word: paragraphs, tables, text boxes, notes, headers, footers, SmartArt and titles of charts."""
 
+import logging
 import posixpath
 import re
 from collections import Counter
@@ -10,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
+from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.segments import (
     Document,
     InlinePart,
@@ -29,6 +31,8 @@ from transformer_cli.extensions.documents.xml import Element, XmlText, escaped_x
 from transformer_cli.extensions.documents.zip_files import ZipDocument, opened_archive, read_part
 from transformer_cli.process.errors import DataError
 
+logger = logging.getLogger(__name__)
+
 _USUAL_BODY = "word/document.xml"
 _USUAL_OTHERS = re.compile(r"word/(?:header|footer)\d*\.xml|word/(?:footnotes|endnotes)\.xml")
 # How a package names the kinds of its parts, behind the last slash.
@@ -36,6 +40,9 @@ _MAIN = frozenset(["officeDocument"])
 _WITH_TEXT = frozenset(
     ["header", "footer", "footnotes", "endnotes", "diagramData", "diagramDrawing", "chart"]
 )
+# Another document that Word inserts when it opens this one.
+_INSERTED = frozenset(["aFChunk"])
+_PAGES = (".html", ".htm", ".xhtml")
 
 
 def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
@@ -74,6 +81,14 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     others = related(body, _WITH_TEXT) or filter(_USUAL_OTHERS.fullmatch, names)
     for name in (body, *sorted(others)):
         parts[name] = _read_part(name, read_part(archive, name, options.limits), options)
+    for name in related(body, _INSERTED):
+        if name.lower().endswith(_PAGES):
+            parts[name] = read_html(read_part(archive, name, options.limits), options)
+        else:
+            logger.warning(
+                "%s is not translated: Word inserts this document when it opens the file; save it in Word, and it becomes text",
+                name,
+            )
     return ZipDocument(data, parts)
 
 
@@ -192,6 +207,8 @@ _UNSEEN = re.compile(r"<w:(?:lang|noProof)\b[^>]*/>")
 _UNSEEN_ATTRIBUTE = re.compile(
     r"""\s+(?:lang|altLang|noProof|dirty|err|smtClean)=(?:"[^"]*"|'[^']*')"""
 )
+# Formats that are seen on a space, too: lines, colours behind it, borders.
+_ON_SPACES = re.compile(r"""<\w+:(?:u|d?strike|highlight|shd|bdr)\b|\b(?:u|strike)=["'](?!no)""")
 
 _EMPTY = re.compile(r"<\w+:rPr\s*(?:/>|>\s*</\w+:rPr\s*>)")
 
@@ -268,11 +285,19 @@ class _Style:
     @classmethod
     def of(cls, atoms: "Sequence[_Atom]", paragraph: Element) -> "_Style":
         sizes: Counter[str] = Counter()
+        of_spaces: Counter[str] = Counter()
         for atom in atoms:
             sizes[atom.run_format or ""] += len(atom.text.strip())
+            if atom.text and not atom.text.strip():
+                of_spaces[atom.run_format or ""] += 1
+        usual = sizes.most_common(1)[0][0] if sizes else ""
+        # The spaces between ranges get the usual format, and a line through or below them would be new.
+        if _ON_SPACES.search(usual):
+            plain = [each for each, _ in of_spaces.most_common() if not _ON_SPACES.search(each)]
+            usual = plain[0] if plain else usual
         prefix = paragraph.name.removesuffix("p")
         keeping = ' xml:space="preserve"' if paragraph.space in _WORD else ""
-        return cls(prefix, f"<{prefix}t{keeping}>", sizes.most_common(1)[0][0] if sizes else "")
+        return cls(prefix, f"<{prefix}t{keeping}>", usual)
 
 
 def _atoms(xml: XmlText, parent: Element) -> Iterator[_Atom]:

@@ -182,6 +182,8 @@ class ReadingOptions:
     subtitles: its words and capital letters tell which cues are a sentence."""
     target_language: str | None = None
     """Of the translation, for files with several languages, whose texts that have it already are not translated, and for plurals."""
+    kept_elements: frozenset[str] = frozenset()
+    """Of HTML: the names of elements whose content is not translated, beside those of the format itself."""
     is_repeated: bool = False
     """Whether the same document was read before, so that its faults are named already."""
     limits: ReadingLimits = LIMITS

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import declared_encoding, decoded
-from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
+from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.page_templates import (
     PartKind,
     is_comment_with_statement,
@@ -339,14 +339,14 @@ def read_html(
     if is_xhtml is None:
         is_xhtml = _XHTML.match(content.text[:_BEGINNING]) is not None
     tokens = options.watch.over(_tokens_of_page(content.text, is_xhtml=is_xhtml))
-    reader = _Reader(content.text, list(tokens), options.watch, options.language)
+    reader = _Reader(content.text, list(tokens), options)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 
 
 def slots_in_part(text: str, options: ReadingOptions) -> list[Slot]:
     """The texts of a part of a page, such as a block of HTML in a Markdown text, by their places in the part."""
     tokens = list(options.watch.over(_tokens_of_page(text, is_xhtml=False)))
-    return _Reader(text, tokens, options.watch, options.language).slots
+    return _Reader(text, tokens, options).slots
 
 
 def is_inline_element(name: str) -> bool:
@@ -357,19 +357,18 @@ def is_inline_element(name: str) -> bool:
 class _Reader:
     """Reads an HTML text once, from the beginning to the end."""
 
-    def __init__(
-        self, text: str, tokens: list[HtmlToken], watch: ReadingWatch, language: str | None
-    ) -> None:
+    def __init__(self, text: str, tokens: list[HtmlToken], options: ReadingOptions) -> None:
         self.slots: list[Slot] = []
         self.edits: list[Edit] = []
         self._text = text
-        self._watch = watch
+        self._watch = options.watch
+        self._kept_elements = options.kept_elements
         self._tokens = tokens
         self._run: list[InlinePart] = []
         self._sentence = SentenceInWork()
         self._ends = ends_of_elements(self._tokens)
         self._lines = LineNumbers(text)
-        self._language = None if language is None else primary_language(language)
+        self._language = None if options.language is None else primary_language(options.language)
         # Of the element whose texts are read: the index behind its last token, and in how many such elements it stands.
         self._stop, self._depth = len(tokens), 0
         self._read_all(0, len(tokens))
@@ -405,7 +404,7 @@ class _Reader:
             if token.kind is TokenKind.START:
                 of_tag = attributes(self._text[token.start : token.end])
                 end = min(self._ends.get(index, following), stop)
-                if _is_kept(of_tag) or self._is_foreign(token.name, of_tag):
+                if self._is_kept(token.name, of_tag):
                     following = end
                 else:
                     self._read_attributes(token, of_tag)
@@ -448,7 +447,7 @@ class _Reader:
     def _read_start(self, index: int, raw: str) -> int:
         token, of_tag = self._tokens[index], attributes(raw)
         role = self._untranslated_role(token, of_tag)
-        if role is not None and not _is_kept(of_tag) and not self._is_foreign(token.name, of_tag):
+        if role is not None and not self._is_kept(token.name, of_tag):
             self._read_attributes(token, of_tag)
             self._read_inside(index, self._end_of(index))
         elif role is None and self._is_mark(index):
@@ -479,6 +478,8 @@ class _Reader:
             self._add(Role.OPEN, token.start, token.end, token.name)
         elif token.name in _POINTS and not self._is_field_between_texts(index, of_tag):
             self._add(Role.POINT, token.start, token.end)
+            if token.name == "input":
+                self._add_text(" ", token.end, token.end)
         elif token.name == "br" and self._sentence.goes_on(self._text_behind(index)):
             self._add(Role.POINT, token.start, token.end)
             # The words on both sides may have no white space between them.
@@ -572,8 +573,9 @@ class _Reader:
             return None
         if token.name in _INVISIBLE or _is_icon(token.name, of_tag) or self._is_empty_and_unknown(token):  # fmt: skip
             return Role.POINT
-        is_kept = _is_kept(of_tag) or self._is_foreign(token.name, of_tag)
-        if token.name in CODE or (is_kept and token.name in _INLINE):
+        is_kept = self._is_kept(token.name, of_tag)
+        is_inline = token.name in _INLINE or (token.name in self._kept_elements and token.name not in BLOCKS)  # fmt: skip
+        if token.name in CODE or (is_kept and is_inline):
             return Role.WORD
         return Role.OPEN if is_kept or token.name in _CODE_BLOCKS else None
 
@@ -585,7 +587,17 @@ class _Reader:
         is_empty = self._text[token.end : place].lower() == ending and self._text[place : place + 1] in ("", ">", " ")  # fmt: skip
         return is_empty and not is_known
 
-    def _is_foreign(self, name: str, of_tag: list[Attribute]) -> bool:
+    def _is_kept(self, name: str, of_tag: Sequence[Attribute]) -> bool:
+        """Whether the content of an element is not to be translated: as its tag says, or the options of reading."""
+        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
+        return (
+            name in self._kept_elements
+            or values.get("translate", "").lower() == "no"
+            or "notranslate" in values.get("class", "").split()
+            or self._is_foreign(name, of_tag)
+        )
+
+    def _is_foreign(self, name: str, of_tag: Sequence[Attribute]) -> bool:
         """Whether an element names another language than the page."""
         values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
         language = values.get("lang", values.get("xml:lang"))
@@ -656,15 +668,6 @@ def _follows_a_label(run: Sequence[InlinePart], text: str) -> bool:
         return False
     label = plain_text([part.piece for part in run])
     return label[-1:].islower() or (len(label) > 1 and label[-2:].isalpha() and label.isupper())
-
-
-def _is_kept(of_tag: Sequence[Attribute]) -> bool:
-    """Whether a tag says that its element is not to be translated."""
-    values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
-    return (
-        values.get("translate", "").lower() == "no"
-        or "notranslate" in values.get("class", "").split()
-    )
 
 
 def _is_icon(tag: str, of_tag: Sequence[Attribute]) -> bool:

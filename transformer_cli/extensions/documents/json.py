@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
+    Edit,
     LineNumbers,
     Slot,
     SplicedDocument,
@@ -22,7 +24,10 @@ from transformer_cli.extensions.documents.strings import (
     tagged_segment,
 )
 from transformer_cli.process.errors import DataError
+from transformer_cli.text.languages import primary_language
 
+# The language of a file of Flutter, which refuses a file whose name says another one.
+_LANGUAGE_OF_ARB = ("@@locale",)
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
 
 
@@ -36,15 +41,19 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     # A file that escapes all other letters gets its new ones escaped, too.
     is_ascii = text.isascii() and "\\u" in text
     slots: list[Slot] = []
+    edits: list[Edit] = []
     for start, end, path in options.watch.over(_strings(text)):
         value = json.loads(text[start:end], strict=False)
+        if path == _LANGUAGE_OF_ARB:
+            edits.append(Edit(start, end, partial(_language, text[start:end], value)))
+            continue
         is_left_out = not options.values and is_metadata(path)
         if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
             segment = options.watch.counted(tagged_segment(value, place))
             slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
     require_chosen(options.values, has_values=bool(slots))
-    return SplicedDocument(content, tuple(slots))
+    return SplicedDocument(content, tuple(slots), tuple(edits))
 
 
 def _check_depth(text: str, lines: LineNumbers, options: ReadingOptions) -> None:
@@ -101,6 +110,11 @@ def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
             path[-1] = json.loads(sign, strict=False)
         else:
             yield match.start(), match.end(), tuple(path)
+
+
+def _language(raw: str, value: str, languages: Direction) -> str:
+    is_source = primary_language(value) == primary_language(languages.source)
+    return f'"{languages.target}"' if is_source else raw
 
 
 def _written(is_ascii: bool, translation: TranslatedSegment) -> str:

@@ -23,6 +23,7 @@ from transformer_cli.extensions.documents.markdown_inline import (
     InlineEvent,
     MarkdownInline,
 )
+from transformer_cli.extensions.documents.myst import is_directive_with_text, with_colons
 from transformer_cli.extensions.documents.page_templates import FRONT_MATTER
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
@@ -156,7 +157,7 @@ class _Reader:
     def _read_lines(self, lines: list[str], *, depth: int) -> None:
         """Read the rows of the file that are not blank in `lines`."""
         is_plain = not any(map(may_begin_extension, lines))
-        divided = DividedLines(lines) if is_plain else divided_lines(lines, self._code_rows(lines))
+        divided = DividedLines(lines) if is_plain else self._divided(lines)
         tokens = self._inline.parser.parse("\n".join(divided.plain), self._env)
         for index, token in enumerate(tokens):
             if token.type == "inline" and token.content and token.map:
@@ -165,11 +166,12 @@ class _Reader:
                 self._read(token, is_cell=is_cell, is_title=block.markup.startswith("#"))
             elif token.type == "html_block" and token.map:
                 self._read_html_block(token, is_whole=token.level == depth == 0)
-        for row, title in divided.titles:
-            start = self._text.find(title, *self._lines[row])
-            if start >= 0:
-                places = [(place, place + 1) for place in range(start, start + len(title))]
-                self._read_inline(title, places, is_title=True)
+            elif token.type == "fence" and token.map and is_directive_with_text(token.info.strip()):
+                self._kept.append((token.map[0], "a directive of MyST that is not closed, or stands inside a list or quotation"))  # fmt: skip
+        for row, before_end, title in divided.titles:
+            start = self._lines[row][1] - before_end
+            places = [(place, place + 1) for place in range(start, start + len(title))]
+            self._read_inline(title, places, is_title=True)
         for row in divided.tables:
             self._kept.append((row, "a table of Pandoc"))
         for inner in divided.inner if depth < _MAX_DEPTH else ():
@@ -254,10 +256,16 @@ class _Reader:
         if len(self._kept) > _MOST_NAMED:
             logger.warning("and %d more parts that are not translated", len(self._kept) - _MOST_NAMED)  # fmt: skip
 
-    def _code_rows(self, lines: list[str]) -> set[int]:
-        tokens = self._inline.parser.parse("\n".join(lines), {})
+    def _divided(self, lines: list[str]) -> DividedLines:
+        """Take the extensions out of a text; a directive in backticks can stand inside another one."""
+        for _ in range(_MAX_DEPTH):
+            tokens = self._inline.parser.parse("\n".join(lines), {})
+            fences = [(token.map[0], token.map[1]) for token in tokens if token.type == "fence" and token.level == 0 and token.map]  # fmt: skip
+            before, lines = lines, with_colons(lines, fences)
+            if lines == before:
+                break
         maps = [token.map for token in tokens if token.type in _CODE and token.map]
-        return {row for first, last in maps for row in range(first, last)}
+        return divided_lines(lines, {row for first, last in maps for row in range(first, last)})
 
     def _read(self, token: "Token", *, is_cell: bool, is_title: bool) -> None:
         """Read the text of a block; that of a title stands behind #, so that its beginning begins no other block."""

@@ -10,6 +10,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from transformer_cli.extensions.documents.myst import (
+    TITLED,
+    may_be_myst,
+    rows_of_myst,
+    text_of_option,
+)
 from transformer_cli.extensions.documents.segments import has_letter
 
 Lines = list[str]
@@ -58,7 +64,7 @@ _ANY = re.compile(
 _TITLE = re.compile(
     r""" {0,3}(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++[^"]*+"(?P<quoted>[^"]*+)"[ \t]*+"""
     r"""|:{3,}[ \t]*[A-Za-z][\w-]*\[(?P<bracketed>[^\[\]]+)\].*|:{3,}[ \t]*[A-Za-z][\w-]*[ \t]++(?P<open>[^\s:{}](?:[^ \t:{}]++|[ \t]++(?=[^ \t:{}]))*+)[ \t]*+(?:\{[^{}]*+\}[ \t]*+)?"""
-    r"""|:{3,}\{(?:admonition|attention|caution|danger|dropdown|error|hint|important|note|seealso|tab-item|tip|warning)\}[ \t]++(?P<named>\S.*)"""
+    rf"""|:{{3,}}\{{(?:{TITLED})\}}[ \t]++(?P<named>\S.*)"""
     r"""|\*\[[^\[\]]+\]:[ \t]*+(?P<long>\S.*))"""
 )
 _MAX_FORMULA = 200  # lines
@@ -77,8 +83,8 @@ class DividedLines:
     """Without the extensions."""
     inner: tuple[Lines, ...] = ()
     """The texts inside footnotes, definitions and boxes, without their indentation."""
-    titles: tuple[tuple[int, str], ...] = ()
-    """The titles of boxes, each with its row."""
+    titles: tuple[tuple[int, int, str], ...] = ()
+    """The titles of boxes, each with its row and how far before the end of the line it begins."""
     tables: tuple[int, ...] = ()
     """The first row of each table of Pandoc that has words, which stay."""
 
@@ -98,7 +104,7 @@ class _Container:
 
 def may_begin_extension(line: str) -> bool:
     """Whether a line looks like the beginning of one of these blocks."""
-    return _ANY.match(line) is not None
+    return _ANY.match(line) is not None or may_be_myst(line)
 
 
 def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLines:
@@ -110,20 +116,22 @@ def divided_lines(lines: Sequence[str], code_rows: Collection[int]) -> DividedLi
     """
     plain = list(lines)
     found: list[_Container] = []
-    titles: list[tuple[int, str]] = []
+    titles: list[tuple[int, int, str]] = []
     items = _rows_of_items(lines)
+    myst = rows_of_myst(lines, code_rows)
     tables: list[tuple[int, int]] = []
-    for row in _starts(lines, code_rows, items, tables):
+    for row in _starts(lines, code_rows, items, myst, tables):
         if row < _end(found):
             continue
-        title = _TITLE.fullmatch(lines[row])
+        title = text_of_option(lines[row]) if row in myst else _TITLE.fullmatch(lines[row])
         if title is not None and title.lastgroup is not None:
-            titles.append((row, title[title.lastgroup]))
-        container = _container_at(lines, row, items)
+            start = title.start(title.lastgroup)
+            titles.append((row, len(lines[row]) - start, title[title.lastgroup]))
+        container = None if row in myst else _container_at(lines, row, items)
         if container is None:
             plain[row] = ""
             continue
-        _read_rows(container, lines, code_rows, items)
+        _read_rows(container, lines, code_rows, items, myst)
         found.append(container)
         for taken in (row, *container.lines):
             plain[taken] = ""
@@ -148,6 +156,7 @@ def _starts(
     lines: Sequence[str],
     code_rows: Collection[int],
     items: Collection[int],
+    myst: Collection[int],
     tables: list[tuple[int, int]],
 ) -> Iterator[int]:
     """The rows that are kept as they are, or in which a container begins; `tables` gets the rows of each table of Pandoc."""
@@ -159,7 +168,7 @@ def _starts(
             yield row
             is_end = _without_label(line).endswith(end_of_formula)
             end_of_formula = "" if is_end else end_of_formula
-        elif row < end_of_table:
+        elif row < end_of_table or row in myst:
             yield row
         elif row in code_rows:
             continue
@@ -297,7 +306,11 @@ def _container_at(lines: Sequence[str], row: int, items: Collection[int]) -> _Co
 
 
 def _read_rows(
-    container: _Container, lines: Sequence[str], code_rows: Collection[int], items: Collection[int]
+    container: _Container,
+    lines: Sequence[str],
+    code_rows: Collection[int],
+    items: Collection[int],
+    myst: Collection[int],
 ) -> None:
     """Read the rows behind the first that belong to a container."""
     blank: list[int] = []
@@ -308,7 +321,12 @@ def _read_rows(
             continue
         indentation = _INDENTED.match(line)
         is_lazy = container.is_lazy and not blank and row not in code_rows
-        begins_another = _KEPT.fullmatch(line) or _REFERENCE.fullmatch(line) or _container_at(lines, row, items)  # fmt: skip
+        begins_another = (
+            row in myst
+            or _KEPT.fullmatch(line)
+            or _REFERENCE.fullmatch(line)
+            or _container_at(lines, row, items)
+        )
         if indentation is None and (not is_lazy or begins_another):
             return
         container.lines |= dict.fromkeys(blank, "")

@@ -36,6 +36,8 @@ _PARTS = ("content.xml", "styles.xml")
 _MANIFEST = "META-INF/manifest.xml"
 _RANGES = frozenset(["a", "meta", "meta-field", "ruby", "ruby-base", "span"])
 _BREAKS = frozenset(["line-break", "tab"])
+# From the title in the template of an index, such as a table of contents, the program writes its title anew.
+_PARAGRAPHS = frozenset(["p", "h", "index-title-template"])
 # Elements that stand between two words, as do the ends and marks without characters (bookmark-start, toc-mark); all others
 # are fields, such as the number of a page.
 _POINTS = frozenset(
@@ -142,7 +144,7 @@ def _visible(root: Element) -> Iterator[Element]:
 
 
 def _is_paragraph(element: Element) -> bool:
-    return element.space == _TEXT and element.local in ("p", "h")
+    return element.space == _TEXT and element.local in _PARAGRAPHS
 
 
 def _in_front(child: Element) -> list[Element]:

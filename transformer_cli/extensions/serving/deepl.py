@@ -272,6 +272,7 @@ class DeepLApi:
             options,
             terms=terms,
             is_html=handling == "html",
+            kept_elements=_tag_names_of_html(values, "ignore_tags"),
             tag_rules=_tag_rules(values) if handling == "xml" else None,
         )
         translated = await self._service.translate_between(request, placed, target, options)
@@ -578,12 +579,25 @@ def _refuse_unknown(values: RequestValues) -> None:
     if handling not in ("", "html", "xml"):
         raise bad_request("Value for 'tag_handling' not supported; html and xml are.")
     # `outline_detection` has no effect on other texts. DeepL's own command line sends it with every text.
-    # The blocks of HTML always end a sentence, so a list of them changes nothing there.
-    splits_at_blocks = handling == "html" and BLOCKS.issuperset(_tag_names(values, "splitting_tags"))  # fmt: skip
     for name in _TAG_LISTS:
-        has_no_effect = name == "splitting_tags" and splits_at_blocks
-        if name in values and handling != "xml" and not has_no_effect:
+        if name in values and handling != "xml" and not _changes_nothing(values, name):
             raise bad_request(f"Parameter '{name}' is only supported with tag_handling=xml.")
+
+
+def _changes_nothing(values: RequestValues, parameter: str) -> bool:
+    """Whether a list of tags changes nothing in texts that are not read as XML: HTML follows it anyway, or no text has such a tag."""
+    names = _tag_names_of_html(values, parameter)
+    if values.text("tag_handling") == "html":
+        # The blocks of HTML always end a sentence.
+        names -= {"ignore_tags": names, "splitting_tags": BLOCKS}.get(parameter, frozenset())
+    if not names or "text" not in values:
+        return not names
+    tag = re.compile(rf"</?(?:{'|'.join(map(re.escape, names))})(?![\w:.-])", re.IGNORECASE)
+    return not any(map(tag.search, values.listed("text")))
+
+
+def _tag_names_of_html(values: RequestValues, parameter: str) -> frozenset[str]:
+    return frozenset(map(str.lower, _tag_names(values, parameter)))
 
 
 def _tag_rules(values: RequestValues) -> TagRules:

@@ -62,7 +62,11 @@ def _translated_markup(
     if options.tag_rules is not None:
         document: Document = read_tagged_xml(text, options.tag_rules)
     else:
-        reading = ReadingOptions(language=of_model.languages.source, watch=ReadingWatch(check))
+        reading = ReadingOptions(
+            language=of_model.languages.source,
+            kept_elements=options.kept_elements,
+            watch=ReadingWatch(check),
+        )
         document = read_document(text.encode(), format_named("html"), reading)
     document = _with_line_breaks(document, options.line_breaks)
     translated = translate_document(document, of_model, check)
@@ -181,6 +185,8 @@ class TextOptions:
     line_breaks: LineBreaks = "kept"
     is_html: bool = False
     """Whether the texts are HTML, or parts of it; then they have no alternatives."""
+    kept_elements: frozenset[str] = frozenset()
+    """Of HTML: elements whose content is not translated, by their names in small letters."""
     tag_rules: TagRules | None = None
     """Not None: the texts are XML, or parts of it; then they have no alternatives."""
     terms: RequiredTerms | None = None
