@@ -74,7 +74,11 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
     typed = tfm_here("translate", "Where is the station?", "Good morning.")
     assert typed.text == "Dov'è la stazione?\nBuongiorno.\n"
     assert typed.talk.count("the small demonstration model that comes with tfm answers") == 1
-    assert "tfm train --config en-it.yaml" in typed.talk
+    assert "tfm init TABLE" in typed.talk
+    assert "quotation marks" not in typed.talk
+    unquoted = tfm_here("translate", "Where", "is", "it")
+    assert unquoted.text.count("\n") == 3
+    assert "write one sentence in quotation marks" in unquoted.talk
     (tfm_here.folder / "in.txt").write_text("Good morning.\n")
     (tfm_here.folder / "in.html").write_text("<p>Good <b>morning</b>.</p>\n")
     piped, pipe = os.pipe()  # as standard input is read, by its descriptor

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from transformer_cli import Callback, Config, load_config, load_translator, train
+from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
 from transformer_cli.training.joining import StoppedError
@@ -82,6 +83,18 @@ def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path:
     assert "stopped by a callback after 2 steps" in (run.folder / "train.log").read_text()
     assert train(config).step == 4
     assert "finished after 4 steps: runs/copy" in (run.folder / "train.log").read_text()
+
+
+@pytest.mark.long
+def test_a_finished_run_says_which_of_its_steps_translates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    diverges = ["training.learning_rate=3", "training.validate_every=1", "training.best_metric=loss", "training.save_every=1"]  # fmt: skip
+    folder = train(load_config("copy.yaml", [*SETTINGS, *diverges])).folder
+    best = Checkpoints(folder).best()
+    assert best is not None
+    assert best.step < 4
+    line = f"finished after 4 steps: runs/copy; tfm translate uses step {best.step}, the best one"
+    assert line in (folder / "train.log").read_text()
 
 
 def test_a_class_instead_of_an_instance_is_refused_before_anything_is_made(

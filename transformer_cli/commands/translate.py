@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated
@@ -19,6 +20,8 @@ from transformer_cli.commands.command_line import (
     set_option,
 )
 from transformer_cli.process.errors import UsageError
+
+logger = logging.getLogger(__name__)
 
 DOCUMENTS = "transformer_cli.extensions.documents.translate_command"
 """Where documents are translated; the core imports it only for a file."""
@@ -279,6 +282,10 @@ def translate_command(
     if of_input and memory and input_file is not None and input_file.is_file():
         beside = resolve_name(f"{ENCODINGS}:encoding_beside_memory")
         of_input = beside(input_file.read_bytes(), encoding)
+    if sentences and len(sentences) > 2 and not any(" " in one for one in sentences):
+        logger.warning(
+            "each argument is a sentence of its own: write one sentence in quotation marks"
+        )
     if input_file or document_format or columns or values or of_input:
         document = resolve_name(f"{DOCUMENTS}:chosen_document")(
             input_file,

@@ -376,7 +376,18 @@ def _end(
             early = [limit for limit in limits if not limit.startswith("training.max_steps")]
             how = f"finished by {', '.join(early)}" if early else "finished"
         step = session.progress.step
-        logger.info("%s after %d step%s: %s", how, step, "" if step == 1 else "s", folder.path)
+        best = session.checkpoints.best()
+        which = ""
+        if (
+            is_done
+            and best is not None
+            and best.step < step
+            and config.training.average_last is None
+        ):
+            which = f"; tfm translate uses step {best.step}, the best one"
+        logger.info(
+            "%s after %d step%s: %s%s", how, step, "" if step == 1 else "s", folder.path, which
+        )
 
 
 def open_run(
