@@ -326,6 +326,12 @@ def tfm(launcher: Launcher, memory_folder: Path) -> Iterator[Tfm]:
 
 
 @pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that read scores and no intervals: 40 samples of the bootstrap instead of 1,000, which take longer than all else."""
+    monkeypatch.setattr("transformer_cli.evaluation.metrics.NUM_SAMPLES", 40)
+
+
+@pytest.fixture
 def tfm_here(tmp_path: Path) -> TfmHere:
     """`tfm` in an empty folder, in this process."""
     return TfmHere(tmp_path)

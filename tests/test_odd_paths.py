@@ -14,7 +14,7 @@ import typer
 
 from transformer_cli import cli
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("few_samples")]
 
 RUN = str(Path(__file__).parents[1] / "docs" / "run")
 # A fifo is not among them where it would be read: to wait for its writer is right.

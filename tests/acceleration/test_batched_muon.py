@@ -117,6 +117,7 @@ def test_singular_vectors_stay_and_singular_values_come_near_to_one() -> None:
     assert cosine.min() > 0.97
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_updates_before", [0, 2])
 def test_on_a_gpu_the_device_itself_skips_a_bad_update(num_updates_before: int) -> None:
     """The form that a GPU takes, run on the CPU: `is_bad` is a tensor that is never read."""

@@ -152,6 +152,7 @@ def test_rows_of_a_sentence_that_are_apart_may_move_too() -> None:
     torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("decoder_layer", ["attention", "ssru"])
 def test_in_bfloat16_only_products_are_rounded(decoder_layer: str) -> None:
     model = model_of({"decoder_layer": decoder_layer})

@@ -146,6 +146,7 @@ def test_buffers_that_grow_need_a_new_recorder() -> None:
     assert [one["recordings"] > 0 for one in recorders] == [True, True, True]
 
 
+@pytest.mark.long
 def test_nearly_all_steps_are_repetitions_and_a_shape_is_recorded_once() -> None:
     recorded_shapes, num_repeated = [], 0
 
@@ -182,6 +183,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_finds_the_same(name: str) -> None:
     engine = engine_of(gpu_model())

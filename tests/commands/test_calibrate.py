@@ -216,6 +216,7 @@ def test_options_that_do_not_fit_together_are_refused() -> None:
             translate_lines(["Hi."], None, TranslateOptions(mark=True, **options))  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_a_word_that_training_has_not_seen_is_named_and_not_green(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -69,6 +69,7 @@ def test_training_uses_what_the_preview_has_prepared(
     assert prepared.report.num_pairs == report["num_pairs"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_a_second_look_reads_nothing_again_and_shows_the_same_pairs(
     split: str, readings: list[int], capsys: pytest.CaptureFixture[str]
@@ -147,6 +148,7 @@ def test_a_split_without_pairs_is_an_error_as_before(capsys: pytest.CaptureFixtu
         shown(capsys, "test", "data.test_share=0.0")
 
 
+@pytest.mark.long
 def test_data_of_an_earlier_version_are_shown_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,6 +159,7 @@ def test_a_folder_keeps_the_splits_that_its_files_name(folder: Path) -> None:
     assert splits == {"train": "train.en", "validation": "dev.en", "test": "test.en"}
 
 
+@pytest.mark.long
 def test_text_of_a_corpus_does_not_control_the_terminal(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,6 +259,7 @@ def test_the_plan_alone_says_how_many_passes_a_training_makes(folder: Path) -> N
     assert not re.search(r"\d", comments["max_steps"] + comments["batch_tokens"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_pairs", [30, 200, 3_583, 30_000, 160_000, 1_000_000, 50_000_000])
 @pytest.mark.parametrize("words", [4.0, 12.0, 25.0])
 def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> None:

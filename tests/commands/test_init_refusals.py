@@ -99,6 +99,7 @@ def test_a_corpus_without_a_usable_pair_says_what_was_dropped(folder: Path) -> N
     assert "--source-field" not in str(refused.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("start", "between", "end", "indent"),
     [("[", ", ", "]", None), ("[\n", ",\n", "\n]\n", None), ("", "\n", "\n", None), ("", "\n\n", "", None),

@@ -33,7 +33,7 @@ from transformer_cli.process.errors import ConfigError, TfmError, UsageError
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("few_samples")]
 
 BEAM = DecodingConfig(beam_size=4, length_penalty=0.6, repair=False)
 # The translations of the first three lines depend on how lengths count.

@@ -228,6 +228,7 @@ def test_a_model_of_a_task_is_told_to_know_no_language(typed: Typed) -> None:
     assert "--to" not in err
 
 
+@pytest.mark.long
 def test_a_term_that_is_missing_is_told(
     typed: Typed, of_words: Translator, caplog: pytest.LogCaptureFixture
 ) -> None:

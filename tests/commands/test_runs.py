@@ -152,6 +152,7 @@ def test_without_a_terminal_nothing_is_asked_and_nothing_deleted(
     assert len(list(runs.glob("a/checkpoints/step-*"))) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("answer", "num_left"), [("y\n", 2), ("n\n", 3), ("", 3)])
 def test_at_a_terminal_the_answer_decides(
     runs: Path, monkeypatch: pytest.MonkeyPatch, answer: str, num_left: int
@@ -187,6 +188,7 @@ def test_at_a_terminal_the_answer_decides(
     assert len(list(runs.glob("a/checkpoints/step-*"))) == num_left
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("before", ["--folder elsewhere --json", "--json --folder elsewhere"])
 def test_options_before_a_subcommand_count(runs: Path, before: str) -> None:
     """`tfm runs --folder elsewhere prune a` deletes nothing under runs/."""

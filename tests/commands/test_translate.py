@@ -154,6 +154,7 @@ def test_a_sentence_that_is_the_name_of_a_file_is_translated_with_a_warning(
     assert found[0].endswith("did you mean --input in.txt?")
 
 
+@pytest.mark.long
 def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,6 +289,7 @@ def test_several_translations_without_a_way_to_show_them_are_told_of(
     assert caplog.messages[0].endswith("to see all 3 (decoding.num_best), add --n-best 3 or --json")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_the_alignment_stands_behind_each_translation_after_a_tab(
     capfd: pytest.CaptureFixture[str],
@@ -304,6 +306,7 @@ def test_the_alignment_stands_behind_each_translation_after_a_tab(
         assert links == sorted(links)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
     capfd: pytest.CaptureFixture[str],
@@ -370,6 +373,7 @@ def test_wishes_that_do_not_fit_together_are_refused() -> None:
             translate_lines(["uno"], None, options)
 
 
+@pytest.mark.long
 def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
     of_words: None,
     tmp_path: Path,

@@ -35,7 +35,7 @@ def write_run(**data: Any) -> None:
     tokenizer = tokenizer_of_words()
     model = random_model(tokenizer).float()
     files = FilesData.model_validate({"source": "files"} | data)
-    config = config_of(model, DecodingConfig(beam_size=1), files)
+    config = config_of(model, DecodingConfig(beam_size=1, repair=False), files)
     run = Path("runs/saved")
     run.mkdir(parents=True)
     (run / "config.yaml").write_text(to_yaml(config))
@@ -51,6 +51,9 @@ def warnings_of(split: Any, caplog: pytest.LogCaptureFixture) -> list[str]:
     found = [record.getMessage() for record in caplog.records]
     of_model = ("unknown words", "line")  # a random model loses text
     return [message for message in found if not message.startswith(of_model)]
+
+
+pytestmark = pytest.mark.usefixtures("few_samples")
 
 
 @pytest.fixture(autouse=True)
@@ -233,7 +236,8 @@ def test_the_heading_names_every_setting_of_decoding_that_is_not_as_by_default(
         return capsys.readouterr().out.splitlines()[0]
 
     plain = heading()
-    assert plain.endswith("split test  beam_size 1  length_penalty 0.6  split_sentences true")
+    settings = "beam_size 1  length_penalty 0.6  split_sentences true  repair false"
+    assert plain.endswith(f"split test  {settings}")
     assert heading("decoding.batch_tokens=100") == plain
     overrides = ["decoding.sampling.top_k=5", "decoding.keep_layout=false"]
     changed = heading(*overrides)

@@ -5,7 +5,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 
@@ -174,6 +173,8 @@ def test_of_files_that_differ_in_size_each_part_has_every_other_row(
 def test_the_parts_of_a_data_set_of_the_library(
     folder: Path, num_files: int, max_pairs: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import datasets  # takes half a second, also where these tests are only collected
+
     for number in range(num_files):
         numbers = range(200 + 12 * number, 212 + 12 * number)
         pairs = {"source": list(map(sentence, numbers)), "target": [f"to {n}" for n in numbers]}

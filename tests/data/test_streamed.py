@@ -3,7 +3,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 
@@ -139,6 +138,8 @@ def test_rows_that_cannot_be_read_do_not_shift_a_resumed_stream(folder: Path) ->
 
 
 def test_a_data_set_of_the_library_resumes_too(folder: Path) -> None:
+    import datasets  # takes half a second, also where these tests are only collected
+
     pairs = {"source": [sentence(n) for n in range(50)], "target": [f"to {n}" for n in range(50)]}
     datasets.Dataset.from_dict(pairs).to_parquet(str(folder / "train.parquet"))
     datasets.Dataset.from_dict({"source": ["x"], "target": ["y"]}).to_parquet(

@@ -116,6 +116,7 @@ def test_what_a_trained_model_cannot_change_is_refused(run: Path) -> None:
         load_run("saved", ["model.d_ff=32"])
 
 
+@pytest.mark.long
 def test_a_command_that_reads_the_corpus_gets_the_data_section_of_the_run_unless_the_checkpoint_is_a_copy(
     run: Path, tmp_path: Path
 ) -> None:

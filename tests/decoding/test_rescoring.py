@@ -94,6 +94,7 @@ def test_the_setting_is_in_the_signature_of_scores() -> None:
     assert "rescore" not in conditions_of(replace(rescoring(), rescorers=()))
 
 
+@pytest.mark.long
 def test_a_model_of_another_direction_is_refused_and_a_missing_one_is_named() -> None:
     with pytest.raises(ConfigError, match=r"translates en-it, but as a model of the kind channel it has to translate it-en") as found:  # fmt: skip
         rescoring([{"run": str(DOCS_RUN), "kind": "channel"}])

@@ -183,6 +183,7 @@ def test_a_damaged_calibration_is_refused_by_its_name(tmp_path: Path, content: b
         read_quality(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("place", "value"),
     [

@@ -30,6 +30,7 @@ def test_a_much_worse_system_differs_significantly_and_the_table_says_so() -> No
     assert f"{ratio.value - ratio.other:+.3f}" in rows[2]
 
 
+@pytest.mark.long
 def test_systems_that_differ_in_few_words_may_differ_by_chance() -> None:
     similar = [*GOOD[:-1], REFERENCES[-1]]
     of = [measure_corpus(texts, REFERENCES, ["bleu"]) for texts in (GOOD, similar)]

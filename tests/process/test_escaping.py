@@ -59,11 +59,13 @@ data: {source: files, validation_share: 0.2, corpora: [{path: corpus.jsonl, sour
 model: {d_model: 16, num_heads: 2, d_ff: 32, encoder_layers: 1, decoder_layers: 1}
 training: {max_steps: 2, batch_sentences: 8, best_metric: loss, validate_every: 1}
 validation: {scores: [], num_samples: 4}
+decoding: {repair: false}
 runtime: {device: cpu, precision: float32, threads: 1}
 """
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("few_samples")
 def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characters(
     tfm_here: TfmHere,
 ) -> None:
@@ -84,7 +86,7 @@ def test_a_hostile_corpus_reaches_neither_terminal_nor_log_with_control_characte
         ("next", "a1 \x1b[31mred"),
         ("next", "a1 \x1b[31mred", "--json", "--top", "100"),
         ("info",),
-        ("translate", "--json", "a1 \x1b[31mred"),
+        ("translate", "--json", "a1 \x1b[31mred", "--set", "decoding.repair=true"),
         ("translate", "--run", "no\x1b[31mrun", "x"),
         ("train", "--config", "no\x1b[31mconfig\u202e.yaml"),
         ("train", "--config", "mine.yaml", "--set", "na\x1b[31mme=3"),

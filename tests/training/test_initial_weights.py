@@ -224,6 +224,7 @@ def test_the_pieces_of_an_added_subword_are_old_entries() -> None:
     assert spelled == extended.entries[known.vocab_size :]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changed", "lines"),
     [

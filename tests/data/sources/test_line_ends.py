@@ -113,6 +113,7 @@ def _files(end: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("split", ["train", "validation"])
 @pytest.mark.parametrize(
     "corpus",

@@ -131,6 +131,7 @@ def test_a_model_that_was_trained_on_more_pairs_is_validated_on_the_same_held_ou
     assert "phrasebook" not in fingerprint(many, split="test")
 
 
+@pytest.mark.long
 def test_a_run_whose_pairs_the_grammar_generated_with_another_seed_is_refused_with_the_reason(
     tmp_path: Path,
 ) -> None:

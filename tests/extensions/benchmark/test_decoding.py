@@ -58,6 +58,7 @@ def test_the_work_of_one_sentence_is_that_of_its_steps() -> None:
     assert (found.num_batches, found.num_steps, found.num_cells) == (1, 4, 4)
 
 
+@pytest.mark.long
 def test_watching_changes_no_translation(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = translator(tokenizer_of_words(), beam_size=3)
     expected = [found.text for found in plain.translate(LINES)]

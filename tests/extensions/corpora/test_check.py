@@ -135,6 +135,7 @@ def test_sides_that_drift_apart_are_shown_with_the_line_and_exit_with_65(tfm: Tf
     assert any(example["place"] == f"train.en:{first}" for example in found["drift"]["examples"])
 
 
+@pytest.mark.long
 def test_text_that_is_not_utf_8_stops_nothing(tfm: Tfm) -> None:
     names = write_sides(tfm.folder, *clean_lines(NUM_PAIRS))
     path = tfm.folder / names[1]

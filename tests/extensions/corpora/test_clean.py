@@ -89,6 +89,7 @@ def test_a_rule_that_is_switched_off_drops_nothing(tfm: Tfm, rule: str, line: in
     assert str(line) not in {row[1] for row in rows(tfm.folder / "out/train.en.removed.tsv")}
 
 
+@pytest.mark.long
 def test_sides_that_drifted_apart_are_paired_again(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     names = write_sides(tfm.folder, source, target[:150] + target[151:])
@@ -153,6 +154,7 @@ def test_a_table_stays_a_table_and_quoted_line_ends_become_spaces(tfm: Tfm) -> N
     assert {len(row) for row in left} == {2}
 
 
+@pytest.mark.long
 def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     write_sides(tfm.folder, source[:50], target[:50], "dev")

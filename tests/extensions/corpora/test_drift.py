@@ -76,6 +76,7 @@ def test_many_missing_sources_are_an_offset() -> None:
     assert abs(found[1].first_line - 401) <= 10
 
 
+@pytest.mark.long
 def test_lines_whose_translations_are_too_far_away_belong_to_no_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -115,6 +116,7 @@ def sides_without_spaces() -> tuple[list[str], list[str]]:
     return sides
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_lines", [60, 150])
 def test_a_script_without_spaces_belongs_to_its_translations(num_lines: int) -> None:
     source, target = (side[:num_lines] for side in sides_without_spaces())

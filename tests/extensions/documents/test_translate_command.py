@@ -175,6 +175,7 @@ def test_subtitles_are_read_in_the_language_of_the_model_and_named_once(
     assert sum("--> without two times" in message for message in caplog.messages) == 1
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("of_words")
 def test_a_long_sentence_is_marked_and_refused_if_strict(caplog: pytest.LogCaptureFixture) -> None:
     Path("page.html").write_text("<p>uno</p>\n<p>" + "uno due " * 20 + "</p>")

@@ -149,6 +149,7 @@ def test_the_vocabulary_is_filled_up_to_a_multiple_of_8(
         assert one.source_ids == (*trained.source_tokenizer.encode(line), Tokenizer.eos_id)
 
 
+@pytest.mark.long
 def test_no_engine_writes_the_unknown_entry_even_if_the_run_would(tmp_path: Path) -> None:
     trained = small_student(tmp_path / "run")
     unknown = trained.target_tokenizer.unk_id
@@ -211,12 +212,14 @@ def test_a_shortlist_that_the_run_uses_comes_along_with_the_same_candidates(tmp_
         assert len(found[0]) < 100
 
 
+@pytest.mark.long
 def test_without_the_setting_no_shortlist_is_written(tmp_path: Path) -> None:
     trained = small_student(tmp_path / "run")
     with_shortlist(trained)
     assert not [name for name in bergamot_files(trained, is_rounded=True) if name.startswith("lex")]
 
 
+@pytest.mark.long
 def test_a_shortlist_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     trained = with_shortlist(small_student(tmp_path / "run"))
     shortlist_path(trained.folder).unlink()

@@ -118,6 +118,7 @@ def test_hypotheses_of_a_beam_are_ranked_by_our_score(engines: Engines, alpha: f
             assert one.score == pytest.approx(expected, rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.long
 def test_pytorch_translates_what_has_a_banned_token_a_broken_character_or_a_wish(
     engines: Engines,
 ) -> None:

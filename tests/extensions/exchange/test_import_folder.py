@@ -172,6 +172,7 @@ def test_the_joined_matrices_of_ctranslate2_are_named_by_rows(export: Path) -> N
         assert place == [joined, row, False]
 
 
+@pytest.mark.long
 def test_changed_weights_are_refused(export: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(export, tmp_path / "copy")
     weights = bytearray((copy / "model.bin").read_bytes())

@@ -183,6 +183,7 @@ def test_usage_counts_characters(client: TestClient) -> None:
     assert client.get("/v2/usage").json()["character_count"] == before + 10
 
 
+@pytest.mark.long
 def test_the_tags_of_xml_stay_and_divide_as_the_parameters_say(client: TestClient) -> None:
     xml = {"tag_handling": "xml"}
     text = "<doc><p>uno</p><p>due</p><keep>tre</keep></doc>"

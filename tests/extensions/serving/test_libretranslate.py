@@ -1,5 +1,6 @@
 """The interface of LibreTranslate: its parameters in each form, its answers, its errors."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,12 @@ from transformer_cli.extensions.serving.request_values import ApiKeys
 from .served_translators import LINES, served, small_runs, small_translator
 
 TRANSLATORS = small_translator(), small_translator("it", "en"), small_translator("en", "pt-BR")
-EXPECTED = [translation.text for translation in TRANSLATORS[0].translate(LINES)]
+
+
+@functools.cache
+def expected_texts() -> list[str]:
+    """The translations of LINES; not made where the tests are only collected."""
+    return [translation.text for translation in TRANSLATORS[0].translate(LINES)]
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +40,18 @@ def error(answer: Any) -> tuple[int, str]:
 
 
 def test_a_text_is_translated_as_by_the_translator(client: TestClient) -> None:
-    for line, expected in zip(LINES[:4], EXPECTED, strict=False):
+    for line, expected in zip(LINES[:4], expected_texts(), strict=False):
         assert translate(client, q=line) == {"translatedText": expected}
 
 
 def test_a_list_gets_a_list_in_its_order(client: TestClient) -> None:
-    assert translate(client, q=LINES) == {"translatedText": EXPECTED}
-    assert translate(client, q=LINES[:1]) == {"translatedText": EXPECTED[:1]}
+    assert translate(client, q=LINES) == {"translatedText": expected_texts()}
+    assert translate(client, q=LINES[:1]) == {"translatedText": expected_texts()[:1]}
 
 
 def test_each_line_of_a_text_is_translated_and_line_breaks_stay(client: TestClient) -> None:
     text = f"{LINES[0]}\r\n\n  - {LINES[1]}\n"
-    [first, second] = EXPECTED[:2]
+    [first, second] = expected_texts()[:2]
     assert translate(client, q=text)["translatedText"] == f"{first}\r\n\n  - {second}\n"
 
 
@@ -60,7 +66,7 @@ def test_parameters_may_come_in_each_form(client: TestClient, form: str) -> None
         "query and form": {"params": {**values, "q": "not this"}, "data": {"q": values["q"]}},
     }
     answer = client.post("/translate", **sent[form])
-    assert answer.json() == {"translatedText": EXPECTED[3]}
+    assert answer.json() == {"translatedText": expected_texts()[3]}
 
 
 @pytest.mark.parametrize("place", ["form", "query"])
@@ -86,7 +92,7 @@ def test_a_form_that_is_not_utf_8_is_refused(client: TestClient, fields: bytes) 
 def test_forms_have_other_line_ends(client: TestClient) -> None:
     values = {"q": f"{LINES[0]}\r\n{LINES[1]}", "source": "en", "target": "it"}
     assert client.post("/translate", data=values).json() == {
-        "translatedText": "\n".join(EXPECTED[:2])
+        "translatedText": "\n".join(expected_texts()[:2])
     }
 
 

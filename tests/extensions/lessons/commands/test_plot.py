@@ -48,6 +48,9 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
+ONE_PANEL = {"metrics": ["loss"]}  # a picture of all curves takes four times as long
+
+
 def make(*names: str, output: str | None = "curves.png", **options: object) -> Path:
     path = None if output is None else Path(output)
     plot_command([*names], path, **options)  # type: ignore[arg-type]
@@ -63,7 +66,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, float]]:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_picture_has_the_background_of_its_theme(theme: str) -> None:
     record_run("a")
-    with Image.open(make("a", theme=theme)) as picture:
+    with Image.open(make("a", theme=theme, **ONE_PANEL)) as picture:
         brightness = picture.convert("L").getpixel((2, 2))
     assert isinstance(brightness, int)
     assert (brightness > 200) == (theme == "light")
@@ -72,7 +75,9 @@ def test_a_picture_has_the_background_of_its_theme(theme: str) -> None:
 @pytest.mark.long
 def test_svg_files_of_equal_runs_are_equal() -> None:
     record_run("a")
-    first, second = (make("a", output=name).read_bytes() for name in ("1.svg", "2.svg"))
+    first, second = (
+        make("a", output=name, **ONE_PANEL).read_bytes() for name in ("1.svg", "2.svg")
+    )
     assert first == second
     assert b"<svg" in first
 
@@ -143,7 +148,7 @@ def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
 ) -> None:
     (record_run("empty") / "metrics.jsonl").write_text("")
     record_run("a")
-    make("a", "empty")
+    make("a", "empty", **ONE_PANEL)
     told = caplog.text
     assert "runs/empty: nothing is recorded yet; it is left out" in told
     with pytest.raises(
@@ -155,7 +160,7 @@ def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
 @pytest.mark.long
 def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
     record(record_run("a"), 50, float("nan"))
-    make("a")
+    make("a", **ONE_PANEL)
     told = caplog.text
     assert "a: training loss is not a finite number at 1 of 5 records, first at step 50" in told
 
@@ -182,7 +187,7 @@ def test_what_cannot_be_drawn_is_refused(
 @pytest.mark.long
 def test_the_page_names_no_address_and_escapes_names() -> None:
     record_run("a<b>")
-    page = make("a<b>", output="curves.html").read_text(encoding="utf-8")
+    page = make("a<b>", output="curves.html", **ONE_PANEL).read_text(encoding="utf-8")
     assert not re.search(r"https?:|@import|fetch\(|XMLHttp|WebSocket|\bsrc=|url\((?!#)", page)
     assert re.findall(r'href="(?!#)[^"]*"', page) == []
     assert page.count("</script>") == 2
@@ -223,4 +228,4 @@ def test_a_browser_shows_the_curves_of_the_page(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_pdf_is_drawn_into_a_folder_that_is_made() -> None:
     record_run("a")
-    assert make("a", output="new/deep/curves.pdf").read_bytes().startswith(b"%PDF")
+    assert make("a", output="new/deep/curves.pdf", **ONE_PANEL).read_bytes().startswith(b"%PDF")

@@ -11,6 +11,11 @@ from transformer_cli.extensions.lessons.drawing.diagrams import WIRINGS, Traced,
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
 from transformer_cli.model import Transformer, layers
 
+SIZES = {
+    "preset",
+    *("d_model", "num_heads", "head_dim", "num_kv_heads", "d_ff", "encoder_layers", "decoder_layers", "max_length"),
+    *("dropout", "attention_dropout", "ff_dropout", "embedding_dropout", "layer_dropout"),
+}  # fmt: skip
 MODULES = ("attention", "attention_norm", "feed_forward", "feed_forward_norm", "_embedding")
 
 
@@ -27,9 +32,11 @@ def heights_of(*overrides: str) -> dict[str, float]:
 
 @pytest.mark.long
 def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model() -> None:
-    # Configs with equal models have equal boxes: one of them is drawn.
-    of_models = {load_config(name).model.model_dump_json(): name for name in shipped_configs()}
-    assert len(of_models) > 20
+    # Configs whose models differ only in sizes have equal boxes: one of them is drawn, with its sizes.
+    of_models = {
+        load_config(name).model.model_dump_json(exclude=SIZES): name for name in shipped_configs()
+    }
+    assert len(of_models) > 10
     for name in of_models.values():
         assert_drawn_with_its_model(name)
 
