@@ -284,3 +284,12 @@ def test_where_a_number_or_a_word_is_expected_both_are_told() -> None:
     assert refusal(parse_yaml(text, "a.yaml")).startswith(
         "a.yaml:3: training.batch_tokens: a whole number is expected, in digits, such as 1000, or 'auto', found 'automatic'"
     )
+
+
+@pytest.mark.parametrize(("name", "program"), [("testing", "JoeyNMT"), ("src_vocab", "OpenNMT"), ("train-sets", "Marian")])  # fmt: skip
+def test_a_config_of_another_program_is_recognised(name: str, program: str) -> None:
+    settings = {"name": "a", "data": {"train": "a", "src": {"lang": "en"}}, name: {"beam_size": 5}}
+    with pytest.raises(ConfigError) as refusal:
+        check_settings(settings, "a.yaml")
+    assert f"a config of {program}" in str(refusal.value.hint)
+    assert "from_other_programs.md" in str(refusal.value.hint)

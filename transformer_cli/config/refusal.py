@@ -50,6 +50,19 @@ _PATTERNS = {
 }
 
 
+_OTHER_PROGRAMS = {
+    "testing": "JoeyNMT",
+    "joeynmt_version": "JoeyNMT",
+    "src_vocab": "OpenNMT",
+    "save_model": "OpenNMT",
+    "train-sets": "Marian",
+    "dim-vocabs": "Marian",
+    "criterion": "fairseq",
+    "prepared_data": "Sockeye",
+}
+"""Settings at the top of the configs of other programs."""
+
+
 class _Problem(NamedTuple):
     location: Location
     kind: str
@@ -81,6 +94,10 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
                 text += f" (with {', '.join(overrides)})"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
+    for name, program in _OTHER_PROGRAMS.items():
+        if name in settings:
+            hint = f"this looks like a config of {program}: docs/from_other_programs.md says how its settings are called here"
+            break
     return ConfigError("\n".join(shown), hint=hint)
 
 
