@@ -87,6 +87,13 @@ class Translator:
     sentence of a line is translated by itself (`decoding.split_sentences`), and the translations are joined with the
     white space of the line. A sentence with more tokens than the model can read is cut into parts. `[UNK]` in a
     translation stands for a word that is not in the vocabulary.
+
+    A line goes down through these methods and up again:
+        translate_window    what a memory or a glossary knows, and messages
+        _by_one_model       one model, or `_by_two_models`
+        _in_form_of_lines   marks at the beginning of a line, columns, brackets
+        translate_texts     token ids, repairs, and text again
+        _best_hypotheses    the engine
     """
 
     pipeline: TextPipeline
