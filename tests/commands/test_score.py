@@ -13,7 +13,7 @@ import pytest
 from transformer_cli.commands import completion
 from transformer_cli.commands.score import chosen_scores, score_command, target_language
 from transformer_cli.config.schema import SCORES_BY_DEFAULT
-from transformer_cli.evaluation.metrics import _warn_of_script
+from transformer_cli.evaluation.metrics import _warn_of_characters, _warn_of_script
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..evaluation.scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
@@ -160,6 +160,10 @@ def test_an_unknown_score_is_refused_with_the_one_that_was_meant() -> None:
 def test_the_target_language_may_be_a_code_or_a_name(
     language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    write_lines(
+        Path("reference"),
+        ["\u6211\u4eec\u6628\u5929\u53bb\u4e86\u706b\u8f66\u7ad9"] * len(HYPOTHESES),
+    )
     found = figures(capfd, "reference", scores="bleu,ter", to=language)["scores"]
     assert "tok:zh" in found[0]["signature"]
     assert "asian:yes" in found[1]["signature"]
@@ -253,6 +257,16 @@ def test_a_language_with_spaces_for_text_without_them_is_taken_with_a_warning(
     found = figures(capfd, "reference", to="en", scores="bleu")["scores"]
     assert "tok:13a" in found[0]["signature"]
     assert "for en, BLEU and TER still split them at spaces" in caplog.text
+
+
+def test_a_language_without_spaces_for_text_with_them_is_taken_with_a_warning(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    _warn_of_characters.cache_clear()
+    write_lines(Path("reference"), ["The dog is in the house, and I am not there."] * len(HYPOTHESES))  # fmt: skip
+    found = figures(capfd, "reference", to="ja", scores="bleu")["scores"]
+    assert "tok:char" in found[0]["signature"]
+    assert "look like English (en), but ja is named, so BLEU compares characters" in caplog.text
 
 
 @pytest.mark.parametrize("text", ["나는 어제 역에 갔다.", "Я вчера ходил на вокзал.", "12 + 30"])

@@ -20,6 +20,7 @@ from transformer_cli import __version__
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,
+    UNKNOWN_LANGUAGE,
     guess_language,
     name_of_language,
     primary_language,
@@ -438,13 +439,26 @@ def splitting_language(references: Lines, named: str | None) -> str | None:
     """The language by whose rules BLEU and TER split text: the one that is named, else by the script of the references.
 
     Where words of a script have no spaces between them and the language would split at spaces, whole sentences
-    are compared, and BLEU is 0.00: a warning says so once.
+    are compared, and BLEU is 0.00: a warning says so once. So does one where text with spaces is split into characters,
+    whose BLEU is far too high.
     """
-    found = guess_language(references[:_NUM_READ])
-    if found not in UNSPACED_LANGUAGES or language_code(named) in UNSPACED_LANGUAGES:
+    found, is_unspaced = guess_language(references[:_NUM_READ]), language_code(named) in UNSPACED_LANGUAGES  # fmt: skip
+    if named is not None and is_unspaced and found not in {UNKNOWN_LANGUAGE, *UNSPACED_LANGUAGES}:
+        _warn_of_characters(found, named)
+    if found not in UNSPACED_LANGUAGES or is_unspaced:
         return named
     _warn_of_script(found, named)
     return named or found
+
+
+@cache
+def _warn_of_characters(found: str, named: str) -> None:
+    logger.warning(
+        "the references look like %s (%s), but %s is named, so BLEU compares characters and is far too high",
+        name_of_language(found),
+        found,
+        named,
+    )
 
 
 @cache
