@@ -11,7 +11,6 @@ from functools import partial
 from typing import NamedTuple
 
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
-from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.segments import (
     Document,
     InlinePart,
@@ -83,6 +82,9 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         parts[name] = _read_part(name, read_part(archive, name, options.limits), options)
     for name in related(body, _INSERTED):
         if name.lower().endswith(_PAGES):
+            # Few documents have such pages.
+            from transformer_cli.extensions.documents.html import read_html
+
             parts[name] = read_html(read_part(archive, name, options.limits), options)
         else:
             logger.warning(
