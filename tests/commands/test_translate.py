@@ -79,6 +79,11 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
     unquoted = tfm_here("translate", "Where", "is", "it")
     assert unquoted.text.count("\n") == 3
     assert "write one sentence in quotation marks" in unquoted.talk
+    for several in (
+        ("\u4f60\u597d", "\u518d\u89c1", "\u8c22\u8c22"),
+        ("Hello.", "Thanks.", "Goodbye."),
+    ):
+        assert "quotation marks" not in tfm_here("translate", *several).talk
     (tfm_here.folder / "in.txt").write_text("Good morning.\n")
     (tfm_here.folder / "in.html").write_text("<p>Good <b>morning</b>.</p>\n")
     piped, pipe = os.pipe()  # as standard input is read, by its descriptor

@@ -282,7 +282,7 @@ def translate_command(
     if of_input and memory and input_file is not None and input_file.is_file():
         beside = resolve_name(f"{ENCODINGS}:encoding_beside_memory")
         of_input = beside(input_file.read_bytes(), encoding)
-    if sentences and len(sentences) > 2 and not any(" " in one for one in sentences):
+    if sentences and _are_words_of_one(sentences):
         logger.warning(
             "each argument is a sentence of its own: write one sentence in quotation marks"
         )
@@ -301,3 +301,10 @@ def translate_command(
     if output_file is not None:
         resolve_name(f"{DOCUMENTS}:check_output_of_text")(output_file)
     translate_lines(sentences or input_file, output_file, options)
+
+
+def _are_words_of_one(sentences: list[str]) -> bool:
+    """Whether the arguments look like the words of one sentence without quotation marks; sentences of Chinese have no spaces either."""
+    ends = (one[-1:].isalnum() for one in sentences[:-1])
+    are_words = not any(" " in one for one in sentences) and any(map(str.isascii, sentences))
+    return len(sentences) > 2 and are_words and all(ends)

@@ -383,9 +383,8 @@ def input_lines(windows: Iterable[list[str]], options: TranslateOptions) -> Iter
         lines = []
         for number, line, prefix in zip(numbers, window, of_window, strict=False):
             text = line.removesuffix("\r")
-            beginning = (
-                prefix.strip()
-            )  # a blank one, such as the "\r" of a file from Windows, is none
+            # A blank prefix, such as the "\r" of a file from Windows, is none.
+            beginning = prefix.strip()
             lines.append(Line(text, beginning, number, end=f"{line[len(text) :]}\n"))
         yield lines
     if prefixes is not None and num_before < len(prefixes):
