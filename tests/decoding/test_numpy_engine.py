@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import numpy as np
 import pytest
 import torch
 
+from transformer_cli.checkpoint.run_folder import MODEL_FILE
 from transformer_cli.checkpoint.trained_files import TrainedFiles, read_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
+from transformer_cli.decoding import numpy_engine, pytorch_engine
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term
-from transformer_cli.decoding.loading import load_run, load_translator, once
+from transformer_cli.decoding.loading import _pytorch_engine, load_run, load_translator, once
 from transformer_cli.decoding.numpy_engine import MAX_TOKENS, NumpyEngine, load_numpy_engine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
@@ -71,13 +74,18 @@ def test_it_finds_the_translations_and_scores_of_pytorch(
     require_equal(engine.translate(requests, options), pytorch.translate(requests, options))
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize(
+    ("placement", "positions"),
+    [("pre", "sinusoidal"), ("post", "sinusoidal_halves"), ("post", "sinusoidal_marian")],
+)
 @pytest.mark.parametrize("tied", ["none", "target-output", "all"])
-def test_untrained_models_of_other_forms_give_the_same(placement: str, tied: str) -> None:
+def test_untrained_models_of_other_forms_give_the_same(
+    placement: str, positions: str, tied: str
+) -> None:
     torch.manual_seed(5)
     config = ModelConfig(
         d_model=12, num_heads=3, d_ff=20, encoder_layers=2, decoder_layers=1, norm="layernorm", norm_placement=placement,
-        activation="relu", positions="sinusoidal", tie_embeddings=tied, attention_bias=tied == "none",
+        activation="relu", positions=positions, tie_embeddings=tied, attention_bias=tied == "none",
         feed_forward_bias=tied == "all", output_bias=tied == "none", scale_embeddings=tied != "all",
     )  # fmt: skip
     model = Transformer(config, 30, 30).eval()
@@ -124,6 +132,40 @@ def test_pytorch_does_what_is_not_plain_search_for_few_sentences(
     assert asked
 
 
+def test_the_larger_the_model_the_fewer_tokens_it_takes(
+    files: TrainedFiles, pytorch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch, which starts slowly, is then sooner ready with the rest."""
+    [size] = [file.size for file in files.checkpoint.manifest.files if file.name == MODEL_FILE]
+    for bytes_of_work, num_tokens in ((12 * size, 12), (10**6 * size, MAX_TOKENS)):
+        monkeypatch.setattr(numpy_engine, "_MAX_WORK", bytes_of_work)
+        asked: list[Any] = []
+        engine = load_numpy_engine(files, files.config, lambda _, to=asked: to.append(_) or pytorch)
+        assert engine is not None
+        request = Request((*files.source_tokenizer.encode(TEXTS[0]),))
+        requests = [request] * (num_tokens // len(request.ids))
+        engine.translate(requests, DecodingConfig(beam_size=1))
+        assert not asked
+        engine.translate([*requests, request], DecodingConfig(beam_size=1))
+        assert asked
+
+
+def test_pytorch_has_the_machine_of_the_config_behind_it(
+    files: TrainedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first sentences need no GPU; a file does."""
+    runtime = files.config.runtime.model_copy(update={"device": "auto", "precision": "auto"})
+    config = files.config.model_copy(update={"runtime": runtime})
+    opened: list[Config] = []
+    monkeypatch.setattr(
+        pytorch_engine, "open_pytorch_engine", lambda _, config, alone: opened.append(config)
+    )
+    engine = load_numpy_engine(files, config, partial(_pytorch_engine, files, config))
+    assert engine is not None
+    engine.pytorch()
+    assert [one.runtime for one in opened] == [runtime]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -132,7 +174,7 @@ def test_pytorch_does_what_is_not_plain_search_for_few_sentences(
         {"model": {"positions": "rotary"}},
         {"model": {"d_ff": 255}},
         {"model": {"tie_embeddings": "none"}},
-        {"runtime": {"device": "auto"}},
+        {"runtime": {"device": "cuda"}},
         {"runtime": {"precision": "bfloat16"}},
     ],
 )
@@ -187,7 +229,7 @@ def test_pytorch_goes_on_with_the_weights_in_memory_after_the_run_is_gone(
         engine = load_run(str(run), []).translator.engine
     assert isinstance(engine, NumpyEngine)
     assert caplog.messages[-1].endswith(
-        "(NumPy for the first sentences, then PyTorch on CPU, float32)"
+        "(NumPy on CPU, float32, for the first sentences, then PyTorch)"
     )
     shutil.rmtree(run)
     options = DecodingConfig()

@@ -301,7 +301,7 @@ def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) ->
         files: of the checkpoint.
         config: with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
-        starts: whether the first sentences of a small model need not wait for the import of PyTorch.
+        starts: whether the first sentences need not wait for the import of PyTorch.
     """
     options, run = config.decoding, files.run
     pipeline = TextPipeline.of(
@@ -416,14 +416,18 @@ def _qualities(run: RunFolder, step: int) -> dict[str, Quality]:
 def _pytorch_engine(
     files: TrainedFiles, config: Config, weights: "Weights | None" = None
 ) -> ExplainingEngine:
-    """The PyTorch engine that serves beside another one, in float32 on the CPU; without weights it reads those of the checkpoint."""
+    """The PyTorch engine that serves beside another one; without weights it reads those of the checkpoint.
+
+    Beside NumPy it has the machine of the config; beside another library, the one that has it too: the CPU in float32.
+    """
     from transformer_cli.decoding.pytorch_engine import open_pytorch_engine
 
-    runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
-    decoding = config.decoding.model_copy(update={"engine": "torch"})
-    changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
+    if config.decoding.engine != "torch":
+        runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
+        decoding = config.decoding.model_copy(update={"engine": "torch"})
+        config = config.model_copy(update={"runtime": runtime, "decoding": decoding})
     trained = load_weights(files) if weights is None else model_of_arrays(files, weights)
-    return open_pytorch_engine(trained, changed, alone=True)
+    return open_pytorch_engine(trained, config, alone=True)
 
 
 def build_translator(

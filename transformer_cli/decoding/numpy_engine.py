@@ -1,4 +1,4 @@
-"""The engine of the first sentences: a small model in NumPy, because the import of PyTorch takes longer than their translation.
+"""The engine of the first sentences: a model in NumPy, because the import of PyTorch takes longer than their translation.
 
 It finds what the PyTorch engine finds, up to rounding, and leaves to that engine whatever is not plain search for few sentences.
 """
@@ -37,10 +37,12 @@ Array = NDArray[np.float32]
 Weights = Mapping[str, Array]
 """The tensors of a model by the names that they have in PyTorch; a linear layer has (outputs, inputs)."""
 
-MAX_MODEL_BYTES = 8_000_000
+MAX_MODEL_BYTES = 256_000_000
 """A larger model is left to PyTorch: reading and multiplying its weights takes as long as the import."""
 MAX_TOKENS = 200
 """Source tokens of one call; more of them are translated sooner by PyTorch, whose import then pays."""
+_MAX_WORK = 5_000_000_000
+"""Source tokens of one call times the bytes of the model. With a beam of 5, a token takes about 0.2 ms for each megabyte."""
 
 # With another setting of decoding, PyTorch translates.
 _KNOWN = OF_THE_TEXT | {
@@ -60,10 +62,12 @@ class NumpyEngine:
     """The bytes of the target tokens; None if each of them consists of whole characters."""
     pytorch: Callable[[], ExplainingEngine]
     """The PyTorch engine of the same model; it is built at the first call, and threads may call at the same time."""
+    max_tokens: int = MAX_TOKENS
+    """Source tokens of one call that this engine translates by itself."""
 
     def describe(self) -> str:
         """Library, device and precision in a few words."""
-        return "NumPy for the first sentences, then PyTorch on CPU, float32"
+        return "NumPy on CPU, float32, for the first sentences, then PyTorch"
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
@@ -98,7 +102,7 @@ class NumpyEngine:
 
     def _searches_itself(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
         """Whether this engine does by itself what is asked, sooner than PyTorch is imported."""
-        if sum(len(request.ids) for request in requests) > MAX_TOKENS:
+        if sum(len(request.ids) for request in requests) > self.max_tokens:
             return False
         return all(one.is_free for one in requests) and not unknown_settings(options, _KNOWN)
 
@@ -277,9 +281,12 @@ class _State:
         if self._config.scale_embeddings:
             x = x * np.float32(math.sqrt(self._config.d_model))
         positions = np.arange(len(ids)) if first_position is None else np.array([first_position])
-        columns = np.arange(0, self._config.d_model, 2)
-        angles = positions[:, None] * 10_000.0 ** (-columns / self._config.d_model)
-        waves = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(len(positions), -1)
+        width, kind = self._config.d_model, self._config.positions
+        divisor = max(width - 2, 1) if kind == "sinusoidal_marian" else width
+        angles = positions[:, None] * 10_000.0 ** (-np.arange(0, width, 2) / divisor)
+        # The paper interleaves sines and cosines; the other kinds have all sines first.
+        axis = -1 if kind == "sinusoidal" else -2
+        waves = np.stack([np.sin(angles), np.cos(angles)], axis).reshape(len(positions), -1)
         return x + waves.astype(np.float32)
 
     def _sublayer(self, x: Array, name: str, layer: Callable[..., Array], *given: Any) -> Array:
@@ -359,14 +366,15 @@ def load_numpy_engine(
     tokenizer = files.target_tokenizer
     special = SpecialIds.of(tokenizer)
     build = once(partial(pytorch, weights))
-    return NumpyEngine(config.model, weights, special, tokenizer.byte_pieces, build)
+    max_tokens = min(MAX_TOKENS, _MAX_WORK // num_bytes)
+    return NumpyEngine(config.model, weights, special, tokenizer.byte_pieces, build, max_tokens)
 
 
 def _can_compute(config: Config) -> bool:
     """Whether the model has only parts that are written here, and the machine is left to `tfm`."""
     model, runtime, sequences = config.model, config.runtime, SequenceFormat.of(config.data)
     return (
-        runtime.device == "cpu"
+        runtime.device in ("auto", "cpu")
         and runtime.precision in ("auto", "float32")
         and config.decoding.shortlist is None
         and sequences.has_end
@@ -374,7 +382,7 @@ def _can_compute(config: Config) -> bool:
         and model.norm == "layernorm"
         and model.norm_placement in ("pre", "post")
         and model.activation == "relu"
-        and model.positions == "sinusoidal"
+        and model.positions in ("sinusoidal", "sinusoidal_halves", "sinusoidal_marian")
         and model.decoder_layer == "attention"
         and model.num_kv_heads in (None, model.num_heads)
         and not (model.embedding_norm or model.qk_norm)
