@@ -84,9 +84,9 @@ def test_untrained_models_of_other_forms_give_the_same(
 ) -> None:
     torch.manual_seed(5)
     config = ModelConfig(
-        d_model=12, num_heads=3, d_ff=20, encoder_layers=2, decoder_layers=1, norm="layernorm", norm_placement=placement,
+        d_model=12, num_heads=3, d_ff=20, encoder_layers=2, decoder_layers=2, norm="layernorm", norm_placement=placement,
         activation="relu", positions=positions, tie_embeddings=tied, attention_bias=tied == "none",
-        feed_forward_bias=tied == "all", output_bias=tied == "none", scale_embeddings=tied != "all",
+        feed_forward_bias=tied == "all", output_bias=tied == "none", scale_embeddings=tied != "all", alignment_head=1 if tied == "all" else None,
     )  # fmt: skip
     model = Transformer(config, 30, 30).eval()
     for parameter in model.parameters():  # norms and biases, too, so that none is 1 or 0
@@ -101,6 +101,20 @@ def test_untrained_models_of_other_forms_give_the_same(
     options = DecodingConfig(beam_size=5, num_best=5, max_length=9)
     requests = [Request((5, 6, 8, 3)), Request((9, 3)), Request((4,) * 11)]
     require_equal(engine.translate(requests, options), expected.translate(requests, options))
+    targets: list[tuple[int, ...]] = [(4, 5, 9, 3), (), (8,) * 7]
+    for num_best in (0, 3):
+        both = [
+            one.explain(requests, targets, batch_tokens=99, num_best=num_best)
+            for one in (engine, expected)
+        ]
+        for ours, theirs, request in zip(*both, requests, strict=True):
+            assert ours.alignment == theirs.alignment
+            np.testing.assert_array_equal(ours.best_ids, theirs.best_ids)
+            for name in ("token_log_probs", "attention", "best_log_probs"):
+                found, wanted = getattr(ours, name), getattr(theirs, name)
+                assert found.dtype == wanted.dtype
+                np.testing.assert_allclose(found, wanted, atol=1e-5)
+            assert ours.attention.shape[1] == len(request.ids)
 
 
 @pytest.mark.long
@@ -252,7 +266,7 @@ def test_threads_that_need_pytorch_at_the_same_time_build_it_once(
     assert engine is not None
     request = Request((*files.source_tokenizer.encode(TEXTS[0]),))
     with ThreadPoolExecutor(3) as pool:
-        found = [*pool.map(lambda _: engine.explain([request], [(3,)], batch_tokens=99), range(3))]
+        found = [*pool.map(lambda _: engine.next_token_probabilities(request.ids, ()), range(3))]
     assert len(found) == 3
     assert built == [engine.weights]
 

@@ -96,15 +96,37 @@ class NumpyEngine:
         batch_tokens: int,
         num_best: int = 0,
     ) -> list[Explanation]:
-        """See `ExplainingEngine.explain`; PyTorch computes it."""
-        engine = self.pytorch()
-        return engine.explain(requests, targets, batch_tokens=batch_tokens, num_best=num_best)
+        """See `ExplainingEngine.explain`."""
+        pairs = [(one.ids, target) for one, target in zip(requests, targets, strict=True)]
+        num_tokens = sum(len(source) + len(target) for source, target in pairs)
+        if num_tokens > self.max_tokens or not all(source for source, _ in pairs):
+            engine = self.pytorch()
+            return engine.explain(requests, targets, batch_tokens=batch_tokens, num_best=num_best)
+        return [self._explained(source, target, num_best) for source, target in pairs]
 
     def _searches_itself(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
         """Whether this engine does by itself what is asked, sooner than PyTorch is imported."""
         if sum(len(request.ids) for request in requests) > self.max_tokens:
             return False
         return all(one.is_free for one in requests) and not unknown_settings(options, _KNOWN)
+
+    def _explained(self, source: TokenIds, target: TokenIds, num_best: int) -> Explanation:
+        """The model reads the target token by token."""
+        special = self.special_ids
+        state = _State(self.config, self.weights, source)
+        steps = [state.advance([last])[0] for last in (special.sos_id, *target[:-1])]
+        log_probs = np.stack(steps)[: len(target)]  # (T, V)
+        attention = np.stack(state.aligning)[: len(target)]  # (T, S)
+        is_special = np.isin(source, [special.pad_id, special.eos_id, *special.tag_ids])
+        best_ids = np.argsort(-log_probs, axis=-1, kind="stable")[:, :num_best]
+        return Explanation(
+            token_log_probs=log_probs[np.arange(len(target)), list(target)],
+            attention=attention,
+            # A weight is at most 1, so a special token with 2 less is chosen only if there is no other token.
+            alignment=tuple((attention - 2.0 * is_special).argmax(-1).tolist()),
+            best_ids=best_ids,
+            best_log_probs=np.take_along_axis(log_probs, best_ids, axis=-1),
+        )
 
     def _search(self, source: TokenIds, options: DecodingConfig) -> list[Hypothesis]:
         """The best hypotheses of one source, best first."""
@@ -244,6 +266,8 @@ class _State:
         none = np.zeros((1, config.num_heads, 0, config.head_width), np.float32)
         self._targets = dict.fromkeys(names, (none, none))
         self._length = 0
+        self.aligning: list[Array] = []
+        """For each step, the weights (S,) with which the first row has read the source to align words."""
 
     def advance(self, last_ids: Sequence[int]) -> Array:
         """Append one token to each row; (rows, V) log-probabilities of the next token."""
@@ -312,6 +336,10 @@ class _State:
         scores = queries / np.float32(math.sqrt(self._config.head_width)) @ keys.swapaxes(2, 3)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
+        if name == f"decoder.layers.{self._config.aligning_layer}.cross_attention":
+            head = self._config.alignment_head
+            of_row = weights[0, :, 0]  # (H, C)
+            self.aligning.append(of_row[head] if isinstance(head, int) else of_row.mean(0))
         joined = (weights @ values).swapaxes(1, 2).reshape(*x.shape[:2], -1)
         return self._linear(joined, f"{name}.output")
 
