@@ -1,17 +1,19 @@
 """Doubtful translations are searched again, and the best of what is found is kept."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Hypothesis, Request, Translator
+from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
 from transformer_cli.decoding.brackets import lost_brackets, without_empty_brackets
 from transformer_cli.decoding.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
-from transformer_cli.decoding.engine import search_confidence
+from transformer_cli.decoding.engine import Explanation, search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
 from transformer_cli.text.sentences import SeenLengths
 
@@ -70,13 +72,33 @@ def test_without_the_setting_a_loop_stays() -> None:
     assert (found.text, found.is_repaired, found.doubts) == (LOOP, False, ())
 
 
-@pytest.mark.parametrize(
-    "settings", [{"num_best": 2}, {"sampling": {}}, {"diversity": {"groups": 2}}]
-)
+@pytest.mark.parametrize("settings", [{"sampling": {}}, {"diversity": {"groups": 2}}])
 def test_other_searches_are_not_repaired(settings: dict[str, Any]) -> None:
     of = translator_that(loops_unless_blocked, **settings)
     [found] = of.translate(["the hotel"])
     assert found.text == LOOP
+
+
+def test_the_first_of_several_translations_is_repaired_as_a_single_one_is() -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        if options.no_repeat_ngram_size is not None:
+            return [("THE HOTEL", -4.0), ("THE TRAIN", -5.0)]
+        return [(LOOP, -1.0), ("HOTEL HOTEL HOTEL HOTEL HOTEL", -2.0), ("THE", -4.5)]
+
+    [alone] = translator_that(say).translate(["the hotel"])
+    [several] = translator_that(say, num_best=3).translate(["the hotel"])
+    assert (several.text, several.score) == (alone.text, alone.score)
+    assert (several.doubts, several.is_repaired) == ((), True)
+    assert [each.text for each in several.alternatives] == ["THE HOTEL", "THE", "THE TRAIN"]
+
+
+def test_a_lost_number_comes_back_in_each_of_several_translations() -> None:
+    of = translator_that(
+        lambda text, options: [(text.upper().replace("1234567", ""), -1.0), ("HOTEL", -2.0)],
+        num_best=2,
+    )
+    [found] = of.translate(["the hotel 1234567"])
+    assert [each.text for each in found.alternatives] == ["THE HOTEL 1234567", "HOTEL 1234567"]
 
 
 def test_a_good_translation_is_searched_once() -> None:
@@ -328,6 +350,41 @@ def test_words_around_a_loop_stay_and_one_copy_of_it() -> None:
         True,
         (),
     )
+
+
+class Measuring(TalkingEngine):
+    """Says of each given token that its log-probability is -0.5, and that all tokens of the source were read alike."""
+
+    def explain(
+        self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any
+    ) -> list[Explanation]:
+        explained = super().explain(requests, targets)
+        return [
+            replace(
+                one,
+                token_log_probs=np.full_like(one.token_log_probs, -0.5),
+                attention=np.full_like(one.attention, 1 / one.attention.shape[1]),
+            )
+            for one in explained
+        ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"length_penalty": 1.0}, {"coverage_penalty": 0.2}])
+def test_the_score_of_a_translation_without_its_repeated_words_is_that_of_the_text(
+    settings: dict[str, Any],
+) -> None:
+    def loops(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        blocked = options.no_repeat_ngram_size is not None
+        return [("THE", -9.0) if blocked else ("SISTER WAITS HOTEL BURNS HOTEL BURNS.", -1.5)]
+
+    of = translator_that(loops, **settings)
+    [found] = replace(of, engine=Measuring(loops)).translate(["The sister waits the hotel burns."])
+    assert found.text == "SISTER WAITS HOTEL BURNS."
+    num_written, num_read = 6, 8  # words, the full stop and [EOS]
+    expected = -0.5 * num_written / ((5 + num_written) / 6) ** of.decoding.length_penalty
+    if "coverage_penalty" in settings:
+        expected += 0.2 * num_read * math.log(num_written / num_read)
+    assert found.score == pytest.approx(expected)
 
 
 def test_a_search_that_ends_early_is_no_repair_of_a_loop() -> None:

@@ -30,6 +30,7 @@ from transformer_cli.decoding.translation import (
     Translation,
     copied,
     distinct,
+    nth_best_of_all,
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
@@ -343,7 +344,7 @@ class TextPipeline:
                     _with_gaps([each.text for each in nth_best], gaps),
                     sum(each.score for each in nth_best),
                 )
-                for nth_best in zip(*texts, strict=False)
+                for nth_best in nth_best_of_all(texts)
             ]
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.

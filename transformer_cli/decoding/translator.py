@@ -178,9 +178,7 @@ class Translator:
     def repairs(self) -> bool:
         """Whether doubtful translations are searched again (`decoding.repair`)."""
         options = self.decoding
-        is_plain = options.num_best == 1 and not (
-            options.sampling or options.diversity or options.mbr
-        )
+        is_plain = not (options.sampling or options.diversity or options.mbr)
         return options.repair and is_plain and not isinstance(self.pipeline.data, SequencesData)
 
     def explaining_engine(self) -> ExplainingEngine:
@@ -543,8 +541,14 @@ class Translator:
             if self.repairs and _any_given(chunks, CLAUSE_MARK):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
-            known = pipeline.languages, pipeline.quality
-            Repair(pipeline, *known, self.decoding, self.search_with).apply(chunks, hypotheses)
+            Repair(
+                pipeline,
+                pipeline.languages,
+                pipeline.quality,
+                self.decoding,
+                self.search_with,
+                self.engine if isinstance(self.engine, ExplainingEngine) else None,
+            ).apply(chunks, hypotheses)
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),
