@@ -129,6 +129,16 @@ def units_of_characters(text: str) -> list[int]:
     return [number for number, unit in enumerate(units_of_words(text.split())) for _ in unit]
 
 
+@pytest.mark.parametrize("line", ["", "   ", "\u3000", "\u200b", " \t ", " \x01 "])
+def test_a_blank_line_stays_as_it_is_in_each_kind_of_translation(line: str) -> None:
+    of = COPIERS["bpe"]
+    [usual] = of.translate([line])
+    assert usual.text == line.replace("\x01", "")
+    whole = replace(of, decoding=of.decoding.model_copy(update={"keep_layout": False}))
+    for found in (*whole.translate([line]), *of.translate([line], with_details=True)):
+        assert (found.text, found.score, found.alternatives) == (usual.text, 0.0, ())
+
+
 @pytest.mark.parametrize(
     ("text", "units"),
     [

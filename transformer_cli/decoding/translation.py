@@ -14,6 +14,7 @@ from transformer_cli.decoding.doubts import doubts_about
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.normalization import is_blank
 from transformer_cli.text.sentences import TextRange
 from transformer_cli.text.spans import Span
 
@@ -462,7 +463,7 @@ def _places_in_order(parts: Sequence[str], whole: str) -> list[tuple[int, int] |
 def copied(source: str, text: str | None = None) -> Translation:
     """A text that no model has translated, as its own translation with the score 0."""
     text = source if text is None else text
-    return Translation(source, text, 0.0, (Alternative(text, 0.0),) if text.strip() else ())
+    return Translation(source, text, 0.0, () if is_blank(text) else (Alternative(text, 0.0),))
 
 
 def with_alternatives(translation: Translation, found: Iterable[tuple[str, float]]) -> Translation:

@@ -347,7 +347,14 @@ class Translator:
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
             whole = [SourceText(line.given, line.prefix, line.number) for line in lines]
-            translations = self.translate_texts(whole, explainer)
+            form = LineForm(self.pipeline, keeps_layout=True, protects=False)
+            translations = [
+                # A blank line stays as it is, also where the layout of others is not kept.
+                replace(each, text=form.join(split, ()).text)
+                if not each.text and not (split := form.split(line)).texts
+                else each
+                for line, each in zip(lines, self.translate_texts(whole, explainer), strict=True)
+            ]
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
             translations = self._in_form_of_lines(lines, form)
