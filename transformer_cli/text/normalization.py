@@ -212,6 +212,21 @@ CORPUS_TAG = re.compile("<[A-Za-z][A-Za-z0-9_-]*>")
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
 APOSTROPHES = "'\u2019"
+TYPED_MARKS = {
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u201e": '"',
+    "\u00ab": '"',
+    "\u00bb": '"',
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+    "\u2014": "-",
+    "\u2026": "...",
+}
+"""Typographic marks, and how they are typed on a keyboard."""
 # Written with an escape, as in the tokenizer.json of every checkpoint so far: these files are compared as text.
 _APOSTROPHE = r"['\u2019]"
 _QUOTE = r"[\"“'\u2018\u2019]"
