@@ -15,6 +15,7 @@ from transformer_cli.decoding.brackets import lost_brackets, without_empty_brack
 from transformer_cli.decoding.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
 from transformer_cli.decoding.engine import Explanation, search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
+from transformer_cli.decoding.translation import Link
 from transformer_cli.text.sentences import SeenLengths
 
 from .stub_translators import StubEngine, stub_translator
@@ -201,6 +202,15 @@ def test_a_clause_that_a_translation_lacks_is_translated_by_itself() -> None:
     for kept in ({"repair": False}, {"keeps_text": False}):
         [left] = translator_that(forgets_the_second_clause, **kept).translate([SECOND])
         assert (left.text, left.is_divided) == ("HOTEL TRAIN SLEEPS SISTER GARDEN", False)
+
+
+def test_a_word_with_another_known_spelling_in_its_clause_alone_is_linked() -> None:
+    """Inside the sentence "ThE" is read as "the", and as the first word of its clause as "The"."""
+    line = "hotel train sleeps, ThE  garden works house."
+    [found] = translator_that(forgets_the_second_clause).translate([line], with_details=True)
+    assert (found.text, found.is_divided) == ("HOTEL TRAIN SLEEPS, THE GARDEN WORKS HOUSE.", True)
+    assert found.details is not None
+    assert [*found.details.links] == [Link(place, place) for place in range(7)]
 
 
 def test_a_sentence_stays_whole_if_its_clauses_have_no_more_words_alone() -> None:

@@ -168,7 +168,11 @@ def with_commas_for_ellipses(
             seed=request.seed,
         )
         if len(read.request.ids) < pipeline.max_length:
-            chunk = replace(chunk, parts=(*chunk.parts[:number], read, *chunk.parts[number + 1 :]))
+            chunk = replace(
+                chunk,
+                parts=(*chunk.parts[:number], read, *chunk.parts[number + 1 :]),
+                read=_read_with(chunk, number, read.text),
+            )
     return chunk
 
 
@@ -451,7 +455,20 @@ def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chu
     next_seed = request.seed and (request.seed + 1) % 2**63
     first = _encoded(pipeline, first, prefix=request.prefix, seed=request.seed)
     second = _encoded(pipeline, second, prefix=(), seed=next_seed)
-    return replace(chunk, parts=(*chunk.parts[:number], first, second, *chunk.parts[number + 1 :]))
+    return replace(
+        chunk,
+        parts=(*chunk.parts[:number], first, second, *chunk.parts[number + 1 :]),
+        read=_read_with(chunk, number, f"{first.text}{cut.marks}{second.text}"),
+    )
+
+
+def _read_with(chunk: Chunk, number: int, text: str) -> str:
+    """The text of a chunk as it is read, with another text in the place of a part: alone, a word may get another known spelling."""
+    start = end = 0
+    for part in chunk.parts[: number + 1]:
+        start = chunk.read.index(part.text, end)
+        end = start + len(part.text)
+    return chunk.read[:start] + text + chunk.read[end:]
 
 
 def _encoded(pipeline: TextPipeline, part: TextPart, *, prefix: TokenIds, seed: int) -> TextPart:

@@ -315,10 +315,7 @@ class Translator:
                 only_green=self.only_green,
             )
         if self.only_green:
-            translations = [
-                replace(each, text="", alternatives=()) if each.is_not_green else each
-                for each in translations
-            ]
+            translations = [_left_out(each) if each.is_not_green else each for each in translations]
         return translations
 
     def _known_without_model(
@@ -712,6 +709,12 @@ class Translator:
         if isinstance(engine, LimitedEngine):
             engine = engine.with_all_settings()
         return engine.translate(parts, options)
+
+
+def _left_out(translation: Translation) -> Translation:
+    """A translation without its text; the facts about it stay, but the links of its words."""
+    details = translation.details and replace(translation.details, links=())
+    return replace(translation, text="", alternatives=(), details=details)
 
 
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
