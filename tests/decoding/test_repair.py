@@ -342,6 +342,15 @@ def test_brackets_around_nothing_do_not_change_the_words_beside_them(line: str, 
     assert "SLEEPS" not in plain.text
 
 
+@pytest.mark.parametrize("line_break", ["\r", "\n", "\u2028", "\x0b", "\x85"])
+@pytest.mark.parametrize("form", ["({}) The hotel sleeps.", '"{}" The hotel sleeps.', "\u2014 {} The hotel sleeps \u201c", "The hotel {}(...) sleeps."])  # fmt: skip
+def test_what_comes_back_from_a_line_has_no_line_break(form: str, line_break: str) -> None:
+    line = form.format(line_break)
+    [found] = translator_that(confused_by_marks).translate([line])
+    assert found.source == line
+    assert len(f"{found.text}|".splitlines()) == 1
+
+
 def test_many_brackets_around_nothing_are_found_in_one_pass() -> None:
     # With a time that grows with the square of the length, this would take minutes.
     rest, brackets = without_empty_brackets("a (...) " * 30_000)
