@@ -149,7 +149,9 @@ class PairAligner:
                 yield self._aligned(*pair, list(islice(explained, len(of_pair))))
 
     def _normalized(self, source: str, target: str) -> tuple[str, str]:
-        return self.pipeline.normalize_source(source), self.pipeline.normalize_target(target)
+        # The model has read no white space around a text.
+        pipeline = self.pipeline
+        return pipeline.normalize_source(source).strip(), pipeline.normalize_target(target).strip()
 
     def _parts(self, source: str, target: str) -> list[_Part]:
         """What is aligned by itself in two normalised lines."""
