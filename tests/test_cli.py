@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -305,6 +306,24 @@ def test_the_list_of_commands_says_of_each_the_first_sentence_of_its_help(name: 
         command = command.commands[one]
     assert command.get_short_help_str(200) == ALL_COMMANDS[name].help
     assert command.epilog.startswith("Example: tfm" if name != "translate" else "Example: cat")
+
+
+WITH_EVERY_COMMAND = """\
+import sys
+from transformer_cli.cli import COMMANDS, Commands
+heavy = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "tqdm", "sacrebleu"}
+for name, entry in COMMANDS.items():
+    made = [Commands()[name], *Commands(entry.commands).values()]
+    if found := heavy & {*sys.modules}:
+        sys.exit(f"{name}: {found}")
+"""
+
+
+@pytest.mark.process
+def test_the_help_of_a_command_waits_for_no_heavy_module() -> None:
+    command = [sys.executable, "-c", WITH_EVERY_COMMAND]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -436,7 +436,7 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
     option = str(error.option_name)
     name = option.lstrip("-").lower()
     known = {spelled for one in command.get_params(ctx) for spelled in one.opts}
-    meant = [one for one in _OPTIONS_ELSEWHERE.get(name, ()) if one in known]
+    meant = [one for one in _OPTIONS_ELSEWHERE.get(name.replace("_", "-"), ()) if one in known]
     setting = setting_called(name)
     if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
         hint = f"the same command continues the run where it stopped: leave out {option}"
@@ -445,8 +445,9 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
     elif meant:
         hint = f"did you mean {' or '.join(meant)}?"
     elif setting is not None and "--set" in known and _takes(ctx.info_name, setting):
-        given = _value_behind(args, option)
-        setting = setting if given is None else f"{setting.partition('=')[0]}={given}"
+        # A flag elsewhere has its value in the table, and one that follows it means something else.
+        given = None if "=" in setting else _value_behind(args, option)
+        setting = setting if given is None else f"{setting}={given}"
         hint = f"settings are given as --set {setting if '=' in setting else f'{setting}=VALUE'}"
     elif setting is not None:
         name = setting.partition("=")[0]

@@ -52,6 +52,25 @@ def test_the_json_tells_the_pair_and_its_probability(capfd: pytest.CaptureFixtur
     assert facts["log_probability"] == pytest.approx(expected, abs=1e-4)
 
 
+def test_line_ends_of_windows_and_white_space_around_a_text_change_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pairs = [("uno due", "tre quattro"), ("cinque", "sei sette")]
+    sides = list(zip(*pairs, strict=True))
+    plain, windows, spaced = (
+        [json.loads(line) for line in aligned(capfd, *(form(side) for side in sides), as_json=True)]
+        for form in (
+            lambda side: "\n".join(side),
+            lambda side: "".join(f"{line}\r\n" for line in side),
+            lambda side: "".join(f"\t {line}  \n" for line in side),
+        )
+    )
+    assert windows == plain
+    for one, other in zip(plain, spaced, strict=True):
+        assert other["alignment"] == one["alignment"]
+        assert other["log_probability"] == pytest.approx(one["log_probability"], abs=1e-5)
+
+
 def test_a_pair_with_a_blank_line_has_no_probability(capfd: pytest.CaptureFixture[str]) -> None:
     lines = aligned(capfd, "uno\n\n\n", "\ndue\n\n", as_json=True)
     assert [json.loads(line)["log_probability"] for line in lines] == [None] * 3

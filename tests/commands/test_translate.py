@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from transformer_cli.commands.translate_lines import (
     TranslateOptions,
@@ -67,6 +69,54 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
     assert Path("in.txt").read_text() == "Hello\n"
 
 
+def test_an_output_that_another_option_reads_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("table.tsv").write_text("hello\tciao\n")
+    Path("link").symlink_to("table.tsv")
+    for option, given in (
+        ("glossary", {}),
+        ("memory", {}),
+        ("prefixes", {}),
+        ("dictionary", {"replace_unknown": True}),
+    ):
+        options = TranslateOptions(run="none", **{option: Path("table.tsv")}, **given)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match=f"this output is the same file as --{option}"):
+            translate_lines(["Hello"], Path("link"), options)
+    assert Path("table.tsv").read_text() == "hello\tciao\n"
+
+
+def test_an_output_in_the_corpus_of_the_run_or_in_a_run_is_refused(tfm_here: TfmHere) -> None:
+    run = tfm_here.folder / "runs" / "mine"
+    shutil.copytree(Path(__file__).parents[2] / "docs" / "run", run)
+    for name in ("train.en", "train.it", "other.it"):
+        (tfm_here.folder / name).write_text("Good morning.\n")
+    corpus = {"source_path": "train.en", "target_path": "train.it"}
+    data = {"source": "files", "source_language": "en", "target_language": "it"}
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    config["data"] = {**data, "corpora": [corpus]}
+    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    [step] = (run / "checkpoints").glob("average-*")
+    before = {path: path.read_bytes() for path in tfm_here.folder.rglob("*") if path.is_file()}
+    for name, problem in {
+        "train.it": "train.it, which is in the corpus of runs/mine",
+        "runs/mine/config.yaml": "this belongs to a run",
+        "runs/mine/calibration.json": "this belongs to a run",
+        "runs/mine/checkpoints/out.txt": "this belongs to a run",
+        str(step / "out.txt"): "this belongs to a checkpoint or an export",
+    }.items():
+        answer = tfm_here("translate", "--input", "train.en", "--output", name)
+        assert answer.exit_code != 0
+        assert problem in answer.talk
+    assert before == {
+        path: path.read_bytes() for path in tfm_here.folder.rglob("*") if path.is_file()
+    }
+    for name in ("other.it", "runs/mine/out.txt", "runs/mine/out.txt"):
+        assert tfm_here("translate", "--input", "train.en", "--output", name).exit_code == 0
+        assert (tfm_here.folder / name).read_text() == "Buongiorno.\n"
+
+
 @pytest.mark.long
 def test_without_a_run_the_demonstration_model_translates_and_says_so(
     tfm_here: TfmHere,
@@ -106,7 +156,9 @@ def test_without_a_run_the_demonstration_model_translates_and_says_so(
 @pytest.fixture
 def of_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run with the eight words of `small_translators`."""
-    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()), overridden=frozenset())
+    loaded = SimpleNamespace(
+        translator=translator(tokenizer_of_words()), overridden=frozenset(), members=()
+    )
     monkeypatch.setattr(
         "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
     )
@@ -242,7 +294,7 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     of_two, of_four = (translator(tokenizer_of_words(), beam_size=size) for size in (2, 4))
-    loaded = SimpleNamespace(translator=of_two, overridden=frozenset())
+    loaded = SimpleNamespace(translator=of_two, overridden=frozenset(), members=())
     monkeypatch.setattr(
         "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
     )
@@ -284,7 +336,7 @@ def test_several_translations_without_a_way_to_show_them_are_told_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     several = translator(tokenizer_of_words(), beam_size=3, num_best=3)
-    loaded = SimpleNamespace(translator=several, overridden=frozenset())
+    loaded = SimpleNamespace(translator=several, overridden=frozenset(), members=())
     monkeypatch.setattr(
         "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
     )

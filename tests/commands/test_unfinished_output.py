@@ -4,10 +4,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.commands.unfinished_output import translation_conditions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
+from transformer_cli.storage import MANIFEST_NAME
 
 
 def conditions(options: TranslateOptions) -> dict[str, Any]:
@@ -25,3 +27,25 @@ def test_other_terms_are_other_conditions_and_the_name_of_their_file_is_none(
     assert one == same
     assert one != other
     assert one != conditions(TranslateOptions())
+
+
+def test_a_new_calibration_or_shortlist_is_another_condition(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    folder = run / "checkpoints" / "step-1"
+    folder.mkdir(parents=True)
+    (folder / MANIFEST_NAME).write_text("{}")
+    member = SimpleNamespace(folder=folder, run=RunFolder(run))
+    loaded = cast("LoadedRun", SimpleNamespace(members=(member,)))
+
+    def now(**decoding: Any) -> dict[str, Any]:
+        settings = DecodingConfig.model_validate(decoding)
+        return translation_conditions(loaded, settings, TranslateOptions())
+
+    without = now()
+    (run / "calibration.json").write_text("one")
+    one = now()
+    (run / "calibration.json").write_text("other")
+    assert without != one != now()
+    before = now(), now(shortlist={})
+    (run / "shortlist.npz").write_text("one")
+    assert (before[0] == now(), before[1] == now(shortlist={})) == (True, False)

@@ -123,7 +123,7 @@ def test_the_command_chooses_by_the_model_and_only_with_minimum_bayes_risk(
 ) -> None:
     def printed(comet: Path | None, **settings: object) -> Sequence[str]:
         of = translator(tokenizer_of_words(), beam_size=6, max_length=6, **settings)
-        run = SimpleNamespace(translator=of, overridden=frozenset())
+        run = SimpleNamespace(translator=of, overridden=frozenset(), members=())
         monkeypatch.setattr(
             "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: run
         )

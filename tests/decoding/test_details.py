@@ -1,5 +1,6 @@
 """The details of lines, with an engine that copies: each word must be linked with itself."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,13 +22,14 @@ from transformer_cli.decoding import (
 from transformer_cli.decoding.text_pipeline import KnownSpellings
 from transformer_cli.decoding.translation import Link
 from transformer_cli.process.errors import UsageError
+from transformer_cli.text.normalization import unit_spans
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import tokenizer_of_words, translator
 
 TEXTS = [
     "Il gatto dorme. Dov'è l'acqua? C'è un po' di caffè (forse)!",
-    "你好世界",
+    "世你界好",  # so that no token has two signs of a line below
     "abcdefghij 0123",
 ]
 
@@ -101,19 +103,63 @@ def test_each_word_is_linked_with_itself_in_a_line_of_any_sentences(kind: str, l
     [translation] = COPIERS[kind].translate([line], with_details=True)
     assert translation.details is not None
     normalised = COPIERS[kind].pipeline.normalize_source(line)
-    kept = [number for number, word in enumerate(line.split()) if word.strip("\x00\x01")]
-    assert len(kept) == len(normalised.split())
+    read = [re.sub("[\x00\x01]", "", word) for word in line.split()]
+    kept = [number for number, unit in enumerate(units_of_words(read)) if unit]
+    assert len(kept) == len(units_of_words(normalised.split()))
     if "[UNK]" in translation.text:
         return  # an unknown mark, or an unknown space without a break, becomes a word of its own
-    of_source, of_target = words_of_characters(normalised), words_of_characters(translation.text)
+    of_source, of_target = units_of_characters(normalised), units_of_characters(translation.text)
     assert len(of_source) == len(of_target)  # a space may come between two sentences
     expected = {Link(kept[x], y) for x, y in zip(of_source, of_target, strict=True)}
     assert {*translation.details.links} == expected
 
 
-def words_of_characters(text: str) -> list[int]:
-    """For each character that is no white space, the index of its word."""
-    return [number for number, word in enumerate(text.split()) for _ in word]
+def units_of_words(words: Sequence[str]) -> list[str]:
+    """Each Chinese sign with the marks on it, and what stands between these signs; an empty word counts as one."""
+    sign = "[\u4e00-\u9fff]"
+    return [
+        unit
+        for word in words
+        for unit in re.findall(rf"{sign}\u0301*|[^\u4e00-\u9fff]+", word) or [""]
+    ]
+
+
+def units_of_characters(text: str) -> list[int]:
+    """For each character that is no white space, the index of its unit."""
+    return [number for number, unit in enumerate(units_of_words(text.split())) for _ in unit]
+
+
+@pytest.mark.parametrize("line", ["", "   ", "\u3000", "\u200b", " \t ", " \x01 "])
+def test_a_blank_line_stays_as_it_is_in_each_kind_of_translation(line: str) -> None:
+    of = COPIERS["bpe"]
+    [usual] = of.translate([line])
+    assert usual.text == line.replace("\x01", "")
+    whole = replace(of, decoding=of.decoding.model_copy(update={"keep_layout": False}))
+    for found in (*whole.translate([line]), *of.translate([line], with_details=True)):
+        assert (found.text, found.score, found.alternatives) == (usual.text, 0.0, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("The dog's (red) ball.", ["The", "dog's", "(red)", "ball."]),
+        ("我喜欢 iPhone手机。", ["我", "喜", "欢", "iPhone", "手", "机", "。"]),
+        ("ใหม่ มาก", ["ใ", "ห", "ม่", "ม", "า", "ก"]),
+        ("か\u3099く", ["か\u3099", "く"]),
+        ("\u200b你\x01好", ["\u200b你\x01", "好"]),
+        ("안녕 하세요", ["안녕", "하세요"]),
+    ],
+)
+def test_a_sign_of_a_script_without_spaces_is_a_unit(text: str, units: list[str]) -> None:
+    assert [text[slice(*span)] for span in unit_spans(text, has_spaced_words=False)] == units
+    assert [text[slice(*span)] for span in unit_spans(text, has_spaced_words=True)] == text.split()
+
+
+def test_in_a_corpus_with_spaced_words_the_words_are_the_units() -> None:
+    spaced = train_tokenizer(["你好 世界"] * 3, TokenizerConfig(min_frequency=1))
+    [translation] = copier(spaced).translate(["你好 世界"], with_details=True)
+    assert translation.details is not None
+    assert [*translation.details.links] == [Link(0, 0), Link(1, 1)]
 
 
 @each_kind

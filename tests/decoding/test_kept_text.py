@@ -570,6 +570,9 @@ def test_a_line_whose_ampersand_came_back_has_an_estimate() -> None:
     found = list(strict.translate(["The dog & the cat sleep.", "The dog is big."]))
     assert [each.text for each in found] == ["", ""]
     assert all(each.estimate is not None for each in found)
+    [left_out] = strict.translate(["The dog is big."], with_details=True)
+    assert left_out.details is not None
+    assert (left_out.text, left_out.details.links) == ("", ()), "no words, so no links of them"
 
 
 @pytest.mark.long

@@ -1,7 +1,10 @@
 """From a run's name, a folder, or a model in memory to a translator."""
 
 import importlib.util
+import json
 import logging
+import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -286,3 +289,21 @@ def test_without_a_name_the_newest_run_is_loaded_or_the_demonstration_model_with
     [translation] = load_translator().translate(["Where is the station?"])
     assert translation.text == "Dov'è la stazione?"
     assert "the small demonstration model that comes with tfm answers" in caplog.text
+
+
+def test_a_run_that_still_trains_is_named_with_the_step_that_translates(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def talk(holder: dict[str, object] | None) -> str:
+        caplog.clear()
+        if holder is not None:
+            (run / ".lock").write_text(json.dumps(holder))
+        load_run("saved", [])
+        return caplog.text
+
+    assert "still training" not in talk(None)
+    here = {"host": socket.gethostname()}
+    training = talk({"pid": os.getppid(), **here})
+    assert "runs/saved is still training: this is its best checkpoint so far, of step 1" in training
+    assert "still training" not in talk({"pid": os.getpid(), **here}), "its own validations"
+    assert "still training" not in talk({"pid": 2**22 + 7, **here}), "it has ended"

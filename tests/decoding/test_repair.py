@@ -1,18 +1,21 @@
 """Doubtful translations are searched again, and the best of what is found is kept."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Hypothesis, Request, Translator
+from transformer_cli.decoding import Hypothesis, Request, TokenIds, Translator
 from transformer_cli.decoding.brackets import lost_brackets, without_empty_brackets
 from transformer_cli.decoding.doubts import MARKS, NEGATION, NUMBERS, REPEATS, UNSURE, WORDLESS
-from transformer_cli.decoding.engine import search_confidence
+from transformer_cli.decoding.engine import Explanation, search_confidence
 from transformer_cli.decoding.quality import Quality, QualityPromise, pieces_per_word
+from transformer_cli.decoding.translation import Link
 from transformer_cli.text.sentences import SeenLengths
 
 from .stub_translators import StubEngine, stub_translator
@@ -70,13 +73,33 @@ def test_without_the_setting_a_loop_stays() -> None:
     assert (found.text, found.is_repaired, found.doubts) == (LOOP, False, ())
 
 
-@pytest.mark.parametrize(
-    "settings", [{"num_best": 2}, {"sampling": {}}, {"diversity": {"groups": 2}}]
-)
+@pytest.mark.parametrize("settings", [{"sampling": {}}, {"diversity": {"groups": 2}}])
 def test_other_searches_are_not_repaired(settings: dict[str, Any]) -> None:
     of = translator_that(loops_unless_blocked, **settings)
     [found] = of.translate(["the hotel"])
     assert found.text == LOOP
+
+
+def test_the_first_of_several_translations_is_repaired_as_a_single_one_is() -> None:
+    def say(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        if options.no_repeat_ngram_size is not None:
+            return [("THE HOTEL", -4.0), ("THE TRAIN", -5.0)]
+        return [(LOOP, -1.0), ("HOTEL HOTEL HOTEL HOTEL HOTEL", -2.0), ("THE", -4.5)]
+
+    [alone] = translator_that(say).translate(["the hotel"])
+    [several] = translator_that(say, num_best=3).translate(["the hotel"])
+    assert (several.text, several.score) == (alone.text, alone.score)
+    assert (several.doubts, several.is_repaired) == ((), True)
+    assert [each.text for each in several.alternatives] == ["THE HOTEL", "THE", "THE TRAIN"]
+
+
+def test_a_lost_number_comes_back_in_each_of_several_translations() -> None:
+    of = translator_that(
+        lambda text, options: [(text.upper().replace("1234567", ""), -1.0), ("HOTEL", -2.0)],
+        num_best=2,
+    )
+    [found] = of.translate(["the hotel 1234567"])
+    assert [each.text for each in found.alternatives] == ["THE HOTEL 1234567", "HOTEL 1234567"]
 
 
 def test_a_good_translation_is_searched_once() -> None:
@@ -179,6 +202,15 @@ def test_a_clause_that_a_translation_lacks_is_translated_by_itself() -> None:
     for kept in ({"repair": False}, {"keeps_text": False}):
         [left] = translator_that(forgets_the_second_clause, **kept).translate([SECOND])
         assert (left.text, left.is_divided) == ("HOTEL TRAIN SLEEPS SISTER GARDEN", False)
+
+
+def test_a_word_with_another_known_spelling_in_its_clause_alone_is_linked() -> None:
+    """Inside the sentence "ThE" is read as "the", and as the first word of its clause as "The"."""
+    line = "hotel train sleeps, ThE  garden works house."
+    [found] = translator_that(forgets_the_second_clause).translate([line], with_details=True)
+    assert (found.text, found.is_divided) == ("HOTEL TRAIN SLEEPS, THE GARDEN WORKS HOUSE.", True)
+    assert found.details is not None
+    assert [*found.details.links] == [Link(place, place) for place in range(7)]
 
 
 def test_a_sentence_stays_whole_if_its_clauses_have_no_more_words_alone() -> None:
@@ -310,6 +342,15 @@ def test_brackets_around_nothing_do_not_change_the_words_beside_them(line: str, 
     assert "SLEEPS" not in plain.text
 
 
+@pytest.mark.parametrize("line_break", ["\r", "\n", "\u2028", "\x0b", "\x85"])
+@pytest.mark.parametrize("form", ["({}) The hotel sleeps.", '"{}" The hotel sleeps.', "\u2014 {} The hotel sleeps \u201c", "The hotel {}(...) sleeps."])  # fmt: skip
+def test_what_comes_back_from_a_line_has_no_line_break(form: str, line_break: str) -> None:
+    line = form.format(line_break)
+    [found] = translator_that(confused_by_marks).translate([line])
+    assert found.source == line
+    assert len(f"{found.text}|".splitlines()) == 1
+
+
 def test_many_brackets_around_nothing_are_found_in_one_pass() -> None:
     # With a time that grows with the square of the length, this would take minutes.
     rest, brackets = without_empty_brackets("a (...) " * 30_000)
@@ -328,6 +369,41 @@ def test_words_around_a_loop_stay_and_one_copy_of_it() -> None:
         True,
         (),
     )
+
+
+class Measuring(TalkingEngine):
+    """Says of each given token that its log-probability is -0.5, and that all tokens of the source were read alike."""
+
+    def explain(
+        self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any
+    ) -> list[Explanation]:
+        explained = super().explain(requests, targets)
+        return [
+            replace(
+                one,
+                token_log_probs=np.full_like(one.token_log_probs, -0.5),
+                attention=np.full_like(one.attention, 1 / one.attention.shape[1]),
+            )
+            for one in explained
+        ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"length_penalty": 1.0}, {"coverage_penalty": 0.2}])
+def test_the_score_of_a_translation_without_its_repeated_words_is_that_of_the_text(
+    settings: dict[str, Any],
+) -> None:
+    def loops(text: str, options: DecodingConfig) -> list[tuple[str, float]]:
+        blocked = options.no_repeat_ngram_size is not None
+        return [("THE", -9.0) if blocked else ("SISTER WAITS HOTEL BURNS HOTEL BURNS.", -1.5)]
+
+    of = translator_that(loops, **settings)
+    [found] = replace(of, engine=Measuring(loops)).translate(["The sister waits the hotel burns."])
+    assert found.text == "SISTER WAITS HOTEL BURNS."
+    num_written, num_read = 6, 8  # words, the full stop and [EOS]
+    expected = -0.5 * num_written / ((5 + num_written) / 6) ** of.decoding.length_penalty
+    if "coverage_penalty" in settings:
+        expected += 0.2 * num_read * math.log(num_written / num_read)
+    assert found.score == pytest.approx(expected)
 
 
 def test_a_search_that_ends_early_is_no_repair_of_a_loop() -> None:

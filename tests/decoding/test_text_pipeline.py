@@ -88,7 +88,7 @@ def test_parts_are_joined_by_spaces_and_their_scores_added() -> None:
     assert found == Translation(
         prepared.text,
         *best,
-        (best, Alternative("two", -2.75)),
+        (best, Alternative("two", -2.75), Alternative("", -3.75)),
         num_words=4,
         is_cut=True,
         pieces=pieces,

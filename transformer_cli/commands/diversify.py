@@ -20,7 +20,6 @@ from transformer_cli.commands.command_line import (
     folder_option,
     set_option,
 )
-from transformer_cli.data.pairs import CleaningReport
 
 if TYPE_CHECKING:
     from transformer_cli.config import Config
@@ -165,6 +164,7 @@ def that_trains(settings: "Config", num_real: int) -> tuple["Config", int, int]:
     Equal pairs count for `data.cleaning.max_dropped_share`, which may refuse a damaged corpus. Here they are no damage, so the
     config allows them, and the same share as before of all others.
     """
+    from transformer_cli.data.pairs import CleaningReport
     from transformer_cli.data.selection import all_held_out_pairs, clean, held_out_digests
     from transformer_cli.data.sources.corpus import read_pairs
 

@@ -147,7 +147,7 @@ def check_given_pairs(source: Path, target: Path) -> None:
 
 
 def given_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Line N of the source with line N of the target.
+    """Line N of the source with line N of the target, without a carriage return at their ends.
 
     Raises:
         DataError: the files have different numbers of lines.
@@ -161,7 +161,7 @@ def given_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
                     f"{shorter} has {number} lines, but {longer} has more",
                     hint="line N of one must translate line N of the other; empty lines count",
                 )
-            yield one, other
+            yield one.removesuffix("\r"), other.removesuffix("\r")
 
 
 def is_regular_file(path: Path) -> bool:

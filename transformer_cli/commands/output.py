@@ -21,7 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.process.errors import (
+    CannotCreateError,
+    StorageError,
+    TryAgainError,
+    UsageError,
+)
 from transformer_cli.process.messages import escaped, escaped_in_json, on_one_line
 from transformer_cli.process.signals import cleaned_up, ended_after
 
@@ -109,10 +114,11 @@ def check_output(path: Path | None) -> None:
     """Refuse an output that cannot be written, before the translation begins.
 
     Raises:
-        CannotCreateError: the path is a folder, a disk or a write-protected file, or its folder does not exist.
+        CannotCreateError: the path is a folder, a disk, a write-protected file or a file of a run, or its folder does not exist.
     """
     if path is None or descriptor_of(path) is not None:
         return
+    _require_no_part_of_run(path)
     if not path.parent.is_dir():
         raise CannotCreateError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
@@ -136,6 +142,67 @@ def check_output(path: Path | None) -> None:
             f"{path}: no permission to write to this file (its mode is {mode:04o})",
             hint=f"permit it: chmod u+w {path}; or {_OTHER_OUTPUT}",
         )
+
+
+def _require_no_part_of_run(path: Path) -> None:
+    """Refuse to write into a checkpoint or an export, and over a file of a run; other files may lie beside those of a run.
+
+    Raises:
+        CannotCreateError: the path is there.
+    """
+    real = os.path.realpath(path)
+    folder, last = os.path.split(real)
+    while last:
+        is_sealed = os.path.isfile(os.path.join(folder, "MANIFEST.json"))
+        if is_sealed or (
+            os.path.isdir(os.path.join(folder, "checkpoints"))
+            and last in _names_in_run(Path(folder))
+        ):
+            kind = "a checkpoint or an export" if is_sealed else "a run"
+            raise CannotCreateError(
+                f"{path}: this belongs to {kind}, {folder}", hint="name another output"
+            )
+        folder, last = os.path.split(folder)
+
+
+def _names_in_run(folder: Path) -> set[str]:
+    """The names of the files and folders of a run; none if the folder holds no run."""
+    from transformer_cli.checkpoint.run_folder import CONVERTED, LOCK_FILE, RunFolder
+    from transformer_cli.decoding.quality import CALIBRATION_FILE
+    from transformer_cli.decoding.shortlist import FILE_NAME
+
+    run = RunFolder(folder)
+    if not run.is_begun():
+        return set()
+    own = (
+        *run.records(),
+        run.environment_file,
+        run.log_file,
+        run.checkpoints_folder,
+        run.given_folder,
+    )
+    converted = (one.name for one in folder.glob(f"{CONVERTED}*"))
+    return {LOCK_FILE, CALIBRATION_FILE, FILE_NAME, *(one.name for one in own), *converted}
+
+
+def require_other_file(output: Path | None, given: os.stat_result, name: str) -> None:
+    """Refuse an output that is the same file as something that is read.
+
+    Args:
+        output: None is standard output.
+        given: the status of what is read.
+        name: of what is read, for the message.
+
+    Raises:
+        UsageError: both are one file, perhaps under several names.
+    """
+    written = output_status(output)
+    if written is None or not stat.S_ISREG(given.st_mode) or not os.path.samestat(given, written):
+        return
+    raise UsageError(
+        f"{output or 'standard output'}: this output is the same file as {name}",
+        hint=_OTHER_OUTPUT,
+    )
 
 
 def output_status(path: Path | None) -> os.stat_result | None:

@@ -621,11 +621,13 @@ def write_alignments(
     *,
     languages: Languages = ONLY,
 ) -> None:
-    """Write the word alignment of each pair, as `tfm align` prints it; continues after an interruption."""
+    """Write the word alignment of each pair, as a corpus has it (`data.corpora.alignment_path`); continues after an interruption."""
     loaded: LoadedRun = load_run(aligner, [], command="align")
     translator = loaded.translator.towards(*languages)
     engine: Any = translator.engine
-    of_pairs = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
+    of_pairs = PairAligner(
+        translator.pipeline, engine, translator.decoding.batch_tokens, counts_words=True
+    )
     pairs = list(zip(read_lines(source), read_lines(target), strict=True))
     names = [aligner] if isinstance(aligner, str) else aligner
     conditions = {"aligner": " ".join(map(digest_of_run, names))}

@@ -15,6 +15,8 @@ from transformer_cli.commands.output import opened_output
 from transformer_cli.commands.translate_lines import TranslateOptions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
+from transformer_cli.decoding.quality import CALIBRATION_FILE
+from transformer_cli.decoding.shortlist import shortlist_path
 from transformer_cli.decoding.translation import Line
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import MANIFEST_NAME
@@ -180,9 +182,19 @@ def translation_conditions(
         for one in fields(options)
         if one.name not in _NOT_CONDITIONS
     }
+    # Beside the checkpoint: repairs and marks read the calibration, and a search may read the shortlist.
+    beside = {
+        "calibration": [one.run and one.run.path / CALIBRATION_FILE for one in loaded.members]
+    }
+    if decoding.shortlist is not None:
+        beside["shortlist"] = [shortlist_path(one.folder) for one in loaded.members]
+    found = {
+        name: [one for one in paths if one and one.is_file()] for name, paths in beside.items()
+    }
     return {
         "tfm": __version__,
         "model": " ".join(_digest(one.folder / MANIFEST_NAME) for one in loaded.members),
+        **{name: " ".join(map(_digest, paths)) for name, paths in found.items() if paths},
         **{f"decoding.{name}": value for name, value in decoding.model_dump(mode="json").items()},
         **{name: _plain(value) for name, value in values.items() if value},
         "json": options.as_json,

@@ -313,7 +313,7 @@ class FileCorpus(_Corpus):
     has_header: Switch | None = None
     """TSV and CSV: whether the first row holds the names of the columns; absent: true if the fields are given by name."""
     alignment_path: Text | None = None
-    """Word alignments of the pairs, for training.guided_alignment: line N holds the links of pair N in the Pharaoh format, such as 0-0 1-2, as tfm align, eflomal, fast_align and simalign write them. Words are what white space separates, counted from 0. An empty line: the pair has no links."""
+    """Word alignments of the pairs, for training.guided_alignment: line N holds the links of pair N in the Pharaoh format, such as 0-0 1-2, as eflomal, fast_align, simalign and, for text with spaces between words, tfm align write them. Words are what white space separates, counted from 0. An empty line: the pair has no links."""
 
     @model_validator(mode="after")
     def _one_way_to_name_files(self) -> Self:

@@ -121,7 +121,7 @@ class DecodingConfig(Section):
     keep_text: Switch = True
     """No text disappears: a sentence with more tokens than 99 % of those of the training is translated clause by clause; one whose translation has no word, or is far shorter than all of the training, too; what still loses text stays as it is and is named. false: the translation is written as the model gives it. It has no effect on the sequences of data.source sequences."""
     repair: Switch = True
-    """A translation that repeats itself, does not end, is far too long, copies the source, is in a wrong language or script, or has other numbers or another negation than its source is searched again: with a wider beam, by samples, in two halves. The best of these is kept, and doubts that are left are named. false: the translation stays as it is. It has no effect on sampling, diverse beams and minimum Bayes risk, on more than one translation per sentence, and on the sequences of data.source sequences."""
+    """A translation that repeats itself, does not end, is far too long, copies the source, is in a wrong language or script, or has other numbers or another negation than its source is searched again: with a wider beam, by samples, in two halves. The best of these is kept, and doubts that are left are named. false: the translation stays as it is. Of several translations per sentence, the first one is then that which a single one would be. It has no effect on sampling, diverse beams and minimum Bayes risk, and on the sequences of data.source sequences."""
     allow_unknown: Switch = True
     """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
     batch_tokens: Count = 4096

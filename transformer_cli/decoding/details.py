@@ -1,6 +1,7 @@
 """Details of a translation: which words belong together, by attention, and what replaces [UNK].
 
-White space separates words, as in `str.split`, so punctuation is part of the word beside it. A link is written in the
+White space separates words, as in `str.split`, so punctuation is part of the word beside it. In scripts without spaces, each sign
+takes the place of a word (`unit_spans`). A link is written in the
 Pharaoh format, which fast_align, awesome-align and Marian write, too: `0-0 1-2` links the first word of the source
 with the first of the target, and the second with the third.
 """
@@ -27,7 +28,7 @@ from transformer_cli.decoding.translation import (
 )
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import Span as Span
-from transformer_cli.text.normalization import with_plain_spaces
+from transformer_cli.text.normalization import unit_spans, with_plain_spaces
 from transformer_cli.text.normalization import word_spans as word_spans
 from transformer_cli.text.normalization import words_at as words_at
 
@@ -213,7 +214,7 @@ def details_of(
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
     of_source = _words_of_source(pipeline, chunk)
     of_target = _words_of_target(pipeline, chunk, best)
-    of_line = kept_words(pipeline.normalize_source, chunk.text)
+    of_line = kept_units(pipeline.source_tokenizer, pipeline.normalize_source, chunk.text)
     links = [
         Link(of_line[link.source], link.target)
         for part, source_words, target_words in zip(parts, of_source, of_target, strict=True)
@@ -222,15 +223,26 @@ def details_of(
     return LineDetails(parts, tuple(dict.fromkeys(links)))
 
 
-def kept_words(normalize: Callable[[str], str], line: str) -> list[int]:
-    """The indices of the words of a line that are still there after normalisation: not those of control characters."""
-    return [number for number, word in enumerate(line.split()) if normalize(word)]
+def kept_units(tokenizer: Tokenizer, normalize: Callable[[str], str], line: str) -> list[int]:
+    """For each unit of a line as it is read, the number of that unit of the line: words of control characters are not read."""
+    numbers: list[int] = []
+    num_before = 0
+    for word in line.split():
+        num_given, num_read = (len(units_of(tokenizer, text)) for text in (word, normalize(word)))
+        numbers += [num_before + min(number, num_given - 1) for number in range(num_read)]
+        num_before += num_given
+    return numbers
+
+
+def units_of(tokenizer: Tokenizer, text: str) -> list[Span]:
+    """The units of a text of one side, between which alignments link; see `unit_spans`."""
+    return unit_spans(text, has_spaced_words=tokenizer.has_spaced_words)
 
 
 def _words_of_source(pipeline: TextPipeline, chunk: Chunk) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the line as it is read."""
-    words = word_spans(chunk.read)
     tokenizer = pipeline.source_tokenizer
+    words = units_of(tokenizer, chunk.read)
     return [
         words_at(spans_in_line(part.request.ids, part.text, place, tokenizer), words)
         for part, place in zip(chunk.parts, places_of_parts(chunk), strict=True)
@@ -274,7 +286,7 @@ def _words_of_target(
             ]
         )
         translation += text
-    words = word_spans(translation)
+    words = units_of(tokenizer, translation)
     return [words_at(of_part, words) for of_part in spans]
 
 

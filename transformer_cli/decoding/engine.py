@@ -134,6 +134,22 @@ def per_token(ids: TokenIds, options: DecodingConfig) -> float:
     return length_penalty(length, options.length_normalization, options.length_penalty) / length
 
 
+def score_of_given(explanation: Explanation, options: DecodingConfig) -> float:
+    """The score that a search with these options gives the target of an explanation."""
+    log_probability = float(explanation.token_log_probs.sum(dtype="float64"))
+    length = len(explanation.token_log_probs)
+    score = log_probability / length_penalty(
+        length, options.length_normalization, options.length_penalty
+    )
+    if not options.coverage_penalty:
+        return score
+    coverage = explanation.attention.sum(0, dtype="float64")
+    # The smallest normal float32, as in the search: a weight that underflows to 0 does not forbid the translation.
+    return score + options.coverage_penalty * sum(
+        math.log(min(1.0, max(one, 2.0**-126))) for one in coverage.tolist()
+    )
+
+
 def search_confidence(hypothesis: Hypothesis, options: DecodingConfig) -> float | None:
     """The geometric mean of the probabilities of the tokens of a hypothesis, 0 to 1, from its score.
 

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from transformer_cli.decoding.details import (
     Span,
-    kept_words,
+    kept_units,
     linked_words,
     places_as_given,
     places_of,
     spans_in_line,
+    units_of,
     word_spans,
     words_at,
 )
@@ -131,6 +132,8 @@ class PairAligner:
     engine: ExplainingEngine
     batch_tokens: int
     """The largest number of tokens in a batch, padding included."""
+    counts_words: bool = False
+    """Whether links count what white space separates in every script, as the alignments of a corpus do."""
 
     def align(self, pairs: Iterable[tuple[str, str]]) -> Iterator[AlignedPair]:
         """One alignment per pair, in order; reads `WINDOW_LINES` pairs ahead.
@@ -146,7 +149,9 @@ class PairAligner:
                 yield self._aligned(*pair, list(islice(explained, len(of_pair))))
 
     def _normalized(self, source: str, target: str) -> tuple[str, str]:
-        return self.pipeline.normalize_source(source), self.pipeline.normalize_target(target)
+        # The model has read no white space around a text.
+        pipeline = self.pipeline
+        return pipeline.normalize_source(source).strip(), pipeline.normalize_target(target).strip()
 
     def _parts(self, source: str, target: str) -> list[_Part]:
         """What is aligned by itself in two normalised lines."""
@@ -180,9 +185,15 @@ class PairAligner:
 
     def _aligned(self, source: str, target: str, parts: Sequence[_Explained]) -> AlignedPair:
         pipeline = self.pipeline
-        of_source = kept_words(pipeline.normalize_source, source)
-        of_target = kept_words(pipeline.normalize_target, target)
-        source_words, target_words = map(word_spans, self._normalized(source, target))
+        readers = pipeline.source_tokenizer, pipeline.target_tokenizer
+        normalizers = pipeline.normalize_source, pipeline.normalize_target
+        read = self._normalized(source, target)
+        if self.counts_words:
+            source_words, target_words = map(word_spans, read)
+            of_source, of_target = map(kept_words, normalizers, (source, target))
+        else:
+            source_words, target_words = map(units_of, readers, read)
+            of_source, of_target = map(kept_units, readers, normalizers, (source, target))
         links: dict[Link, None] = {}
         for part, source_ids, target_ids, explanation in parts:
             in_source = spans_in_line(
@@ -199,6 +210,11 @@ class PairAligner:
             links |= {Link(of_source[one.source], of_target[one.target]): None for one in found}
         total = sum(float(one.explanation.token_log_probs.sum()) for one in parts)
         return AlignedPair(source, target, tuple(links), total if parts else None)
+
+
+def kept_words(normalize: Callable[[str], str], line: str) -> list[int]:
+    """The indices of the words of a line that are still there after normalisation: not those of control characters."""
+    return [number for number, word in enumerate(line.split()) if normalize(word)]
 
 
 class PlacedLink(NamedTuple):

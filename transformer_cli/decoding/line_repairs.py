@@ -27,7 +27,7 @@ from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.decoding.signs import SIGN, has_more_signs
 from transformer_cli.decoding.translation import Line, Translation, joined, with_alternatives
 from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.normalization import word_spans
+from transformer_cli.text.normalization import without_line_breaks, word_spans
 from transformer_cli.text.quotation_marks import plain_quotes
 from transformer_cli.text.sentences import (
     as_inner_part,
@@ -57,15 +57,26 @@ def with_lost_parts(
     ]
     if not places:
         return translations
-    lines, found = [lines[place] for place in places], [translations[place] for place in places]
+    # What comes back from the line, such as brackets around nothing, has no line break that the translation may not have.
+    lines = [
+        replace(lines[place], given=without_line_breaks(lines[place].given)) for place in places
+    ]
+    found = [
+        translation if translation.source == line.given else replace(translation, source=line.given)
+        for line, translation in zip(lines, map(translations.__getitem__, places), strict=True)
+    ]
     if not translator.protects_spans:
         found = _with_lost_spans(translator, lines, found)
     found = _with_lost_ampersands(translator, lines, found)
     found = _with_lost_empty_brackets(translator, lines, found)
     found = _with_odd_case(translator, lines, found)
     found = _with_signs_in_place(translator, lines, found)
-    mended = dict(zip(places, found, strict=True))
-    return [mended.get(place, translation) for place, translation in enumerate(translations)]
+    mended = list(translations)
+    for place, translation in zip(places, found, strict=True):
+        source = translations[place].source
+        is_same = translation.source == source
+        mended[place] = translation if is_same else replace(translation, source=source)
+    return mended
 
 
 def _may_lose_parts(line: str, translation: Translation) -> bool:

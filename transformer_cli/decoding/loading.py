@@ -42,6 +42,7 @@ from transformer_cli.decoding.reverse_reading import Reader
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.storage.writing import is_locked_here, is_running
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.sentences import UNKNOWN_LENGTHS, SeenLengths
 
@@ -249,10 +250,17 @@ def _check_precision(config: Config, *, is_possible: bool) -> None:
 
 
 def _announce(loaded: _Loaded) -> None:
-    """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
+    """Log which checkpoint it is, and a warning if its run still trains, or if it has seen only the beginning of its training."""
     checkpoint, training = loaded.trained.checkpoint, loaded.trained.config.training
     step = checkpoint.manifest.step
     logger.info("%s, step %d (%s)", checkpoint.folder, step, loaded.described)
+    run = loaded.trained.run
+    if run is not None and is_running(run.path) and not is_locked_here(run.path):
+        logger.warning(
+            "%s is still training: this is its best checkpoint so far, of step %d; the same command may give better translations later",
+            run.path,
+            step,
+        )
     planned = training.max_steps if training.init_from is None else None
     if planned is not None and step * _MANY_STEPS < planned:
         logger.warning(

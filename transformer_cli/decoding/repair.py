@@ -26,10 +26,11 @@ from transformer_cli.decoding.doubts import (
     without_loops,
 )
 from transformer_cli.decoding.engine import (
+    ExplainingEngine,
     Hypothesis,
     Request,
     TokenIds,
-    per_token,
+    score_of_given,
     search_confidence,
 )
 from transformer_cli.decoding.glossary import with_terms
@@ -167,7 +168,11 @@ def with_commas_for_ellipses(
             seed=request.seed,
         )
         if len(read.request.ids) < pipeline.max_length:
-            chunk = replace(chunk, parts=(*chunk.parts[:number], read, *chunk.parts[number + 1 :]))
+            chunk = replace(
+                chunk,
+                parts=(*chunk.parts[:number], read, *chunk.parts[number + 1 :]),
+                read=_read_with(chunk, number, read.text),
+            )
     return chunk
 
 
@@ -450,7 +455,20 @@ def _divided(pipeline: TextPipeline, chunk: Chunk, number: int, cut: Cut) -> Chu
     next_seed = request.seed and (request.seed + 1) % 2**63
     first = _encoded(pipeline, first, prefix=request.prefix, seed=request.seed)
     second = _encoded(pipeline, second, prefix=(), seed=next_seed)
-    return replace(chunk, parts=(*chunk.parts[:number], first, second, *chunk.parts[number + 1 :]))
+    return replace(
+        chunk,
+        parts=(*chunk.parts[:number], first, second, *chunk.parts[number + 1 :]),
+        read=_read_with(chunk, number, f"{first.text}{cut.marks}{second.text}"),
+    )
+
+
+def _read_with(chunk: Chunk, number: int, text: str) -> str:
+    """The text of a chunk as it is read, with another text in the place of a part: alone, a word may get another known spelling."""
+    start = end = 0
+    for part in chunk.parts[: number + 1]:
+        start = chunk.read.index(part.text, end)
+        end = start + len(part.text)
+    return chunk.read[:start] + text + chunk.read[end:]
 
 
 def _encoded(pipeline: TextPipeline, part: TextPart, *, prefix: TokenIds, seed: int) -> TextPart:
@@ -491,12 +509,11 @@ def in_form_of_clauses(
     if all(part.is_kept for part in chunk.parts):
         whole = without_line_breaks(chunk.text.rstrip("\r\n"))
         return [[Alternative(whole, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
-    num_best = max(map(len, texts))
     language = primary_language(pipeline.languages.target)
     finished = []
     for part, of_part in zip(chunk.parts, texts, strict=True):
         if part.is_kept:
-            finished.append([Alternative(part.given, 0.0)] * num_best)
+            finished.append([Alternative(part.given, 0.0)])
         elif part.starts_inside or part.ends_inside:
             finished.append([_in_form_of(part, each, language) for each in of_part])
         else:
@@ -570,9 +587,11 @@ class Repair:
     quality: Quality | None
     """The calibration of this direction; None if there is none."""
     options: DecodingConfig
-    """Of the search that found the translations; it returns one hypothesis per part."""
+    """Of the search that found the translations."""
     search: Search
     """Translates requests with other options."""
+    explainer: ExplainingEngine | None = None
+    """Scores a translation whose repeated words are cut; None: none is cut."""
 
     def apply(self, chunks: list[Chunk], hypotheses: dict[Request, list[Hypothesis]]) -> None:
         """Repair what can be repaired, and note in each chunk which doubts are left.
@@ -613,7 +632,7 @@ class Repair:
     def _search_again(
         self, sources: Mapping[Request, str], hypotheses: dict[Request, list[Hypothesis]]
     ) -> None:
-        """Put the best hypothesis of each source in the place of its first one."""
+        """Put the best hypotheses of each source, as many as `num_best`, in the places of those of the search."""
         of_parts = {part: self._doubts(text, hypotheses[part]) for part, text in sources.items()}
         wide = self.options.model_copy(
             update={"beam_size": max(_WIDE_BEAM, self.options.beam_size), "num_best": _WIDE_BEAM}
@@ -645,16 +664,24 @@ class Repair:
             return
         unk_id = self.pipeline.target_tokenizer.unk_id
         for part, found in zip(parts, self.search(parts, options), strict=True):
-            # Of equals, the first one: what the ordinary search has found.
             candidates = [*hypotheses[part][:1], *found]
             if candidates:
                 if not part.terms:  # a term may have to stand twice
-                    candidates[1:1] = self._cut_loops(sources[part], candidates[0])
+                    candidates[1:1] = self._cut_loops(part, sources[part], candidates[0])
                 # A repair does not have more unknown words than what it repairs; samples may.
                 most = candidates[0].ids.count(unk_id)
                 candidates = [each for each in candidates if each.ids.count(unk_id) <= most]
-                values = [self._value(sources[part], each) for each in candidates]
-                hypotheses[part] = [candidates[values.index(max(values))]]
+
+                def value(each: Hypothesis, source: str = sources[part]) -> float:
+                    return self._value(source, each)
+
+                # Of equals, the first one: what the ordinary search has found.
+                best = max(candidates, key=value)
+                if self.options.num_best > 1:
+                    others = {each.ids: each for each in (*hypotheses[part], *candidates)}
+                    del others[best.ids]
+                    candidates = sorted(others.values(), key=value, reverse=True)
+                hypotheses[part] = [best, *candidates][: self.options.num_best]
 
     def _value(self, source: str, hypothesis: Hypothesis) -> float:
         # The score says already how sure the model is.
@@ -663,22 +690,22 @@ class Repair:
         is_cut_off = _is_cut_off(source, written, self.languages)
         return hypothesis.score - _cost(doubts) - (_COST_OF_CUT if is_cut_off else 0.0)
 
-    def _cut_loops(self, source: str, found: Hypothesis) -> list[Hypothesis]:
-        """The hypothesis with its repeated words once, as probable for each of its tokens; nothing if it repeats no words, or has few others."""
+    def _cut_loops(self, part: Request, source: str, found: Hypothesis) -> list[Hypothesis]:
+        """The hypothesis with its repeated words once, scored anew; nothing if it repeats no words, or has few others."""
         tokenizer = self.pipeline.target_tokenizer
         text = tokenizer.decode(found.ids)
         cut = without_loops(source, text)
         if len(cut.split()) < _FEWEST_WORDS_OF_CLAUSE or cut == " ".join(text.split()):
             return []
-        if REPEATS not in self._doubts(source, [found]):
+        if self.explainer is None or REPEATS not in self._doubts(source, [found]):
             return []
-        ids = (*tokenizer.encode(cut), tokenizer.eos_id)
-        return [
-            Hypothesis(
-                ids,
-                found.score * per_token(found.ids, self.options) / per_token(ids, self.options),
-            )
-        ]
+        ids = self.pipeline.target_ids(cut)
+        if len(ids) > max(len(found.ids), 1):
+            return []  # perhaps more than the model can read
+        [explanation] = self.explainer.explain(
+            [Request(part.ids)], [ids], batch_tokens=self.options.batch_tokens
+        )
+        return [Hypothesis(ids, score_of_given(explanation, self.options))]
 
     def _in_halves(self, chunk: Chunk, hypotheses: dict[Request, list[Hypothesis]]) -> Chunk:
         """The chunk in which each part with strong doubts, or of which the model is unsure, is divided, if its halves have fewer."""

@@ -11,7 +11,14 @@ from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import ExplainingEngine, Explanation, Hypothesis, Request, Term
+from transformer_cli.decoding.engine import (
+    ExplainingEngine,
+    Explanation,
+    Hypothesis,
+    Request,
+    Term,
+    score_of_given,
+)
 from transformer_cli.decoding.glossary import (
     RequiredTerm,
     applied_terms,
@@ -118,7 +125,7 @@ class TermPlacer:
         )
         best: dict[tuple[Request, int], Hypothesis] = {}
         for (key, ids), explanation in zip(pairs, explained, strict=True):
-            score = float(explanation.token_log_probs.sum()) / self._penalty(len(ids))
+            score = score_of_given(explanation, self._decoding)
             if key not in best or score > best[key].score:
                 best[key] = Hypothesis(ids, score)
         return best
@@ -213,13 +220,6 @@ class TermPlacer:
         )
         text = self._target.decode(list(ids))
         return has_tokens and all(each.is_applied for each in applied_terms(text, terms))
-
-    def _penalty(self, length: int) -> float:
-        import torch
-
-        from transformer_cli.decoding.search.beam import length_penalties
-
-        return float(length_penalties(length, self._decoding, torch.zeros(1))[length])
 
 
 def _words(ids: Sequence[int], edges: "WordEdges") -> list[Span]:

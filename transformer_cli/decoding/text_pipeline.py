@@ -30,6 +30,7 @@ from transformer_cli.decoding.translation import (
     Translation,
     copied,
     distinct,
+    nth_best_of_all,
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import on_one_line
@@ -37,6 +38,7 @@ from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.languages import chosen_direction, primary_language
 from transformer_cli.text.normalization import (
     APOSTROPHES,
+    TYPED_MARKS,
     is_blank,
     may_be_invisible,
     normalize,
@@ -343,7 +345,7 @@ class TextPipeline:
                     _with_gaps([each.text for each in nth_best], gaps),
                     sum(each.score for each in nth_best),
                 )
-                for nth_best in zip(*texts, strict=False)
+                for nth_best in nth_best_of_all(texts)
             ]
         alternatives = distinct(found) if len(found) > 1 else tuple(found)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
@@ -503,21 +505,6 @@ def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
 
 # Known spellings: a word that is not in the vocabulary, read as one that differs only in case, accents or marks.
 
-# Typographic marks, and how they are typed on a keyboard.
-_TYPED_MARKS = {
-    "\u2018": "'",
-    "\u2019": "'",
-    "\u201c": '"',
-    "\u201d": '"',
-    "\u201e": '"',
-    "\u00ab": '"',
-    "\u00bb": '"',
-    "\u2010": "-",
-    "\u2011": "-",
-    "\u2013": "-",
-    "\u2014": "-",
-    "\u2026": "...",
-}
 _APOSTROPHES = str.maketrans({"'": "\u2019", "\u2019": "'"})
 _SEVERAL_SPACES = re.compile(r"(?<=\S)\s{2,}(?=\S)")
 
@@ -561,8 +548,8 @@ class KnownSpellings:
         for spelling in [word, *in_other_cases]:
             yield spelling
             yield spelling.translate(_APOSTROPHES)
-        if word in _TYPED_MARKS:
-            yield _TYPED_MARKS[word]
+        if word in TYPED_MARKS:
+            yield TYPED_MARKS[word]
         for spelling in [word, *in_other_cases]:
             yield self._with_accents.get(_without_accents(spelling), spelling)
 

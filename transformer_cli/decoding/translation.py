@@ -14,6 +14,7 @@ from transformer_cli.decoding.doubts import doubts_about
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.messages import on_one_line
+from transformer_cli.text.normalization import is_blank
 from transformer_cli.text.sentences import TextRange
 from transformer_cli.text.spans import Span
 
@@ -36,6 +37,16 @@ def distinct(found: Iterable[tuple[str, float]]) -> tuple[Alternative, ...]:
     for text, score in found:
         scores.setdefault(text, score)
     return tuple(Alternative(text, score) for text, score in scores.items())
+
+
+def nth_best_of_all(of_parts: Sequence[Sequence[Alternative]]) -> list[list[Alternative]]:
+    """The best translation of each part, then the second best of each, and so on.
+
+    A part that has fewer than others goes on with its last one; one that has none is empty.
+    """
+    most = max(map(len, of_parts), default=0)
+    filled = [of_part or (Alternative("", 0.0),) for of_part in of_parts]
+    return [[each[min(n, len(each) - 1)] for each in filled] for n in range(most)]
 
 
 class Link(NamedTuple):
@@ -114,7 +125,8 @@ class Translation:
     source: str
     text: str
     score: float
-    """Log-probability / length penalty; for a line of several sentences or parts, the sum over them."""
+    """Log-probability / length penalty of what the model has read and written; for a line of several sentences or parts, the sum
+    over them. A part that no model has translated counts 0."""
     alternatives: tuple[Alternative, ...]
     """At most `decoding.num_best`, all different, best first; the first is the translation itself. Empty for a
     blank line."""
@@ -318,7 +330,7 @@ def joined(
     of_parts = [part.alternatives or (Alternative(part.text, part.score),) for part in parts]
     alternatives = distinct(
         (join([each.text for each in nth_best]), sum(each.score for each in nth_best))
-        for nth_best in zip(*of_parts, strict=False)
+        for nth_best in nth_best_of_all(of_parts)
     )
     return Translation(
         source,
@@ -451,7 +463,7 @@ def _places_in_order(parts: Sequence[str], whole: str) -> list[tuple[int, int] |
 def copied(source: str, text: str | None = None) -> Translation:
     """A text that no model has translated, as its own translation with the score 0."""
     text = source if text is None else text
-    return Translation(source, text, 0.0, (Alternative(text, 0.0),) if text.strip() else ())
+    return Translation(source, text, 0.0, () if is_blank(text) else (Alternative(text, 0.0),))
 
 
 def with_alternatives(translation: Translation, found: Iterable[tuple[str, float]]) -> Translation:

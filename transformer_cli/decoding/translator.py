@@ -178,9 +178,7 @@ class Translator:
     def repairs(self) -> bool:
         """Whether doubtful translations are searched again (`decoding.repair`)."""
         options = self.decoding
-        is_plain = options.num_best == 1 and not (
-            options.sampling or options.diversity or options.mbr
-        )
+        is_plain = not (options.sampling or options.diversity or options.mbr)
         return options.repair and is_plain and not isinstance(self.pipeline.data, SequencesData)
 
     def explaining_engine(self) -> ExplainingEngine:
@@ -317,10 +315,7 @@ class Translator:
                 only_green=self.only_green,
             )
         if self.only_green:
-            translations = [
-                replace(each, text="", alternatives=()) if each.is_not_green else each
-                for each in translations
-            ]
+            translations = [_left_out(each) if each.is_not_green else each for each in translations]
         return translations
 
     def _known_without_model(
@@ -349,7 +344,14 @@ class Translator:
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
             whole = [SourceText(line.given, line.prefix, line.number) for line in lines]
-            translations = self.translate_texts(whole, explainer)
+            form = LineForm(self.pipeline, keeps_layout=True, protects=False)
+            translations = [
+                # A blank line stays as it is, also where the layout of others is not kept.
+                replace(each, text=form.join(split, ()).text)
+                if not each.text and not (split := form.split(line)).texts
+                else each
+                for line, each in zip(lines, self.translate_texts(whole, explainer), strict=True)
+            ]
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
             translations = self._in_form_of_lines(lines, form)
@@ -543,8 +545,14 @@ class Translator:
             if self.repairs and _any_given(chunks, CLAUSE_MARK):
                 self._regain_clauses(chunks, hypotheses)
         if self.repairs:
-            known = pipeline.languages, pipeline.quality
-            Repair(pipeline, *known, self.decoding, self.search_with).apply(chunks, hypotheses)
+            Repair(
+                pipeline,
+                pipeline.languages,
+                pipeline.quality,
+                self.decoding,
+                self.search_with,
+                self.engine if isinstance(self.engine, ExplainingEngine) else None,
+            ).apply(chunks, hypotheses)
         if pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self.explaining_engine(),
@@ -701,6 +709,12 @@ class Translator:
         if isinstance(engine, LimitedEngine):
             engine = engine.with_all_settings()
         return engine.translate(parts, options)
+
+
+def _left_out(translation: Translation) -> Translation:
+    """A translation without its text; the facts about it stay, but the links of its words."""
+    details = translation.details and replace(translation.details, links=())
+    return replace(translation, text="", alternatives=(), details=details)
 
 
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:

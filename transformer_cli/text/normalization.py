@@ -212,6 +212,21 @@ CORPUS_TAG = re.compile("<[A-Za-z][A-Za-z0-9_-]*>")
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
 APOSTROPHES = "'\u2019"
+TYPED_MARKS = {
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u201e": '"',
+    "\u00ab": '"',
+    "\u00bb": '"',
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+    "\u2014": "-",
+    "\u2026": "...",
+}
+"""Typographic marks, and how they are typed on a keyboard."""
 # Written with an escape, as in the tokenizer.json of every checkpoint so far: these files are compared as text.
 _APOSTROPHE = r"['\u2019]"
 _QUOTE = r"[\"“'\u2018\u2019]"
@@ -337,6 +352,28 @@ _WORD = re.compile(r"\S+")
 def word_spans(text: str) -> list[Span]:
     """Where the words of a text stand; they are those of `text.split()`."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+@cache
+def _unit() -> re.Pattern[str]:
+    """A sign of a script without spaces with the marks on it, or what stands between such signs and white space."""
+    marks = "".join(c for c in map(chr, range(0x300, 0x3100)) if unicodedata.category(c)[0] == "M")
+    unseen = rf"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f{_IGNORABLE}"
+    return re.compile(rf"[{unseen}]*{_UNSPACED_SIGN}[{marks}{unseen}]*|(?:(?!{_UNSPACED_SIGN})\S)+")
+
+
+def unit_spans(text: str, *, has_spaced_words: bool) -> list[Span]:
+    """Where the units of a text stand, between which word alignments link: words, or signs of a script without spaces.
+
+    A unit is what white space separates. In Chinese, Japanese, Thai, Lao, Khmer and Burmese each sign is one, together with the
+    vowels and tones that are written on it.
+
+    Args:
+        has_spaced_words: whether text in these scripts comes with spaces between its words; then the words are the units.
+    """
+    if has_spaced_words or text.isascii():
+        return word_spans(text)
+    return [match.span() for match in _unit().finditer(text)]
 
 
 def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:

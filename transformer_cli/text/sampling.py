@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.config import NoiseConfig
 from transformer_cli.text import tokenizer_file
-from transformer_cli.text.normalization import UNK
+from transformer_cli.text.normalization import TYPED_MARKS, UNK
 from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.tokenizer_file import BYTE_TOKENS, TokenizerParts
 
@@ -380,19 +380,9 @@ def _joined(last_edges: list[Edge]) -> list[int]:
 # A typing error in a word of less than four letters often gives another word.
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _END_MARK = re.compile(r"(?:(?<!\s)\s++)?[.!?。！？]$")  # noqa: RUF001 - marks of Chinese and Japanese
+# Without hyphens: with them, the noise of older runs would be another one.
 _STRAIGHT_MARKS = str.maketrans(
-    {
-        "\u2018": "'",
-        "\u2019": "'",
-        "\u201c": '"',
-        "\u201d": '"',
-        "\u201e": '"',
-        "\u00ab": '"',
-        "\u00bb": '"',
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2026": "...",
-    }
+    {mark: typed for mark, typed in TYPED_MARKS.items() if mark not in "\u2010\u2011"}
 )
 _OPENING_QUOTE = re.compile(r'(?<!\S)"|(?<=[(\[])"')
 _OPENING_APOSTROPHE = re.compile(r"(?<!\S)'")

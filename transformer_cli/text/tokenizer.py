@@ -187,6 +187,12 @@ class Tokenizer:
         """How many of these ids are tokens with a letter or digit, without [EOS], [PAD] and [SOS]; [UNK] stands for a word."""
         return sum(map(self._is_written.__getitem__, ids))
 
+    @property
+    def has_spaced_words(self) -> bool:
+        """Whether its text has white space between words in every script, also in Chinese, Japanese and Thai."""
+        layout = self.parts.layout
+        return layout.has_spaced_words or (layout.kind == "WordLevel" and layout.cuts_at_spaces)
+
     @cached_property
     def _is_written(self) -> list[bool]:
         special = self.eos_id, self.pad_id, self.sos_id

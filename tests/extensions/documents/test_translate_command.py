@@ -62,7 +62,9 @@ def test_options_that_do_not_fit_are_refused(arguments: tuple, wanted: str) -> N
 @pytest.fixture
 def of_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run with the eight words of `small_translators`, and a page beside it."""
-    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()), overridden=frozenset())
+    loaded = SimpleNamespace(
+        translator=translator(tokenizer_of_words()), overridden=frozenset(), members=()
+    )
     place = "transformer_cli.commands.translate_lines.load_run"
     monkeypatch.setattr(place, lambda *_, **__: loaded)
     monkeypatch.chdir(tmp_path)

@@ -4,15 +4,21 @@ The core finds this file by its name, in `commands/translate.py`.
 """
 
 import logging
-import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer_cli.commands.input_lines import input_status
-from transformer_cli.commands.output import STANDARD, check_output, opened_output, output_status
+from transformer_cli.commands.output import (
+    STANDARD,
+    check_output,
+    opened_output,
+    require_other_file,
+)
 from transformer_cli.commands.translate_lines import (
     TranslateOptions,
+    check_corpora,
+    check_read_files,
     drift_of,
     open_translator,
 )
@@ -211,6 +217,7 @@ def translate_document_file(
             hint=f"name a file for the translation: --output NAME{given.format.endings[0]}",
         )
     data = _read(given, output)
+    check_read_files(output, options)
     if options.memory is not None and given.path is None:
         encoding = encoding_beside_memory(data, given.options.encoding)
         given = replace(given, options=replace(given.options, encoding=encoding))
@@ -219,7 +226,8 @@ def translate_document_file(
         document = read_document(data, given.format, given.options)
     except (DataError, UsageError) as error:
         raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
-    _, translator = open_translator(options)
+    loaded, translator = open_translator(options)
+    check_corpora(output, loaded)
     of_model = ModelTranslator.of(translator)
     if given.format.needs_languages:
         # Only the model tells in which language a page is that does not say it, and into which one it is translated.
@@ -290,12 +298,7 @@ def _read(given: ChosenDocument, output: Path | None) -> bytes:
     if given.path is None:
         return sys.stdin.buffer.read(limit + 1)
     status = input_status(given.path, "--input takes the path of a document; - is standard input")
-    written = output_status(output)
-    if written is not None and os.path.samestat(status, written):
-        raise UsageError(
-            f"{output or 'standard output'}: this output is the same file as the input",
-            hint="name another --output",
-        )
+    require_other_file(output, status, "the input")
     try:
         with given.path.open("rb") as file:
             return file.read(limit + 1)

@@ -21,7 +21,7 @@ from transformer_cli.decoding.details import (
     linked_words,
     places_of_parts,
     spans_in_line,
-    word_spans,
+    units_of,
     words_at,
 )
 from transformer_cli.decoding.ensemble import EnsembleEngine
@@ -83,7 +83,7 @@ def explained_source(ids: TokenIds, text: str, start: int, tokenizer: Tokenizer)
         )
         for index, piece, (begin, end) in zip(ids, pieces, places, strict=True)
     )
-    return Source(text, start, tokens, tuple(word_spans(text)))
+    return Source(text, start, tokens, tuple(units_of(tokenizer, text)))
 
 
 def _kind(index: int, tokenizer: Tokenizer) -> Literal["text", "tag", "end"]:
@@ -109,7 +109,7 @@ def explained_hypothesis(
     text = without_line_breaks(tokenizer.decode(ids))
     spans = tokenizer.decoded_spans(ids)
     tokens = _target_tokens(ids, spans, explanation, tokenizer)
-    words = word_spans(text)
+    words = units_of(tokenizer, text)
     of_source = [
         _NOWHERE if one.start is None or one.end is None else (one.start, one.end)
         for one in source.tokens
