@@ -1,6 +1,7 @@
 """The layout of a run folder, `runs/NAME`; the checkpoints in it, which of them are kept, and the numbers of their state; the files of an earlier run, set aside."""
 
 import itertools
+import json
 import math
 import os
 import re
@@ -73,6 +74,13 @@ class RunFolder:
         """What belongs to the checkpoints of a run, and is renamed with them when it starts from scratch."""
         files = self.config_file, self.metrics_file, self.learning_file, self.seen_words_file
         return *files, self.tensorboard_folder, self.data_folder
+
+    def data_of_training(self) -> dict[str, str] | None:
+        """The fingerprint of the data that the run was trained on last; None if the file that tells it was lost or is damaged."""
+        try:
+            return dict(json.loads(self.environment_file.read_bytes())["data"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def require_own_files(self) -> None:
         """Check the files and folders to which the run will write; a run from elsewhere may have links or pipes there.

@@ -111,6 +111,7 @@ def prepare_data(
     has_begun: bool = True,
     is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
+    trained_on: Mapping[str, str] | None = None,
     runs: Path | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
@@ -124,6 +125,8 @@ def prepare_data(
         is_finished: whether the run is finished: no step will be trained, so changed data are not prepared.
         tokenizers: the tokenizers of the model, or those with which fine-tuning begins; used also if the folder
             was lost. None: they are in the folder, or are learned.
+        trained_on: the fingerprint of the data of the training, as the run has recorded it elsewhere; it counts if the folder
+            was lost or damaged. None: not known.
         runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:
@@ -137,18 +140,21 @@ def prepare_data(
     found = read_seal(folder)
     if found is None and runs is not None:
         found = _taken_over(config, folder, runs, sought)
-    if found is not None:
-        changed = changes(found, sought)
+    before = trained_on if found is None and has_begun else found
+    if before is not None:
+        changed = changes(before, sought)
         is_extended = not has_begun and are_extended(config)
-        if not changed and _are_those_of(folder, tokenizers, is_extended=is_extended):
+        is_there = found is not None and not changed
+        if is_there and _are_those_of(folder, tokenizers, is_extended=is_extended):
             return open_unchecked(config, folder, sought)
         if has_begun:
-            is_acceptable = accept_change and not needs_other_tokenizers(found, sought)
+            is_acceptable = accept_change and not needs_other_tokenizers(before, sought)
             if changed and not is_acceptable:
-                raise refusal(folder, found, sought)
+                raise refusal(folder, before, sought)
             if changed and is_finished:
                 raise _nothing_to_train(folder, changed)
-            tokenizers = tokenizers or _tokenizers_in(folder)
+            if found is not None:
+                tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
     make_folders(folder.parent)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, portable_config
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.config import Config, TrainingConfig, load_stored_config
 from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
@@ -65,16 +65,15 @@ def accepted_config(
     Args:
         newest: its newest checkpoint; None in the other processes.
     """
-    config = with_recorded_cleaning(config, _recorded_config(folder, newest))
-    if not folder.config_file.exists():
-        return config
-    before = load_stored_config(folder.config_file)
-    config = with_recorded_batches(config, before)
+    before = _recorded_config(folder, newest)
+    config = with_recorded_batches(with_recorded_cleaning(config, before), before)
     if newest is not None:
         progress = Progress.from_json(newest.training_state().part("progress"))
         trains_on = not is_finished(progress, config.training)
+        # The config of a checkpoint has only the last part of each path.
+        now = config if folder.config_file.exists() else portable_config(config)
         changes = accept_changes(
-            before, config, step=newest.step, accept_data_change=accept_data_change
+            before, now, step=newest.step, accept_data_change=accept_data_change
         )
         refuse_passed_limits(before, config, progress)
         what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip

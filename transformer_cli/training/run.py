@@ -518,6 +518,7 @@ def _prepared_data(
         has_begun=newest is not None,
         is_finished=is_done,
         tokenizers=tokenizers,
+        trained_on=folder.data_of_training(),
         runs=folder.path.parent if newest is None else None,
     )
     if newest is None or accept_data_change:
@@ -560,9 +561,9 @@ def open_session(
     progress, meter = Progress(), Meter(machine.device)
     validation: dict[str, Any] = {}
     if newest is None:
-        tensors = tensors_to_save(model, optimizer, average)
-        saved_bytes = sum(tensor.nbytes for part in tensors for tensor in part.values())
-        checkpoints.require_space(saved_bytes + optimizer.state_bytes())
+        weights = sum(tensor.nbytes for tensor in model.state_dict().values())
+        of_average = 0 if average is None else weights
+        checkpoints.require_space(weights + of_average + optimizer.state_bytes())
         count = sum(p.numel() for p in model.parameters())
         logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
     else:
