@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -366,6 +367,7 @@ def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
 MOST_PAIRS = 1_000_000
 """Of a larger corpus, so many pairs are measured, evenly spread."""
 _RARE = 0.01
+_MOST_COUNTED = 10_000  # pairs: the entropy of frequencies needs no more
 
 
 def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
@@ -381,6 +383,17 @@ def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
         ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
     # The length of a real sentence, not a value between two.
     return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
+
+
+def frequency_loss(train: EncodedCorpus) -> float:
+    """The loss of a model that knows only how often each target token occurs: the entropy of the frequencies, in nats per token."""
+    indices = np.arange(0, len(train), max(1, len(train) // _MOST_COUNTED))
+    if not len(indices):
+        return math.inf
+    _, (ids, is_real) = train.padded(indices, Tokenizer.pad_id)
+    counts = np.bincount(ids[is_real])
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
 
 
 # Prepared data taken over from another run, which has made them from the same corpus and settings.

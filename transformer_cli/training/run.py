@@ -82,6 +82,7 @@ from transformer_cli.training.advice import (
     Plan,
     TimeLimit,
     Watchdog,
+    first_recorded_loss,
     limit_of_watchdog,
 )
 from transformer_cli.training.averaging import average_at_end
@@ -323,7 +324,9 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
         limit = limit_of_watchdog(config.runtime, session.experiment.machine, processes.size)
         if limit is not None:
             own.append(Watchdog(limit))
-        alarms = Alarms(session.data.target_tokenizer.vocab_size)
+        goes_on = session.progress.step > 0
+        began_at = processes.from_main(lambda: first_recorded_loss(folder)) if goes_on else None
+        alarms = Alarms.of(config, session.data, first_loss=began_at)
         records: list[Callback] = []
         if processes.is_main:
             # The plan counts the micro-batches of all processes.
