@@ -35,10 +35,14 @@ PAIRS = some_pairs(60)
 
 
 def updates(
-    pairs: PairList = PAIRS, *, accumulate: int = 1, position: tuple[int, int] = (0, 0)
+    pairs: PairList = PAIRS,
+    *,
+    accumulate: int = 1,
+    position: tuple[int, int] = (0, 0),
+    share: Share = Share(),  # noqa: B008 - immutable
 ) -> Updates:
     order = EpochOrder(pairs.lengths, pairs.corpus_sizes, [1.0], Budget(tokens=40), seed=3)
-    return Updates(pairs, order, size=UpdateSize(accumulate), position=position)
+    return Updates(pairs, order, size=UpdateSize(accumulate), position=position, share=share)
 
 
 def content(update: list[Batch]) -> list[list[list[int]]]:
@@ -263,7 +267,7 @@ def test_the_processes_share_out_each_update(num_processes: int, accumulate: int
     """Micro-batch i goes to rank i mod n; a rank with fewer than others gets a batch without targets."""
     whole = list(islice(updates(accumulate=accumulate), 20))
     shares = [
-        list(islice(updates(accumulate=accumulate).shared(Share(rank, num_processes)), 20))
+        list(islice(updates(accumulate=accumulate, share=Share(rank, num_processes)), 20))
         for rank in range(num_processes)
     ]
     has_empty = False

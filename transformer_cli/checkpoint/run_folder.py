@@ -5,9 +5,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,8 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
 from transformer_cli.storage.filesystem import (
+    SealedFolder,
+    Stamp,
     encode_json,
     is_bare_name,
     parse_json,
@@ -204,11 +206,12 @@ class Snapshot:
 class Checkpoint:
     """A checkpoint folder with a valid manifest, whose files have the sizes that the manifest lists.
 
-    Every read compares the SHA-256 of the file first.
+    Every read compares the SHA-256 of the file first, unless this object has compared it before and it is the same file still.
     """
 
     folder: Path
     manifest: Manifest
+    _compared: dict[str, Stamp] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def step(self) -> int:
@@ -243,12 +246,12 @@ class Checkpoint:
         Raises:
             DamagedError: a file has changed since it was saved.
         """
-        with open_sealed(self.folder) as sealed:
+        with self._sealed() as sealed:
             sealed.verify()
 
     def file(self, name: str, *, max_bytes: int) -> bytes:
         """All bytes of a file of at most `max_bytes`."""
-        with open_sealed(self.folder) as sealed:
+        with self._sealed() as sealed:
             return sealed.read(name, max_bytes=max_bytes)
 
     def state(self) -> dict[str, Any]:
@@ -308,8 +311,15 @@ class Checkpoint:
         return state
 
     def _tensors(self, name: str, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-        with open_sealed(self.folder) as sealed, sealed.open(name) as file:
+        with self._sealed() as sealed, sealed.open(name) as file:
             return read_tensors(file, expected, str(self.folder / name))
+
+    @contextmanager
+    def _sealed(self) -> Iterator[SealedFolder]:
+        """The open folder; with another manifest than that of this object, nothing was compared."""
+        with open_sealed(self.folder, self._compared) as sealed:
+            is_same = sealed.manifest == self.manifest
+            yield sealed if is_same else replace(sealed, compared={})
 
 
 def _raw(state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, portable_config
+from transformer_cli.checkpoint.limits import is_finished
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.config import Config, TrainingConfig, load_stored_config
 from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
 from transformer_cli.config.section import flat_settings
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.batch_size import with_recorded_batches
-from transformer_cli.training.loop import Progress, is_finished
+from transformer_cli.training.loop import Progress
 from transformer_cli.training.optimizers import last_stable_step
 
 logger = logging.getLogger(__name__)
