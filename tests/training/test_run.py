@@ -301,6 +301,28 @@ def test_a_run_whose_config_or_data_were_lost_still_refuses_another_experiment(
 
 
 @pytest.mark.long
+def test_other_validations_after_a_resume_are_told_because_the_best_score_may_be_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = ["training.best_metric=loss", "training.validate_every=1"]
+    train(spaced_config(tmp_path, "a", *settings, "validation.max_sentences=2"), callbacks=Stop())
+    at_once = Stop()
+    at_once.step = 2
+    for change, is_told in {
+        "validation.max_sentences=2": False,
+        "decoding.beam_size=2": False,
+        "validation.beam_size=2": False,  # the loss knows no search
+        "validation.max_sentences=3": True,
+    }.items():
+        caplog.clear()
+        given = [*settings, "validation.max_sentences=2", change]
+        train(spaced_config(tmp_path, "a", *given), callbacks=at_once)
+        said = "scores before and after step 2 cannot be compared" in caplog.text
+        assert said is is_told, change
+
+
+@pytest.mark.long
 def test_a_new_run_learns_from_plain_sources_and_its_checkpoint_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

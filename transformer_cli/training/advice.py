@@ -256,11 +256,11 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
 def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
     settings, found = config.tokenizer, list[str]()
     is_of_other_run = config.training.init_from is not None
-    if settings.kind == "sentencepiece" and is_of_other_run:
+    if settings.is_of_library and is_of_other_run:
         return found
-    has_subwords = settings.kind != "wordlevel"
+    has_subwords = settings.subwords is not None
     num_fixed = NUM_FIXED_ENTRIES if has_subwords else 0
-    if settings.kind == "sentencepiece" and not settings.byte_fallback:
+    if settings.is_of_library and not settings.byte_fallback:
         num_fixed = len(SPECIALS)
     asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
     for side, size, num_tokens in plan.vocabularies:

@@ -58,6 +58,10 @@ _PLACES = (
 )
 
 
+# Of the settings of a search, those with which a validation finds the same translations.
+_WITHOUT_EFFECT = {"engine", "batch_tokens", "keep_text", "repair", "shortlist"}
+
+
 def accepted_config(
     folder: RunFolder, config: Config, newest: Checkpoint | None, *, accept_data_change: bool
 ) -> Config:
@@ -80,7 +84,27 @@ def accepted_config(
         what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
         for change in changes:
             logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
+        if trains_on and progress.best_goodness and _scores_change(before, config):
+            logger.warning(
+                "validations are now of other sentences, or of another search, than until now, so the scores before and after step %d "
+                "cannot be compared: which checkpoint is the best, and training.patience, may be chance; tfm validate --run with the "
+                "folder of a checkpoint measures it anew",
+                progress.step,
+            )
     return config
+
+
+def _scores_change(before: Config, now: Config) -> bool:
+    """Whether a validation gives the same model another score than until now."""
+    if before.validation.max_sentences != now.validation.max_sentences:
+        return True
+    if now.training.best_metric in ("loss", "perplexity"):
+        return False
+    searches = [
+        one.decoding.best_of_beam(one.validation.beam_size).model_dump(exclude=_WITHOUT_EFFECT)
+        for one in (before, now)
+    ]
+    return searches[0] != searches[1]
 
 
 def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:
