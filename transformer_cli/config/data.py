@@ -50,7 +50,7 @@ class CleaningConfig(Section):
 Symbol = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-Subwords = Literal["bpe", "unigram"]
+Subwords = Literal["unigram", "bpe"]
 
 
 class TokenizerKind(NamedTuple):
