@@ -335,3 +335,23 @@ def test_halves_of_a_batch_are_its_sentences_in_two_batches(num_sentences: int) 
 def test_a_single_sentence_has_no_halves() -> None:
     alone = collate([TokenPair([4, 5], [6])], sos_id=2, pad_id=1)
     assert alone.halves() == [alone]
+
+
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_the_updates_of_all_epochs_follow_the_weights_of_each(epoch: int) -> None:
+    """So does the plan of a run with a curriculum, also where it goes on in a later epoch."""
+
+    def weights(epoch: int) -> list[float]:
+        return [1.0] if epoch == 0 else [0.1] if epoch < 3 else [0.5]
+
+    order = EpochOrder(PAIRS.lengths, PAIRS.corpus_sizes, weights, Budget(tokens=40), seed=3)
+    with Updates(PAIRS, order, position=(epoch, 0)) as stream:
+        found = stream.num_updates_in_all(5)
+    counted, seen = 0, Updates(PAIRS, order)
+    with seen:
+        while seen.position.epoch < 5:
+            next(seen)
+            counted += 1
+    # The length of the drawn pairs differs from epoch to epoch.
+    assert abs(found - counted) <= 3
+    assert found < 4 * Updates(PAIRS, order).num_updates

@@ -144,6 +144,8 @@ def collate_padded(
 
 
 UPDATES_AHEAD = 4
+MAX_STAGED_EPOCHS = 10_000
+"""Weights of corpora that change later are not counted."""
 
 
 class Position(NamedTuple):
@@ -264,10 +266,26 @@ class Updates(Iterator[list[Batch]]):
 
         Where subwords are sampled it is estimated: counting would sample the whole corpus.
         """
-        order, size, epoch = self.order, self._producer.size, self.position.epoch
+        return self._num_updates_of(self.position.epoch)
+
+    def _num_updates_of(self, epoch: int) -> int:
+        order, size = self.order, self._producer.size
         if order.sampled_lengths is not None:
             return estimated_updates(order, size, epoch)
         return sum(1 for _ in update_batches(order, size, epoch))
+
+    def num_updates_in_all(self, num_epochs: int) -> int:
+        """Number of updates of the first epochs: counted in one epoch of each stage, between which the weights of the corpora change."""
+        weights = self.order.weights
+        if not callable(weights):
+            return num_epochs * self.num_updates
+        total, counted = 0, dict[tuple[float, ...], int]()
+        for epoch in range(min(num_epochs, MAX_STAGED_EPOCHS)):
+            stage = tuple(weights(epoch))
+            if stage not in counted:
+                counted[stage] = self._num_updates_of(epoch)
+            total += counted[stage]
+        return total + max(0, num_epochs - MAX_STAGED_EPOCHS) * counted[stage]
 
     def __next__(self) -> list[Batch]:
         if self._prefetcher is None:
@@ -491,10 +509,10 @@ def open_updates(
 
 
 def num_steps_of(training: TrainingConfig, updates: Updates) -> int:
-    """The last step of a run, estimated from the number of batches of this epoch."""
+    """The last step of a run, estimated from the number of batches of some epochs."""
     limits = [] if training.max_steps is None else [training.max_steps]
     if training.max_epochs is not None:
-        limits.append(training.max_epochs * updates.num_updates)
+        limits.append(updates.num_updates_in_all(training.max_epochs))
     return min(limits)
 
 

@@ -81,6 +81,8 @@ class Plan:
     """One for each language, or the shared one."""
     num_held_out: int | None = None
     """All pairs of the validation split, of which each validation may use a part; None: not counted."""
+    are_epochs_alike: bool = True
+    """Whether the corpora have the same weights in each epoch; if not, the numbers are those of the first."""
 
     @classmethod
     def of(
@@ -118,6 +120,7 @@ class Plan:
             num_validation_sentences=num_validation_sentences,
             vocabularies=tuple(vocabularies),
             num_held_out=len(data.validation),
+            are_epochs_alike=not callable(order.weights),
         )
 
     def times(self, interval: int) -> int:
@@ -133,11 +136,12 @@ class Plan:
         at_end = f"{last:.2g} at the end"
         if training.schedule == "plateau":
             at_end = f"then less whenever {training.best_metric} stops improving"
+        epochs = f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of {self.updates_per_epoch:,} updates"
+        if not self.are_epochs_alike:
+            epochs = f"{self.updates_per_epoch:,} of them in the first epoch; the weights of data.corpora change later"
         return [
             f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
-            f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, "
-            f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of "
-            f"{self.updates_per_epoch:,} updates",
+            f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, {epochs}",
             f"plan: validations: {self.times(training.validate_every):,}, of "
             f"{_counted(self.num_validation_sentences, 'sentence')}; saves: {self.times(training.save_every):,}, "
             f"and each new best; learning rate: {highest:.2g}{after}, {at_end}",
