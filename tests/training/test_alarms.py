@@ -174,6 +174,9 @@ def test_a_training_that_learns_nothing_is_told_once_with_the_reason(
     assert "the training loss of the last 200 updates is 6.07 or more" in said
     assert "knows only how often each token occurs has 5.95" in said
     assert "far above 0.0007, the default: lower training.learning_rate" in said
+    # Also where few reports are made.
+    rare = {500: 6.2, 1000: 6.1, 1500: 6.15}
+    assert len(warnings_of(rare, caplog, learning_rate=0.3, warmup_steps=50)) == 1
     # With a rate so far from the usual one the end of the warm-up is not awaited; with another one it is.
     [said] = warnings_of(FAR_TOO_HIGH, caplog, learning_rate=3.0, warmup_steps=4000)
     assert "lower training.learning_rate" in said

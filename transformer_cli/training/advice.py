@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -506,8 +507,9 @@ class Alarms(Callback):
         self.num_halved_steps = 0
         self._is_resumed = False
         self._training, self._frequency_loss, self._stages = training, frequency_loss, stages
-        self._noted: list[_Noted] = []  # of this stage
-        self._epoch = 0
+        self._last = deque[_Noted]()  # of the last `LONG` updates of this stage
+        self._lowest_before = math.inf  # before these
+        self._epoch = self._reported_at = 0
         self._has_told_of_no_progress = False
 
     @classmethod
@@ -580,21 +582,22 @@ class Alarms(Callback):
 
     def _warn_of_no_progress(self, report: TrainingReport) -> None:
         """Warn once when the loss of the last `LONG` updates says that the model learns nothing, or forgets."""
-        if any(self._epoch < epoch <= report.epoch for epoch in self._stages):
-            self._noted.clear()
-        self._epoch = report.epoch
-        self._noted.append(_Noted(report.step, report.loss, report.learning_rate))
-        since = report.step - LONG
-        lowest_before = min((one.loss for one in self._noted if one.step <= since), default=None)
-        last = [one for one in self._noted if one.step > since]
-        if (
-            lowest_before is None
-            or len(last) < 2
-            or self.divergence
-            or self._has_told_of_no_progress
-        ):
+        if self._has_told_of_no_progress:
             return
-        lowest, training = min(one.loss for one in last), self._training
+        if any(self._epoch < epoch <= report.epoch for epoch in self._stages):
+            self._last.clear()
+            self._lowest_before = math.inf
+        num_updates, self._reported_at = report.step - self._reported_at, report.step
+        self._epoch = report.epoch
+        self._last.append(_Noted(report.step, report.loss, report.learning_rate))
+        while self._last[0].step <= report.step - LONG:
+            self._lowest_before = min(self._lowest_before, self._last.popleft().loss)
+        last, lowest_before, training = self._last, self._lowest_before, self._training
+        # One report of a few updates may be high by chance.
+        is_enough = len(last) > 1 or num_updates >= LONG
+        if math.isinf(lowest_before) or not is_enough or self.divergence:
+            return
+        lowest = min(one.loss for one in last)
         if lowest > max(JUMP_FACTOR * lowest_before, lowest_before + JUMP_NATS):
             problem = f"it was {lowest_before:.2f} before, so the model forgets"
         elif training is not None and self._learns_nothing(last, lowest_before, training):
