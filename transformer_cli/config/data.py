@@ -125,7 +125,7 @@ class NoiseConfig(Section):
     """Probabilities of changes, drawn anew for each training pair in each epoch; several may meet in one pair."""
 
     capitals: Probability = 0.0
-    """Probability that source and target stand in capital letters throughout."""
+    """Probability that source and target stand in capital letters throughout, among the pairs whose source does not stand in small letters."""
     small_letters: Probability = 0.0
     """Probability that the source stands in small letters throughout; the target stays as it is."""
     missing_accents: Probability = 0.0
