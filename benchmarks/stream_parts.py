@@ -30,8 +30,8 @@ def seconds_of_a_share(
     order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
     size = UpdateSize(num_processes)
     before = time.process_time()
-    with StreamedUpdates(config, data.tokenizers, order, size=size) as updates:
-        own = updates.shared(Share(0, num_processes))
+    share = Share(0, num_processes)
+    with StreamedUpdates(config, data.tokenizers, order, size=size, share=share) as own:
         for _ in range(num_updates):
             next(own)
         return time.process_time() - before

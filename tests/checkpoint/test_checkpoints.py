@@ -1,6 +1,7 @@
 """Saving and finding checkpoints; damage of every kind (A9-A12, A17, B11, H10)."""
 
 import getpass
+import hashlib
 import json
 import logging
 import math
@@ -9,8 +10,9 @@ import random
 import shutil
 import socket
 import time
+from io import FileIO
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -25,7 +27,7 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config.schema import Metric
 from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
-from transformer_cli.storage import MANIFEST_NAME, Manifest
+from transformer_cli.storage import MANIFEST_NAME, DamagedError, Manifest, filesystem
 from transformer_cli.storage.filesystem import FORMAT_VERSION, parse_manifest
 
 from ..faults import RecordingFileSystem
@@ -424,3 +426,43 @@ def test_the_state_is_compared_if_the_manifest_lists_one(tmp_path: Path) -> None
     (found.folder / MANIFEST_NAME).write_bytes(without_state.encode())
     state.unlink()
     assert [one.step for one in list_checkpoints(folder).whole] == [10]
+
+
+def test_a_file_whose_checksum_was_compared_is_not_read_twice_unless_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filesystem, "_SETTLED_NANOSECONDS", 0)
+    saved = Checkpoints(tmp_path).save(snapshot(10))
+    digested = list[str]()
+    digest_of = hashlib.file_digest
+
+    def digest(file: FileIO, name: str) -> Any:
+        digested.append(os.readlink(f"/proc/self/fd/{file.fileno()}"))
+        return digest_of(file, name)
+
+    monkeypatch.setattr("hashlib.file_digest", digest)
+    known = Checkpoints(tmp_path).newest_valid()
+    assert known is not None
+    again = Checkpoints(tmp_path).newest_valid(known)
+    assert again is known
+    of_model = snapshot(10).model
+    again.model(of_model)
+    assert digested.count(str(saved / "model.safetensors")) == 1
+    # Without what is known, it is read again; and so is a file that has changed, with the same size and the same time.
+    file = saved / "model.safetensors"
+    before, content = file.stat(), bytearray(file.read_bytes())
+    content[-1] ^= 1
+    with file.open("r+b") as opened:
+        opened.write(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DamagedError, match="its content has changed"):
+        known.model(of_model)
+    with pytest.raises(StorageError, match="no checkpoint is valid"):
+        Checkpoints(tmp_path).newest_valid(known)
+
+
+def test_a_file_that_was_written_a_moment_ago_is_always_read(tmp_path: Path) -> None:
+    """Its times may be counted in seconds, so they would not show a change."""
+    saved = open_checkpoint(Checkpoints(tmp_path).save(snapshot(10)))
+    saved.verify()
+    assert not saved._compared

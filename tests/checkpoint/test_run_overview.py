@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Retention
+from transformer_cli.checkpoint.limits import is_finished
 from transformer_cli.checkpoint.runs import list_runs, overview
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.config.schema import TrainingConfig
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.storage import RunLock
-from transformer_cli.training.loop import Progress, is_finished
+from transformer_cli.training.loop import Progress
 
 from .snapshots import saved, snapshot
 

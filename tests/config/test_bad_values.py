@@ -11,12 +11,13 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 import yaml
 
 from transformer_cli.config import Config, to_yaml
+from transformer_cli.config.data import TOKENIZER_KINDS, KindName
 from transformer_cli.config.loading import check_settings, parse_yaml
 from transformer_cli.process.errors import ConfigError
 
@@ -293,3 +294,7 @@ def test_a_config_of_another_program_is_recognised(name: str, program: str) -> N
         check_settings(settings, "a.yaml")
     assert f"a config of {program}" in str(refusal.value.hint)
     assert "from_other_programs.md" in str(refusal.value.hint)
+
+
+def test_the_table_of_tokenizers_has_each_kind_that_a_config_may_name() -> None:
+    assert [*TOKENIZER_KINDS] == [*get_args(KindName)]

@@ -45,7 +45,7 @@ def steps_of(
     share: Share = Share(),  # noqa: B008 - immutable
     size: UpdateSize = FOUR,
 ) -> Steps:
-    with open_at(config, data, position, size).shared(share) as stream:
+    with open_at(config, data, position, size, share) as stream:
         return [(next(stream), stream.position) for _ in range(count)]
 
 
@@ -209,7 +209,7 @@ def test_parts_that_cannot_be_shared_out_are_refused(folder: Path) -> None:
     with pytest.raises(ConfigError, match="6 batches over all processes, and 4 parts"):
         open_at(config, data, Position(), UpdateSize(6))
     with pytest.raises(ConfigError, match="4 parts cannot be shared out among 3 processes"):
-        open_at(config, data, Position(), UpdateSize(12)).shared(Share(0, 3))
+        open_at(config, data, Position(), UpdateSize(12), Share(0, 3))
 
 
 def test_a_position_of_another_number_of_parts_is_refused(folder: Path) -> None:

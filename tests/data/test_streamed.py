@@ -56,10 +56,16 @@ def config_of(folder: Path, *, tokenizer: dict[str, Any] | None = None, **data: 
 
 
 def open_at(
-    config: Config, data: PreparedData, position: AnyPosition, size: UpdateSize = TWO
+    config: Config,
+    data: PreparedData,
+    position: AnyPosition,
+    size: UpdateSize = TWO,
+    share: Share = Share(),  # noqa: B008 - immutable
 ) -> StreamedUpdates:
     order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
-    return StreamedUpdates(config, data.tokenizers, order, size=size, position=position)
+    return StreamedUpdates(
+        config, data.tokenizers, order, size=size, position=position, share=share
+    )
 
 
 def sentences_of(updates: list[list[Batch]], data: PreparedData) -> list[str]:
@@ -206,7 +212,7 @@ def test_the_processes_share_out_each_update_of_a_stream(
     assert any(len(update) < num_processes for update, _ in whole), "a rank has nothing to do"
     assert any(len(update) > 1 for update, _ in whole)
     for rank in range(num_processes):
-        with open_at(config, data, Position(), size).shared(Share(rank, num_processes)) as share:
+        with open_at(config, data, Position(), size, Share(rank, num_processes)) as share:
             for update, position in whole:
                 own, expected = next(share), update[rank::num_processes]
                 assert share.position == position

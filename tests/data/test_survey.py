@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from transformer_cli.config.loading import check_settings
-from transformer_cli.data.survey import num_pairs_by_split
+from transformer_cli.config.recipe import CorpusSize, recipe
+from transformer_cli.data.survey import num_pairs_by_split, survey
+from transformer_cli.data.unknown_files import GivenFacts
 
 
 def test_pairs_of_a_held_out_split_do_not_count_for_training(tmp_path: Path) -> None:
@@ -19,3 +23,25 @@ def test_pairs_of_a_held_out_split_do_not_count_for_training(tmp_path: Path) -> 
     config = check_settings(settings, "test")
     assert num_pairs_by_split(config) == {"train": 7, "validation": 3}
     assert list(num_pairs_by_split(config)) == ["train", "validation"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"), [(1, 3.0), (3, 9.0)], ids=["alike", "one language is three times as long"]
+)  # fmt: skip
+def test_the_limit_of_the_ratio_of_lengths_fits_the_languages(
+    factor: int, expected: float, tmp_path: Path
+) -> None:
+    """Else a third of the pairs of more than 160 characters of English would be dropped from a corpus in Japanese."""
+    long = "the long sentence of a report about many things " * 2
+    rows = [(f"{number} {long * factor}", f"{number} {'x' * len(long)}") for number in range(20)]
+    (tmp_path / "a.en").write_text("".join(f"{source}\n" for source, _ in rows), encoding="utf-8")
+    (tmp_path / "a.ja").write_text("".join(f"{target}\n" for _, target in rows), encoding="utf-8")
+    found = survey(
+        [str(tmp_path / "a.en"), str(tmp_path / "a.ja")],
+        GivenFacts(source_language="en", target_language="ja"),
+    )
+    assert found.data.cleaning.max_length_ratio == expected
+    assert found.num_pairs == {"train": 20}
+    size = CorpusSize(20, 100.0, 100.0, (50, 50), (50, 50), True, False)
+    text = recipe("a", found.data, size, origin="tfm init")
+    assert ("max_length_ratio: 9" in text) is (factor == 3)

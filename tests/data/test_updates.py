@@ -35,10 +35,14 @@ PAIRS = some_pairs(60)
 
 
 def updates(
-    pairs: PairList = PAIRS, *, accumulate: int = 1, position: tuple[int, int] = (0, 0)
+    pairs: PairList = PAIRS,
+    *,
+    accumulate: int = 1,
+    position: tuple[int, int] = (0, 0),
+    share: Share = Share(),  # noqa: B008 - immutable
 ) -> Updates:
     order = EpochOrder(pairs.lengths, pairs.corpus_sizes, [1.0], Budget(tokens=40), seed=3)
-    return Updates(pairs, order, size=UpdateSize(accumulate), position=position)
+    return Updates(pairs, order, size=UpdateSize(accumulate), position=position, share=share)
 
 
 def content(update: list[Batch]) -> list[list[list[int]]]:
@@ -263,7 +267,7 @@ def test_the_processes_share_out_each_update(num_processes: int, accumulate: int
     """Micro-batch i goes to rank i mod n; a rank with fewer than others gets a batch without targets."""
     whole = list(islice(updates(accumulate=accumulate), 20))
     shares = [
-        list(islice(updates(accumulate=accumulate).shared(Share(rank, num_processes)), 20))
+        list(islice(updates(accumulate=accumulate, share=Share(rank, num_processes)), 20))
         for rank in range(num_processes)
     ]
     has_empty = False
@@ -331,3 +335,23 @@ def test_halves_of_a_batch_are_its_sentences_in_two_batches(num_sentences: int) 
 def test_a_single_sentence_has_no_halves() -> None:
     alone = collate([TokenPair([4, 5], [6])], sos_id=2, pad_id=1)
     assert alone.halves() == [alone]
+
+
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_the_updates_of_all_epochs_follow_the_weights_of_each(epoch: int) -> None:
+    """So does the plan of a run with a curriculum, also where it goes on in a later epoch."""
+
+    def weights(epoch: int) -> list[float]:
+        return [1.0] if epoch == 0 else [0.1] if epoch < 3 else [0.5]
+
+    order = EpochOrder(PAIRS.lengths, PAIRS.corpus_sizes, weights, Budget(tokens=40), seed=3)
+    with Updates(PAIRS, order, position=(epoch, 0)) as stream:
+        found = stream.num_updates_in_all(5)
+    counted, seen = 0, Updates(PAIRS, order)
+    with seen:
+        while seen.position.epoch < 5:
+            next(seen)
+            counted += 1
+    # The length of the drawn pairs differs from epoch to epoch.
+    assert abs(found - counted) <= 3
+    assert found < 4 * Updates(PAIRS, order).num_updates

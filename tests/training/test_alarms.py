@@ -1,11 +1,23 @@
-"""Warnings about a training that diverges."""
+"""Warnings about a training that diverges, forgets or learns nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.config import TrainingConfig
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.preparation import frequency_loss
 from transformer_cli.process.errors import TrainingStoppedError
-from transformer_cli.training.advice import Alarms
+from transformer_cli.training.advice import Alarms, first_recorded_loss
 from transformer_cli.training.callbacks import StepReport, TrainingReport
+from transformer_cli.training.optimizers import learning_rate
+
+from ..data.pair_list import PairList
 
 
 def report(step: int, loss: float, num_skipped: int = 0) -> TrainingReport:
@@ -96,3 +108,108 @@ def test_a_report_of_skipped_updates_alone_is_no_divergence() -> None:
     alarms.on_report(report(1, 5.0))
     alarms.on_report(report(2, float("nan"), num_skipped=3))
     alarms.require_convergence(2)
+
+
+def test_a_diverged_run_that_goes_on_is_measured_by_its_beginning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its first update after the resume is as bad as the last one before, and no measure."""
+    alarms = Alarms(vocab_size=2000, first_loss=7.5)
+    alarms.on_start(50, 100)
+    alarms.on_step(51, step_report(900.0))
+    alarms.on_report(report(60, 890.0))
+    assert "step 60: diverged" in caplog.text
+    caplog.clear()
+    of_wild_start = Alarms(vocab_size=2000, first_loss=60.0)
+    of_wild_start.on_start(50, 100)
+    of_wild_start.on_step(51, step_report(50.0))
+    of_wild_start.on_report(report(60, 49.0))
+    without_records = Alarms(vocab_size=2000)
+    without_records.on_start(50, 100)
+    without_records.on_step(51, step_report(5.0))
+    without_records.on_report(report(60, 4.0))
+    assert caplog.text == ""
+
+
+def test_the_first_recorded_loss_is_that_of_the_first_report(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert first_recorded_loss(folder) is None
+    folder.metrics_file.write_text(
+        '{"kind": "validation", "step": 1, "loss": 1.0}\n{"kind": "train", "step": 2, "loss": 7.5}\n'
+        '{"kind": "train", "step": 4, "loss": 5.0}\n'
+    )
+    assert first_recorded_loss(folder) == 7.5
+
+
+def warnings_of(
+    losses: Mapping[int, float], caplog: pytest.LogCaptureFixture, **settings: Any
+) -> list[str]:
+    """What the alarms say of the losses of a run, by their steps; the loss of the frequencies is 5.95."""
+    epochs = settings.pop("epochs", {})
+    stages = settings.pop("stages", ())
+    training = TrainingConfig(max_steps=10_000, batch_sentences=8, **settings)
+    alarms = Alarms(7000, training=training, frequency_loss=5.95, stages=stages)
+    alarms.on_start(0, 10_000)
+    alarms.on_step(1, step_report(8.0))
+    caplog.clear()
+    for step, loss in losses.items():
+        rate = learning_rate(step, training, d_model=64)
+        one = report(step, loss)
+        alarms.on_report(replace(one, learning_rate=rate, epoch=epochs.get(step, 0)))
+    return [record.getMessage() for record in caplog.records]
+
+
+# Of a run with learning_rate 0.3 on everyday sentences, and its loss for so many updates more.
+FAR_TOO_HIGH = dict(zip(range(20, 600, 20), [6.52, 6.18, 6.29, 6.44, 6.26, 6.20, 6.11, 6.01, 6.17, 6.21, 6.12, 6.07] * 3, strict=False))  # fmt: skip
+# Of a run of 15,000 pairs of Tatoeba with 300 updates of warm-up.
+HEALTHY = dict(zip(range(50, 550, 50), [7.32, 5.31, 4.32, 3.30, 2.99, 2.44, 2.35, 2.05, 1.87, 2.03], strict=False))  # fmt: skip
+# Of a model of width 16 on 274 pairs, which comes below the loss of the frequencies after 500 updates.
+SLOW = dict(zip(range(50, 650, 50), [7.21, 6.96, 6.58, 6.31, 6.17, 6.06, 6.01, 5.98, 5.94, 5.90, 5.92, 5.91], strict=False))  # fmt: skip
+
+
+def test_a_training_that_learns_nothing_is_told_once_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    [said] = warnings_of(FAR_TOO_HIGH, caplog, learning_rate=0.3, warmup_steps=50)
+    assert "the training loss of the last 200 updates is 6.07 or more" in said
+    assert "knows only how often each token occurs has 5.95" in said
+    assert "far above 0.0007, the default: lower training.learning_rate" in said
+    # Also where few reports are made.
+    rare = {500: 6.2, 1000: 6.1, 1500: 6.15}
+    assert len(warnings_of(rare, caplog, learning_rate=0.3, warmup_steps=50)) == 1
+    # With a rate so far from the usual one the end of the warm-up is not awaited; with another one it is.
+    [said] = warnings_of(FAR_TOO_HIGH, caplog, learning_rate=3.0, warmup_steps=4000)
+    assert "lower training.learning_rate" in said
+    assert warnings_of(FAR_TOO_HIGH, caplog, warmup_steps=4000) == []
+    [said] = warnings_of(
+        FAR_TOO_HIGH, caplog, learning_rate=1e-6, warmup_steps=0, schedule="constant"
+    )
+    assert said.endswith(
+        "the learning rate is now 1e-06, far below 0.0007, the default: raise training.learning_rate"
+    )
+
+
+@pytest.mark.parametrize("losses", [HEALTHY, SLOW], ids=["healthy", "slow"])
+@pytest.mark.parametrize("warmup_steps", [0, 300])
+def test_a_training_that_learns_is_not_told(
+    losses: Mapping[int, float], warmup_steps: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert warnings_of(losses, caplog, warmup_steps=warmup_steps) == []
+
+
+def test_a_training_that_forgets_slowly_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """No two reports differ by a jump."""
+    rises = HEALTHY | {step: 2.0 + (step - 500) / 400 for step in range(550, 1500, 50)}
+    [said] = warnings_of(rises, caplog, learning_rate=3e-3)
+    assert "and it was 1.87 before, so the model forgets; lower training.learning_rate" in said
+    # Where the weights of the corpora change, the text may be another one.
+    epochs = {step: int(step > 800) for step in rises}
+    assert warnings_of(rises, caplog, learning_rate=3e-3, stages={0, 1}, epochs=epochs) == []
+
+
+def test_the_loss_of_the_frequencies_is_that_of_a_model_of_frequencies() -> None:
+    pairs = [TokenPair([4, 3], [4, 4, 5, 3]), TokenPair([5, 3], [6, 3])]
+    ids = torch.tensor([4, 4, 5, 3, 6, 3])
+    shares = torch.bincount(ids) / len(ids)
+    wanted = torch.nn.functional.nll_loss(shares.log().expand(len(ids), -1), ids)
+    assert frequency_loss(PairList(pairs)) == pytest.approx(wanted.item())

@@ -10,6 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.checkpoint.limits import (
+    is_finished,
+    is_validation_due,
+    limits_reached,
+    reaches_limit,
+)
 from transformer_cli.checkpoint.run_folder import StateValues, goodness
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.updates import Position
@@ -18,10 +24,6 @@ from transformer_cli.training.loop import (
     Progress,
     Validated,
     checked_validation,
-    is_finished,
-    is_validation_due,
-    limits_reached,
-    reaches_limit,
 )
 
 

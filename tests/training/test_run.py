@@ -16,7 +16,7 @@ from torch import nn
 
 from transformer_cli import Callback, Config, load_config, load_translator, train
 from transformer_cli.checkpoint.checkpoints import Checkpoints
-from transformer_cli.process.errors import ConfigError, TryAgainError
+from transformer_cli.process.errors import ConfigError, DataError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
 from transformer_cli.training.joining import StoppedError
 from transformer_cli.training.run import _between_batches, _who_received
@@ -275,6 +275,51 @@ def test_a_run_of_an_earlier_version_is_not_changed_in_its_midst(
     train(spaced_config(tmp_path, "a", "data.cleaning.normalize_invisible=null"), callbacks=Stop())
     with pytest.raises(ConfigError, match=r"normalize_invisible: was absent, now true"):
         train(spaced_config(tmp_path, "a", "data.cleaning.normalize_invisible=true"))
+
+
+@pytest.mark.long
+def test_a_run_whose_config_or_data_were_lost_still_refuses_another_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train(spaced_config(tmp_path, "a"), callbacks=Stop())
+    run = tmp_path / "runs" / "a"
+    (run / "config.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"other settings:\n    seed: was 1, now 7\n"):
+        train(spaced_config(tmp_path, "a", "seed=7"))
+    config = spaced_config(tmp_path, "a")
+    at_once = Stop()
+    at_once.step = 2
+    assert train(config, callbacks=at_once).step == 2
+    shutil.rmtree(run / "data")
+    lines = (tmp_path / "a.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "a.tsv").write_text("".join(lines[:40]), encoding="utf-8")
+    with pytest.raises(DataError, match=r"differs from the data on which this run was trained:\n    a\.tsv: was"):  # fmt: skip
+        train(config)
+    assert not (run / "data").exists()
+    assert train(config, accept_data_change=True).step == 4
+
+
+@pytest.mark.long
+def test_other_validations_after_a_resume_are_told_because_the_best_score_may_be_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = ["training.best_metric=loss", "training.validate_every=1"]
+    train(spaced_config(tmp_path, "a", *settings, "validation.max_sentences=2"), callbacks=Stop())
+    at_once = Stop()
+    at_once.step = 2
+    for change, is_told in {
+        "validation.max_sentences=2": False,
+        "decoding.beam_size=2": False,
+        "validation.beam_size=2": False,  # the loss knows no search
+        "validation.max_sentences=3": True,
+    }.items():
+        caplog.clear()
+        given = [*settings, "validation.max_sentences=2", change]
+        train(spaced_config(tmp_path, "a", *given), callbacks=at_once)
+        said = "scores before and after step 2 cannot be compared" in caplog.text
+        assert said is is_told, change
 
 
 @pytest.mark.long

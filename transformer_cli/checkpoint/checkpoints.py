@@ -74,14 +74,18 @@ class Checkpoints:
         self.skipped: dict[str, str] = {}
         """The checkpoints that the last call of `newest_valid` skipped, each with the reason."""
 
-    def newest_valid(self) -> Checkpoint | None:
+    def newest_valid(self, known: Checkpoint | None = None) -> Checkpoint | None:
         """The valid checkpoint of the highest step, every checksum compared; None if the folder has none.
+
+        Args:
+            known: what was returned before, in this process; its files are not read again while they are the same.
 
         Raises:
             StorageError: there are checkpoints, but none is valid.
         """
         listing = list_checkpoints(self.folder)
-        newest = next((one for one in listing.whole if self._is_verified(one, listing)), None)
+        candidates = [known if known == one else one for one in listing.whole]
+        newest = next((one for one in candidates if one and self._is_verified(one, listing)), None)
         if newest is None and listing.skipped:
             raise StorageError(
                 f"{self.folder}: no checkpoint is valid:{listing.reasons()}",

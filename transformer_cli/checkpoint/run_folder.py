@@ -1,12 +1,13 @@
 """The layout of a run folder, `runs/NAME`; the checkpoints in it, which of them are kept, and the numbers of their state; the files of an earlier run, set aside."""
 
 import itertools
+import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,8 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.messages import shortened
 from transformer_cli.storage import Content, DamagedError, FileSystem, Manifest, open_sealed, remove
 from transformer_cli.storage.filesystem import (
+    SealedFolder,
+    Stamp,
     encode_json,
     is_bare_name,
     parse_json,
@@ -73,6 +76,13 @@ class RunFolder:
         """What belongs to the checkpoints of a run, and is renamed with them when it starts from scratch."""
         files = self.config_file, self.metrics_file, self.learning_file, self.seen_words_file
         return *files, self.tensorboard_folder, self.data_folder
+
+    def data_of_training(self) -> dict[str, str] | None:
+        """The fingerprint of the data that the run was trained on last; None if the file that tells it was lost or is damaged."""
+        try:
+            return dict(json.loads(self.environment_file.read_bytes())["data"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def require_own_files(self) -> None:
         """Check the files and folders to which the run will write; a run from elsewhere may have links or pipes there.
@@ -196,11 +206,12 @@ class Snapshot:
 class Checkpoint:
     """A checkpoint folder with a valid manifest, whose files have the sizes that the manifest lists.
 
-    Every read compares the SHA-256 of the file first.
+    Every read compares the SHA-256 of the file first, unless this object has compared it before and it is the same file still.
     """
 
     folder: Path
     manifest: Manifest
+    _compared: dict[str, Stamp] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def step(self) -> int:
@@ -235,12 +246,12 @@ class Checkpoint:
         Raises:
             DamagedError: a file has changed since it was saved.
         """
-        with open_sealed(self.folder) as sealed:
+        with self._sealed() as sealed:
             sealed.verify()
 
     def file(self, name: str, *, max_bytes: int) -> bytes:
         """All bytes of a file of at most `max_bytes`."""
-        with open_sealed(self.folder) as sealed:
+        with self._sealed() as sealed:
             return sealed.read(name, max_bytes=max_bytes)
 
     def state(self) -> dict[str, Any]:
@@ -300,8 +311,15 @@ class Checkpoint:
         return state
 
     def _tensors(self, name: str, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
-        with open_sealed(self.folder) as sealed, sealed.open(name) as file:
+        with self._sealed() as sealed, sealed.open(name) as file:
             return read_tensors(file, expected, str(self.folder / name))
+
+    @contextmanager
+    def _sealed(self) -> Iterator[SealedFolder]:
+        """The open folder; with another manifest than that of this object, nothing was compared."""
+        with open_sealed(self.folder, self._compared) as sealed:
+            is_same = sealed.manifest == self.manifest
+            yield sealed if is_same else replace(sealed, compared={})
 
 
 def _raw(state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":

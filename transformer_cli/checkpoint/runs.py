@@ -10,6 +10,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from transformer_cli.checkpoint.limits import Counts, is_finished
 from transformer_cli.checkpoint.run_folder import (
     AVERAGE,
     CHECKPOINTS,
@@ -145,7 +146,7 @@ def _status(
     is_average = newest.folder.name.startswith(
         AVERAGE
     )  # made at the end of a run, and without its state
-    if is_average or (training is not None and _is_finished(newest, training)):
+    if is_average or (training is not None and _has_ended(newest, training)):
         return "finished"
     return "imported" if _is_imported(newest) else "resumable"
 
@@ -157,19 +158,13 @@ def _is_imported(newest: Checkpoint) -> bool:
         return False
 
 
-def _is_finished(newest: Checkpoint, training: TrainingConfig) -> bool:
-    """The rule of training/loop.py, which cannot be imported without PyTorch."""
+def _has_ended(newest: Checkpoint, training: TrainingConfig) -> bool:
+    """Whether a run is finished, as far as its newest checkpoint can be read."""
     try:
-        progress = StateValues(newest.state(), str(newest.folder)).part("progress")
-        step, without_best = progress.count("step"), progress.count("validations_without_best")
-        epoch, *_ = progress.counts("position", least=2)
-        is_validated = progress.count("validated_at") == step
+        state = StateValues(newest.state(), str(newest.folder))
+        return is_finished(Counts.of(state.part("progress")), training)
     except (DataError, StorageError):
         return False
-    limits = (step, training.max_steps), (epoch, training.max_epochs)
-    is_at_end = any(limit is not None and number >= limit for number, limit in limits)
-    is_patient = training.patience is None or without_best < training.patience
-    return (is_at_end and is_validated) or not is_patient
 
 
 def _settings(file: Path) -> tuple[TrainingConfig | None, str, str | None]:

@@ -265,7 +265,6 @@ def _seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
     """
     from transformer_cli.checkpoint.run_folder import IMPORTED
     from transformer_cli.data.preparation import changes, fingerprint, seen_words_of_corpus
-    from transformer_cli.evaluation.held_out_text import data_of_training
     from transformer_cli.process.errors import TfmError
     from transformer_cli.text.seen_words import write_seen_words
 
@@ -273,7 +272,7 @@ def _seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
     if IMPORTED in state or loaded.config.training.init_from is not None:
         return None
     try:
-        trained_on = data_of_training(folder)
+        trained_on = folder.data_of_training()
         changed = changes(trained_on, fingerprint(loaded.config)) if trained_on else []
         if not changed:
             words = seen_words_of_corpus(loaded.config)

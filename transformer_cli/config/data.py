@@ -50,10 +50,34 @@ class CleaningConfig(Section):
 Symbol = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+Subwords = Literal["unigram", "bpe"]
+
+
+class TokenizerKind(NamedTuple):
+    """What distinguishes a kind of tokenizer."""
+
+    subwords: Subwords | None
+    """How words are cut; None: they are not."""
+    counts_entries: bool = True
+    """Whether an entry can be left out because it is rare (`min_frequency`)."""
+    is_of_library: bool = False
+    """Whether the SentencePiece library learns and cuts, by `algorithm`; it keeps its pieces and normalises text itself."""
+
+
+KindName = Literal["wordlevel", "bpe", "unigram", "sentencepiece"]
+TOKENIZER_KINDS: dict[KindName, TokenizerKind] = {
+    "wordlevel": TokenizerKind(None),
+    "bpe": TokenizerKind("bpe"),
+    "unigram": TokenizerKind("unigram", counts_entries=False),
+    "sentencepiece": TokenizerKind("unigram", counts_entries=False, is_of_library=True),
+}
+"""All kinds. How each is learned, `learn_model` of text/vocabulary.py says."""
+
+
 class TokenizerConfig(Section):
     """How text becomes token ids."""
 
-    kind: Literal["wordlevel", "bpe", "unigram", "sentencepiece"] = "wordlevel"
+    kind: KindName = "wordlevel"
     """wordlevel: whole words and punctuation; bpe (Sennrich et al. 2016) and unigram (Kudo 2018): parts of words; sentencepiece (Kudo and Richardson 2018): parts of words, learned and found by the SentencePiece library, whose files other programs read (pip install ".[sentencepiece]"); `tfm import` makes runs with this kind, too."""
     vocab_size: Annotated[int, Field(strict=True, ge=8, le=1_000_000)] | None = None
     """Largest number of entries of a vocabulary, special tokens included; absent: no limit for wordlevel, 8,000 for the others."""
@@ -61,7 +85,7 @@ class TokenizerConfig(Section):
     """Leave out words (wordlevel) or merges (bpe) that occur less often in the training split; not for unigram and sentencepiece."""
     shared: Switch = False
     """One vocabulary for both languages."""
-    algorithm: Literal["unigram", "bpe"] | None = None
+    algorithm: Subwords | None = None
     """sentencepiece: how the library finds subwords; absent: unigram."""
     normalization: Literal["nmt_nfkc", "identity"] | None = None
     """sentencepiece: what the library does to text before it is cut, in training and in translation. nmt_nfkc: Unicode NFKC, and spaces and control characters as the library cleans them; identity: only several spaces become one; absent: nmt_nfkc."""
@@ -71,22 +95,23 @@ class TokenizerConfig(Section):
     """sentencepiece: texts that are always one entry, wherever they stand, such as a placeholder."""
 
     @property
-    def subwords(self) -> Literal["bpe", "unigram"] | None:
+    def subwords(self) -> Subwords | None:
         """How words are cut into subwords; None: they are not."""
-        if self.kind == "sentencepiece":
-            return self.algorithm or "unigram"
-        return None if self.kind == "wordlevel" else self.kind
+        return self.algorithm or TOKENIZER_KINDS[self.kind].subwords
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether the SentencePiece library learns and cuts."""
+        return TOKENIZER_KINDS[self.kind].is_of_library
 
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> Self:
-        if self.kind == "unigram" and self.min_frequency != 1:
-            raise ValueError("min_frequency has no effect on a unigram tokenizer; leave it out")
-        if self.kind == "sentencepiece" and self.min_frequency != 1:
+        if self.min_frequency != 1 and not TOKENIZER_KINDS[self.kind].counts_entries:
             raise ValueError(
-                "min_frequency has no effect on a tokenizer of SentencePiece; leave it out"
+                f"min_frequency has no effect on a {self.kind} tokenizer; leave it out"
             )
         for name in ("algorithm", "normalization", "byte_fallback", "user_symbols"):
-            if getattr(self, name) is not None and self.kind != "sentencepiece":
+            if getattr(self, name) is not None and not self.is_of_library:
                 raise ValueError(
                     f"{name} has no effect with kind {self.kind}; remove it, or set kind: sentencepiece"
                 )
@@ -100,7 +125,7 @@ class NoiseConfig(Section):
     """Probabilities of changes, drawn anew for each training pair in each epoch; several may meet in one pair."""
 
     capitals: Probability = 0.0
-    """Probability that source and target stand in capital letters throughout."""
+    """Probability that source and target stand in capital letters throughout, among the pairs whose source does not stand in small letters."""
     small_letters: Probability = 0.0
     """Probability that the source stands in small letters throughout; the target stays as it is."""
     missing_accents: Probability = 0.0

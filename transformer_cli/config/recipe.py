@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_cli.config.data import FilesData
+from transformer_cli.config.data import CleaningConfig, FilesData
 from transformer_cli.config.loading import check_settings, parse_yaml
 
 _WORDS_PER_ENTRY = 20
@@ -136,7 +136,12 @@ def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
         ("validation_share", share, f"about {share * size.num_pairs:,.0f} pairs choose the best checkpoint; {reason}"),
         ("test_share", test_share, f"about {test_share * size.num_pairs:,.0f} pairs for: tfm validate --split test"),
     ]  # fmt: skip
-    return lines if size.has_splits else [*lines, *_table(2, drawn)]
+    lines += [] if size.has_splits else _table(2, drawn)
+    ratio = data.cleaning.max_length_ratio
+    if ratio is None or ratio == CleaningConfig().max_length_ratio:
+        return lines
+    reason = "pairs that differ by more in their lengths are dropped: one language needs far fewer characters"
+    return [*lines, "  cleaning:", *_table(4, [("max_length_ratio", int(ratio), reason)])]
 
 
 _CORPUS_REASONS = {

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationInfo, model_validator
 
 from transformer_cli.config.data import (
+    TOKENIZER_KINDS,
     CleaningConfig,
     FilesData,
     HubCorpus,
@@ -575,7 +576,7 @@ class Config(Section):
     def applied_cleaning(self) -> CleaningConfig:
         """The rules of `data.cleaning` as training applies them: a tokenizer of SentencePiece may normalise text itself."""
         rules = self.data.cleaning
-        if self.tokenizer.kind != "sentencepiece" or self.tokenizer.normalization == "identity":
+        if not self.tokenizer.is_of_library or self.tokenizer.normalization == "identity":
             return rules
         return rules.model_copy(update={"normalize_invisible": False})
 
@@ -592,9 +593,9 @@ class Config(Section):
             self._check_sharding()
         if self.runtime.cuda_graphs:
             self._check_cuda_graphs()
-        if self.tokenizer.kind == "sentencepiece" and self.training.add_words is not None:
+        if self.tokenizer.is_of_library and self.training.add_words is not None:
             raise Contradiction(
-                "training.add_words is not for tokenizer.kind: sentencepiece: its model keeps its pieces",
+                f"training.add_words is not for tokenizer.kind: {self.tokenizer.kind}: its model keeps its pieces",
                 hint="leave out training.add_words",
             )
         metric = self.training.best_metric
@@ -643,16 +644,17 @@ class Config(Section):
             is_given = getattr(self.training, setting) is not None
             if is_given and self.tokenizer.subwords != kind:
                 found = f"kind is {self.tokenizer.kind}"
-                if self.tokenizer.kind == "sentencepiece":
+                if self.tokenizer.is_of_library:
                     found = f"algorithm is {self.tokenizer.subwords}"
                 raise Contradiction(
                     f"training.{setting} is for tokenizer.kind: {kind}, and for the {kind} of sentencepiece, but the {found}",
                     hint=f"set tokenizer.kind: {kind}, or leave out training.{setting}",
                 )
-        if self.training.noise is not None and self.tokenizer.kind == "wordlevel":
+        if self.training.noise is not None and self.tokenizer.subwords is None:
+            *first, last = (name for name, kind in TOKENIZER_KINDS.items() if kind.subwords)
             raise Contradiction(
                 "training.noise makes words that a vocabulary of whole words does not have",
-                hint="set tokenizer.kind: bpe, unigram or sentencepiece, or leave out training.noise",
+                hint=f"set tokenizer.kind: {', '.join(first)} or {last}, or leave out training.noise",
             )
 
     def _check_alignment(self) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,6 +112,7 @@ def prepare_data(
     has_begun: bool = True,
     is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
+    trained_on: Mapping[str, str] | None = None,
     runs: Path | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
@@ -124,6 +126,8 @@ def prepare_data(
         is_finished: whether the run is finished: no step will be trained, so changed data are not prepared.
         tokenizers: the tokenizers of the model, or those with which fine-tuning begins; used also if the folder
             was lost. None: they are in the folder, or are learned.
+        trained_on: the fingerprint of the data of the training, as the run has recorded it elsewhere; it counts if the folder
+            was lost or damaged. None: not known.
         runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:
@@ -137,18 +141,21 @@ def prepare_data(
     found = read_seal(folder)
     if found is None and runs is not None:
         found = _taken_over(config, folder, runs, sought)
-    if found is not None:
-        changed = changes(found, sought)
+    before = trained_on if found is None and has_begun else found
+    if before is not None:
+        changed = changes(before, sought)
         is_extended = not has_begun and are_extended(config)
-        if not changed and _are_those_of(folder, tokenizers, is_extended=is_extended):
+        is_there = found is not None and not changed
+        if is_there and _are_those_of(folder, tokenizers, is_extended=is_extended):
             return open_unchecked(config, folder, sought)
         if has_begun:
-            is_acceptable = accept_change and not needs_other_tokenizers(found, sought)
+            is_acceptable = accept_change and not needs_other_tokenizers(before, sought)
             if changed and not is_acceptable:
-                raise refusal(folder, found, sought)
+                raise refusal(folder, before, sought)
             if changed and is_finished:
                 raise _nothing_to_train(folder, changed)
-            tokenizers = tokenizers or _tokenizers_in(folder)
+            if found is not None:
+                tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
@@ -360,6 +367,7 @@ def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
 MOST_PAIRS = 1_000_000
 """Of a larger corpus, so many pairs are measured, evenly spread."""
 _RARE = 0.01
+_MOST_COUNTED = 10_000  # pairs: the entropy of frequencies needs no more
 
 
 def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
@@ -375,6 +383,17 @@ def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
         ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
     # The length of a real sentence, not a value between two.
     return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
+
+
+def frequency_loss(train: EncodedCorpus) -> float:
+    """The loss of a model that knows only how often each target token occurs: the entropy of the frequencies, in nats per token."""
+    indices = np.arange(0, len(train), max(1, len(train) // _MOST_COUNTED))
+    if not len(indices):
+        return math.inf
+    _, (ids, is_real) = train.padded(indices, Tokenizer.pad_id)
+    counts = np.bincount(ids[is_real])
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
 
 
 # Prepared data taken over from another run, which has made them from the same corpus and settings.

@@ -11,10 +11,10 @@ i mod n. So the updates do not depend on the number of processes, but each proce
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data.encoded import EncodedPairs, encode_short_pairs
@@ -50,6 +50,7 @@ class StreamedUpdates(Updates):
         size: how many batches make an update, over all processes.
         position: that of an earlier iterator, which this one continues.
         pin_memory: put batches in pinned memory, from which copies to a GPU are fast.
+        share: the part of each update that this process does.
 
     Raises:
         DataError: the position is not one of these corpora.
@@ -65,9 +66,10 @@ class StreamedUpdates(Updates):
         size: UpdateSize = UpdateSize(),  # noqa: B008 - immutable
         position: AnyPosition = Position(),  # noqa: B008 - immutable
         pin_memory: bool = False,
+        share: Share = Share(),  # noqa: B008 - immutable
     ) -> None:
         assert isinstance(config.data, FilesData | HubData)
-        stream = _Stream(config, config.data, tokenizers, order, size, pin_memory)
+        stream = _Stream(config, config.data, tokenizers, size, pin_memory, share)
         stream.positions_at(
             position
         )  # an error about the position comes now, and not from the thread
@@ -75,6 +77,7 @@ class StreamedUpdates(Updates):
             "data.streaming: the number of pairs is not known, so the plan takes the first %s pairs, from which the tokenizers were learned, for an epoch",
             f"{order.num_pairs():,}",
         )
+        _tell_of_shared_parts(config.data.stream_parts, share)
         self._producer, self.order = stream, order
         self.position = position
         self._prefetcher = None
@@ -102,6 +105,18 @@ def require_shareable(data: FilesData | HubData, num_batches: int, num_processes
         )
 
 
+def _tell_of_shared_parts(num_parts: int, share: Share) -> None:
+    if share.num_processes > num_parts and share.rank == 0:
+        logger.info(
+            "the stream has %d %s for %d processes, so %d processes read the same part, and each trains on its share; in a new run with data.stream_parts: %d, each process would read a part of its own",
+            num_parts,
+            "part" if num_parts == 1 else "parts",
+            share.num_processes,
+            share.num_processes // num_parts,
+            share.num_processes,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _Stream:
     """Makes the updates; the thread refers to this object only."""
@@ -109,25 +124,12 @@ class _Stream:
     config: Config
     data: FilesData | HubData
     tokenizers: Tokenizers
-    order: EpochOrder
     size: UpdateSize
     pin_memory: bool
-    share: Share = field(default=Share())
+    share: Share
 
     def __post_init__(self) -> None:
         require_shareable(self.data, self.size.num_batches, self.share.num_processes)
-
-    def shared(self, share: Share) -> Self:
-        if share.num_processes > self.data.stream_parts and share.rank == 0:
-            logger.info(
-                "the stream has %d %s for %d processes, so %d processes read the same part, and each trains on its share; in a new run with data.stream_parts: %d, each process would read a part of its own",
-                self.data.stream_parts,
-                "part" if self.data.stream_parts == 1 else "parts",
-                share.num_processes,
-                share.num_processes // self.data.stream_parts,
-                share.num_processes,
-            )
-        return replace(self, share=share)
 
     def updates(self, start: AnyPosition) -> Iterator[tuple[list[Batch], AnyPosition]]:
         """Each update with the position after it, in which only the parts of this process are known."""

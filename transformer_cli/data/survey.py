@@ -1,8 +1,10 @@
 """Inspects an unknown corpus: its files, columns, languages and sizes."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from transformer_cli.config import Config, FilesData, SplitName
 from transformer_cli.data.columns import Column
@@ -14,6 +16,9 @@ from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import UNKNOWN_LANGUAGE
 
 NUM_EXAMPLES = 3
+# Of two European languages, neither needs so many times the characters of the other.
+_UNLIKE = 1.5
+_NUM_COMPARED_PAIRS = 1000
 # Words and characters are counted in at most this many pairs; the pairs themselves are all counted.
 NUM_MEASURED_PAIRS = 100_000
 _RULES = {
@@ -82,12 +87,12 @@ def survey(paths: Sequence[str], facts: GivenFacts) -> Survey:
 
 
 def _measured(found: FoundCorpus) -> Survey:
-    data = found.data
+    data = _with_fitting_ratio(found.data)
     reading, cleaning = ReadingReport(), CleaningReport()
     source, target = Side(), Side()
     examples: list[SentencePair] = []
     num_pairs: Counter[str] = Counter()
-    whole = data.model_copy(update={"validation_share": 0.0, "test_share": 0.0})
+    whole = _undrawn(data)
     for split in _splits_of(data):
         pairs = read_pairs(whole, split, seed=0, report=reading)
         kept = clean(pairs, data.cleaning, cleaning) if split == "train" else pairs
@@ -114,6 +119,28 @@ def _measured(found: FoundCorpus) -> Survey:
         doubts=found.doubts,
         left_out=found.left_out,
     )
+
+
+def _undrawn(data: FilesData) -> FilesData:
+    """The data section that gives all pairs without a split to training."""
+    return data.model_copy(update={"validation_share": 0.0, "test_share": 0.0})
+
+
+def _with_fitting_ratio(data: FilesData) -> FilesData:
+    """The data section; where one language needs far more characters than the other, its pairs may differ as much more in length.
+
+    Chinese has a third of the characters of English, so the usual limit would drop its long sentences.
+    """
+    usual = data.cleaning.max_length_ratio
+    first = [*islice(read_pairs(_undrawn(data), _splits_of(data)[0], seed=0), _NUM_COMPARED_PAIRS)]
+    lengths = [sum(map(len, side)) for side in list(zip(*first, strict=True))[:2]]
+    if usual is None or not all(lengths) or not lengths:
+        return data
+    ratio = max(lengths) / min(lengths)
+    if ratio < _UNLIKE:
+        return data
+    rules = data.cleaning.model_copy(update={"max_length_ratio": float(math.ceil(usual * ratio))})
+    return data.model_copy(update={"cleaning": rules})
 
 
 def _losses(reading: ReadingReport, cleaning: CleaningReport) -> dict[str, int]:

@@ -144,6 +144,8 @@ def collate_padded(
 
 
 UPDATES_AHEAD = 4
+MAX_STAGED_EPOCHS = 10_000
+"""Weights of corpora that change later are not counted."""
 
 
 class Position(NamedTuple):
@@ -216,9 +218,6 @@ class UpdateProducer(Protocol):
     def size(self) -> UpdateSize:
         """How many batches make an update."""
 
-    def shared(self, share: Share) -> Self:
-        """The same updates, but only the batches of one of several processes."""
-
     def updates(self, start: AnyPosition) -> Iterator[tuple[list[Batch], AnyPosition]]:
         """Each update after a position, with the position after it."""
 
@@ -236,6 +235,8 @@ class Updates(Iterator[list[Batch]]):
         position: completed epochs, and batches used of the current epoch.
         sequence_format: how decoder input ids are made from target ids.
         pin_memory: put batches in pinned memory, from which copies to a GPU are fast.
+        share: the part of each update that this process does. Where the batches of an update cannot be shared out equally,
+            some processes get a batch without targets, so that all processes do the same steps.
     """
 
     def __init__(
@@ -247,23 +248,17 @@ class Updates(Iterator[list[Batch]]):
         position: AnyPosition | tuple[int, int] = (0, 0),
         sequence_format: SequenceFormat = SequenceFormat(),  # noqa: B008 - immutable
         pin_memory: bool = False,
+        share: Share = Share(),  # noqa: B008 - immutable
     ) -> None:
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches from")
-        self._producer: UpdateProducer = _Collator(pairs, order, size, sequence_format, pin_memory)
+        self._producer: UpdateProducer = _Collator(
+            pairs, order, size, sequence_format, pin_memory, share
+        )
         self.order = order
         self.position: AnyPosition = Position(position[0], position[1])
         """The position after the last returned update; prepared updates do not count."""
         self._prefetcher: Prefetcher[tuple[list[Batch], AnyPosition]] | None = None
-
-    def shared(self, share: Share) -> Self:
-        """These updates, but only the batches that one of several processes does.
-
-        Where the batches of an update cannot be shared out equally, some processes get a batch without targets,
-        so that all processes do the same steps.
-        """
-        self._producer = self._producer.shared(share)
-        return self
 
     @property
     def num_updates(self) -> int:
@@ -271,10 +266,26 @@ class Updates(Iterator[list[Batch]]):
 
         Where subwords are sampled it is estimated: counting would sample the whole corpus.
         """
-        order, size, epoch = self.order, self._producer.size, self.position.epoch
+        return self._num_updates_of(self.position.epoch)
+
+    def _num_updates_of(self, epoch: int) -> int:
+        order, size = self.order, self._producer.size
         if order.sampled_lengths is not None:
             return estimated_updates(order, size, epoch)
         return sum(1 for _ in update_batches(order, size, epoch))
+
+    def num_updates_in_all(self, num_epochs: int) -> int:
+        """Number of updates of the first epochs: counted in one epoch of each stage, between which the weights of the corpora change."""
+        weights = self.order.weights
+        if not callable(weights):
+            return num_epochs * self.num_updates
+        total, counted = 0, dict[tuple[float, ...], int]()
+        for epoch in range(min(num_epochs, MAX_STAGED_EPOCHS)):
+            stage = tuple(weights(epoch))
+            if stage not in counted:
+                counted[stage] = self._num_updates_of(epoch)
+            total += counted[stage]
+        return total + max(0, num_epochs - MAX_STAGED_EPOCHS) * counted[stage]
 
     def __next__(self) -> list[Batch]:
         if self._prefetcher is None:
@@ -301,10 +312,7 @@ class _Collator:
     size: UpdateSize
     sequence_format: SequenceFormat
     pin_memory: bool
-    share: Share = Share()  # noqa: RUF009 - frozen
-
-    def shared(self, share: Share) -> Self:
-        return replace(self, share=share)
+    share: Share
 
     def updates(self, start: AnyPosition) -> Iterator[tuple[list[Batch], AnyPosition]]:
         """Each update with the position after it."""
@@ -470,6 +478,7 @@ def open_updates(
     num_batches: int,
     position: AnyPosition,
     pin_memory: bool,
+    share: Share,
 ) -> Updates:
     """The updates of a run from a position on.
 
@@ -478,13 +487,16 @@ def open_updates(
         is_streamed: whether the corpus is read while the model trains.
         num_batches: of an update, over all processes.
         pin_memory: whether batches wait in page-locked memory, from which a GPU copies while it computes.
+        share: the part of each update that this process does.
     """
     pairs, order = training_pairs(corpus, tokenizers, config)
     size = UpdateSize(num_batches, config.training.update_tokens)
     if is_streamed:
         from transformer_cli.data.streaming import StreamedUpdates  # it imports this module
 
-        return StreamedUpdates(config, tokenizers, order, size=size, position=position, pin_memory=pin_memory)  # fmt: skip
+        return StreamedUpdates(
+            config, tokenizers, order, size=size, position=position, pin_memory=pin_memory, share=share
+        )  # fmt: skip
     return Updates(
         pairs,
         order,
@@ -492,14 +504,15 @@ def open_updates(
         position=position,
         sequence_format=SequenceFormat.of(config.data),
         pin_memory=pin_memory,
+        share=share,
     )
 
 
 def num_steps_of(training: TrainingConfig, updates: Updates) -> int:
-    """The last step of a run, estimated from the number of batches of this epoch."""
+    """The last step of a run, estimated from the number of batches of some epochs."""
     limits = [] if training.max_steps is None else [training.max_steps]
     if training.max_epochs is not None:
-        limits.append(training.max_epochs * updates.num_updates)
+        limits.append(updates.num_updates_in_all(training.max_epochs))
     return min(limits)
 
 

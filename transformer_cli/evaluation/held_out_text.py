@@ -1,6 +1,5 @@
 """The split of its corpus on which a run is validated."""
 
-import json
 import logging
 
 from transformer_cli.checkpoint.run_folder import RunFolder
@@ -37,20 +36,12 @@ def _warn_of_other_data(loaded: LoadedRun, split: SplitName) -> None:
     run_folder = RunFolder.of_checkpoint(loaded.trained.folder)
     if run_folder is None:
         return
-    if (trained_on := data_of_training(run_folder)) is None:
+    if (trained_on := run_folder.data_of_training()) is None:
         return
     now = fingerprint(loaded.config, split=split)
     before = {name: trained_on[name] for name in now if name in trained_on}
     if changed := changes(before, now):
         logger.warning("the data has changed since the training: %s", "; ".join(changed))
-
-
-def data_of_training(folder: RunFolder) -> dict[str, str] | None:
-    """The fingerprint of the data that a run was trained on last; None if the file that tells it was lost or is damaged."""
-    try:
-        return dict(json.loads(folder.environment_file.read_bytes())["data"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def corpus_name(data: DataConfig, index: int) -> str:

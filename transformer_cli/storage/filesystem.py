@@ -13,11 +13,12 @@ import re
 import shutil
 import stat
 import sys
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -406,7 +407,23 @@ def _with_checksum(fields: dict[str, Any]) -> bytes:
 # The folder is opened once, and its files are opened through that descriptor. So two versions do not mix if
 # another process renames or deletes the folder. (Windows opens no folders; there the checksums show a mixture.)
 # Symbolic links are refused. Sizes are compared before
-# anything is read. The SHA-256 of a file is computed on the same descriptor from which it is read later.
+# anything is read. The SHA-256 of a file is computed on the same descriptor from which it is read later. It is not computed a
+# second time for a caller who remembers the stamp of the file, as long as its device, inode, size and times are the same.
+
+
+Stamp = tuple[int, ...]
+"""What tells that a file is the one whose checksum was compared, and that nobody has written to it since."""
+_SETTLED_NANOSECONDS = 2 * 10**9
+"""A file system may count times in steps as long as this: what was changed later than that before the stamp proves nothing."""
+
+
+def _stamp(file: FileIO) -> Stamp | None:
+    """The stamp of an open file; None if it was changed a moment ago."""
+    status = os.fstat(file.fileno())
+    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) < _SETTLED_NANOSECONDS:
+        return None
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, *times
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +434,8 @@ class SealedFolder:
     descriptor: int | None
     """Of the folder; None on Windows."""
     manifest: Manifest
+    compared: dict[str, Stamp] = field(default_factory=dict)
+    """Name of a file -> its stamp when its checksum was compared; what is compared here is added."""
 
     def verify(self) -> None:
         """Read every file.
@@ -435,11 +454,15 @@ class SealedFolder:
         if listed is None:
             raise DamagedError(f"{self.path}: has no {name}")
         with _open_regular(self.descriptor, self.path, name, size=listed.size) as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
-                raise DamagedError(
-                    f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
-                )
-            file.seek(0)
+            stamp = _stamp(file)  # before it is read: a change meanwhile gives it another one
+            if stamp is None or self.compared.get(name) != stamp:
+                if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
+                    raise DamagedError(
+                        f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
+                    )
+                if stamp is not None:
+                    self.compared[name] = stamp
+                file.seek(0)
             yield file
 
     def read(self, name: str, *, max_bytes: int) -> bytes:
@@ -454,14 +477,18 @@ class SealedFolder:
 
 
 @contextmanager
-def open_sealed(path: Path) -> Iterator[SealedFolder]:
+def open_sealed(path: Path, compared: dict[str, Stamp] | None = None) -> Iterator[SealedFolder]:
     """Open a folder; check its manifest, and the names and sizes of its files.
+
+    Args:
+        compared: as of `SealedFolder`, of the same manifest; None: no file was compared before.
 
     Raises:
         DamagedError: a file is missing, added or damaged.
         StorageError: the folder cannot be read.
     """
     with _opened(path) as sealed:
+        sealed = replace(sealed, compared={} if compared is None else compared)
         for problem in _wrong_names(sealed):
             raise DamagedError(problem)
         for listed in sealed.manifest.files:

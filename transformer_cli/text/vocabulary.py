@@ -67,13 +67,13 @@ def learn_model(
     """
     if isinstance(texts, Iterator):
         raise TypeError("give a list of texts, or another collection that can be read twice")
-    if config.kind == "sentencepiece":
+    if config.is_of_library:
         from transformer_cli.text.sentencepiece_model import learn_sentencepiece
 
         vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
         return learn_sentencepiece(_CutTexts(texts), config, vocab_size, tags)
     plain = Layout("BPE", composes=composes, tags=tuple(tags))
-    if config.kind == "wordlevel":
+    if config.subwords is None:
         return _learn_words(texts, config, replace(plain, kind="WordLevel"))
     vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
     num_fixed = len(BYTE_TOKENS) + len(plain.specials)
@@ -86,13 +86,13 @@ def learn_model(
     counts = _count_characters(texts, composes=composes)
     num_ascii = sum(number for character, number in counts.items() if character.isascii())
     if num_ascii >= (1.0 - MAX_BEYOND_ASCII) * counts.total():
-        learn = _learn_merges_of_bytes if config.kind == "bpe" else _learn_scores_of_bytes
+        learn = _learn_merges_of_bytes if config.subwords == "bpe" else _learn_scores_of_bytes
         return learn(texts, config, plain)
     num_free = vocab_size - num_fixed
     alphabet = [" ", _SEPARATOR, *_most_frequent(counts, max_size=num_free // 2)][:num_free]
     known = _WithoutOthers(texts, set(alphabet), composes=composes)
     layout = replace(plain, has_byte_fallback=True, has_spaced_words=_has_spaced_words(texts))
-    if config.kind == "bpe":
+    if config.subwords == "bpe":
         return _learn_merges(known, layout, vocab_size, config.min_frequency)
     candidates = _learn_merges(known, layout, 2 * vocab_size, 1)
     return learn_scores(known, candidates, vocab_size)

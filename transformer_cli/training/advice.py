@@ -10,14 +10,16 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import (
     Config,
     FilesData,
@@ -26,12 +28,14 @@ from transformer_cli.config import (
     SequencesData,
     TrainingConfig,
 )
+from transformer_cli.config.schema import DEFAULT_LEARNING_RATES
 from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
-from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.preparation import PreparedData, frequency_loss
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.process.device import Machine, has_tensor_cores, num_usable_cpus
 from transformer_cli.process.errors import TrainingStoppedError, TryAgainError
+from transformer_cli.storage import read_json_lines
 from transformer_cli.text.normalization import SPECIALS
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
 from transformer_cli.training.callbacks import Callback, StepReport, TrainingReport
@@ -78,6 +82,8 @@ class Plan:
     """One for each language, or the shared one."""
     num_held_out: int | None = None
     """All pairs of the validation split, of which each validation may use a part; None: not counted."""
+    are_epochs_alike: bool = True
+    """Whether the corpora have the same weights in each epoch; if not, the numbers are those of the first."""
 
     @classmethod
     def of(
@@ -115,6 +121,7 @@ class Plan:
             num_validation_sentences=num_validation_sentences,
             vocabularies=tuple(vocabularies),
             num_held_out=len(data.validation),
+            are_epochs_alike=not callable(order.weights),
         )
 
     def times(self, interval: int) -> int:
@@ -130,11 +137,12 @@ class Plan:
         at_end = f"{last:.2g} at the end"
         if training.schedule == "plateau":
             at_end = f"then less whenever {training.best_metric} stops improving"
+        epochs = f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of {self.updates_per_epoch:,} updates"
+        if not self.are_epochs_alike:
+            epochs = f"{self.updates_per_epoch:,} of them in the first epoch; the weights of data.corpora change later"
         return [
             f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
-            f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, "
-            f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of "
-            f"{self.updates_per_epoch:,} updates",
+            f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, {epochs}",
             f"plan: validations: {self.times(training.validate_every):,}, of "
             f"{_counted(self.num_validation_sentences, 'sentence')}; saves: {self.times(training.save_every):,}, "
             f"and each new best; learning rate: {highest:.2g}{after}, {at_end}",
@@ -253,11 +261,11 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
 def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
     settings, found = config.tokenizer, list[str]()
     is_of_other_run = config.training.init_from is not None
-    if settings.kind == "sentencepiece" and is_of_other_run:
+    if settings.is_of_library and is_of_other_run:
         return found
-    has_subwords = settings.kind != "wordlevel"
+    has_subwords = settings.subwords is not None
     num_fixed = NUM_FIXED_ENTRIES if has_subwords else 0
-    if settings.kind == "sentencepiece" and not settings.byte_fallback:
+    if settings.is_of_library and not settings.byte_fallback:
         num_fixed = len(SPECIALS)
     asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
     for side, size, num_tokens in plan.vocabularies:
@@ -448,7 +456,23 @@ JUMP_FACTOR = 1.5
 JUMP_NATS = 1.0
 
 
+# A warning is given, once, when the loss of so many updates in a row is far above what it was (by both limits above), or
+# when they are not below the loss of the frequencies and it does not fall: a slow training falls by more.
+LONG = 200
+LEAST_GAIN = 0.1
+# Above so many times the default, the learning rate is the likely reason; then the end of the warm-up is not awaited.
+FAR_FROM_USUAL = 10.0
+
+
 ADVICE = "lower training.learning_rate, or raise training.warmup_steps"
+
+
+class _Noted(NamedTuple):
+    """What is kept of a report."""
+
+    step: int
+    loss: float
+    learning_rate: float
 
 
 class Alarms(Callback):
@@ -457,19 +481,57 @@ class Alarms(Callback):
     Args:
         vocab_size: entries of the target vocabulary. The loss of a model that guesses among them is its
             logarithm, and a loss far above this and above the first loss means that the training has diverged.
+        first_loss: of a run that goes on: its first report, in nats per token; None: not known.
+        training: the schedule and its rate; None: no warning of a training that learns nothing.
+        frequency_loss: in nats per token: the loss of a model that knows how often each token occurs, and nothing else.
+        stages: the epochs from which on the corpora have other weights, so the losses before and after are not compared.
     """
 
-    def __init__(self, vocab_size: int) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        *,
+        first_loss: float | None = None,
+        training: TrainingConfig | None = None,
+        frequency_loss: float = math.inf,
+        stages: Collection[int] = (),
+    ) -> None:
         self.guessing_loss = math.log(vocab_size)
-        self.first_loss: tuple[Tensor, int] | None = None  # its sum, and the number of tokens
+        # Its sum, and the number of tokens.
+        self.first_loss: tuple[Tensor | float, int] | None = None
+        if first_loss is not None:
+            self.first_loss = first_loss, 1
         self.divergence = ""  # why the training has diverged, at the last report; empty if not
         self.last_loss: float | None = None
         self.num_skipped = 0
         self.num_halved_steps = 0
+        self._is_resumed = False
+        self._training, self._frequency_loss, self._stages = training, frequency_loss, stages
+        self._last = deque[_Noted]()  # of the last `LONG` updates of this stage
+        self._lowest_before = math.inf  # before these
+        self._epoch = self._reported_at = 0
+        self._has_told_of_no_progress = False
+
+    @classmethod
+    def of(cls, config: Config, data: PreparedData, *, first_loss: float | None) -> Self:
+        """The alarms of a run."""
+        corpora = config.data.corpora if isinstance(config.data, FilesData | HubData) else ()
+        schedules = [one.weight for one in corpora if isinstance(one.weight, tuple)]
+        return cls(
+            data.target_tokenizer.vocab_size,
+            first_loss=first_loss,
+            training=config.training,
+            frequency_loss=frequency_loss(data.train),
+            stages={epoch for schedule in schedules for epoch, _ in schedule},
+        )
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        self._is_resumed = first_step > 0
 
     def on_step(self, step: int, report: StepReport) -> None:
         """Warn the first time that batches had to be cut in two."""
-        if self.first_loss is None:  # its value is read later: here, the CPU would wait for a GPU
+        # Its value is read later: here, the CPU would wait for a GPU.
+        if self.first_loss is None and not self._is_resumed:
             self.first_loss = report.negative_log_likelihood, report.num_target_tokens
         if report.num_halvings == 0:
             return
@@ -483,10 +545,12 @@ class Alarms(Callback):
             )
 
     def on_report(self, report: TrainingReport) -> None:
-        """Warn when the loss per token is far above that of the last report, or that of guessing."""
+        """Warn when the loss per token is far above that of the last report, or that of guessing, or does not fall."""
         before, is_whole = self.last_loss, report.num_skipped == self.num_skipped
         if is_whole or not math.isnan(report.loss):  # NaN: every update was skipped
             self._note_divergence(report.step, "training", report.loss)
+        if is_whole and math.isfinite(report.loss):
+            self._warn_of_no_progress(report)
         # Skipped updates add no loss, so a report with some of them is not compared.
         self.last_loss, self.num_skipped = report.loss if is_whole else None, report.num_skipped
         if before is None or not report.loss > max(JUMP_FACTOR * before, before + JUMP_NATS):
@@ -516,6 +580,64 @@ class Alarms(Callback):
                 hint=f"{ADVICE}, then start again, with another name or with --from-scratch",
             )
 
+    def _warn_of_no_progress(self, report: TrainingReport) -> None:
+        """Warn once when the loss of the last `LONG` updates says that the model learns nothing, or forgets."""
+        if self._has_told_of_no_progress:
+            return
+        if any(self._epoch < epoch <= report.epoch for epoch in self._stages):
+            self._last.clear()
+            self._lowest_before = math.inf
+        num_updates, self._reported_at = report.step - self._reported_at, report.step
+        self._epoch = report.epoch
+        self._last.append(_Noted(report.step, report.loss, report.learning_rate))
+        while self._last[0].step <= report.step - LONG:
+            self._lowest_before = min(self._lowest_before, self._last.popleft().loss)
+        last, lowest_before, training = self._last, self._lowest_before, self._training
+        # One report of a few updates may be high by chance.
+        is_enough = len(last) > 1 or num_updates >= LONG
+        if math.isinf(lowest_before) or not is_enough or self.divergence:
+            return
+        lowest = min(one.loss for one in last)
+        if lowest > max(JUMP_FACTOR * lowest_before, lowest_before + JUMP_NATS):
+            problem = f"it was {lowest_before:.2f} before, so the model forgets"
+        elif training is not None and self._learns_nothing(last, lowest_before, training):
+            problem = (
+                f"a model that knows only how often each token occurs has {self._frequency_loss:.2f}, "
+                "so this one has learned nothing about the sources"
+            )
+        else:
+            return
+        self._has_told_of_no_progress = True
+        logger.warning(
+            "step %d: the training loss of the last %d updates is %.2f or more, and %s; %s",
+            report.step, LONG, lowest, problem, self._advice(report.learning_rate),
+        )  # fmt: skip
+
+    def _learns_nothing(
+        self, last: Sequence[_Noted], lowest_before: float, training: TrainingConfig
+    ) -> bool:
+        lowest = min(one.loss for one in last)
+        is_high = (
+            last[0].learning_rate > FAR_FROM_USUAL * DEFAULT_LEARNING_RATES[training.optimizer]
+        )
+        return (
+            (is_high or last[0].step > training.warmup_steps)
+            and lowest >= self._frequency_loss
+            and lowest > lowest_before - LEAST_GAIN
+        )
+
+    def _advice(self, learning_rate: float) -> str:
+        """What to do, with the learning rate of the last update where it is far from the usual one."""
+        if self._training is None:
+            return ADVICE
+        usual = DEFAULT_LEARNING_RATES[self._training.optimizer]
+        is_noam = self._training.schedule == "noam"
+        setting = f"training.{'noam_factor' if is_noam else 'learning_rate'}"
+        found = f"the learning rate is now {learning_rate:.2g}, far %s {usual:.2g}, the default: %s {setting}"
+        if learning_rate > FAR_FROM_USUAL * usual:
+            return found % ("above", "lower")
+        return found % ("below", "raise") if learning_rate * FAR_FROM_USUAL < usual else ADVICE
+
     def _note_divergence(self, step: int, kind: str, loss: float) -> None:
         total, num_tokens = self.first_loss or (0.0, 1)
         limit = max(self.guessing_loss, float(total) / max(1, num_tokens)) + JUMP_NATS
@@ -531,6 +653,13 @@ class Alarms(Callback):
         """Report how many updates were cut in parts."""
         if self.num_halved_steps > 1:
             logger.warning("updates whose batches were cut in parts: %d", self.num_halved_steps)
+
+
+def first_recorded_loss(folder: RunFolder) -> float | None:
+    """The training loss of the first report of a run; None if it is not recorded."""
+    reports = (one for one in read_json_lines(folder.metrics_file) if one.get("kind") == "train")
+    loss = next(reports, {}).get("loss")
+    return loss if isinstance(loss, float) else None
 
 
 class TimeLimit(Callback):

@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, portable_config
+from transformer_cli.checkpoint.limits import is_finished
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.config import Config, TrainingConfig, load_stored_config
 from transformer_cli.config.schema import ENDS_AT_MAX_STEPS
 from transformer_cli.config.section import flat_settings
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.batch_size import with_recorded_batches
-from transformer_cli.training.loop import Progress, is_finished
+from transformer_cli.training.loop import Progress
 from transformer_cli.training.optimizers import last_stable_step
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,10 @@ _PLACES = (
 )
 
 
+# Of the settings of a search, those with which a validation finds the same translations.
+_WITHOUT_EFFECT = {"engine", "batch_tokens", "keep_text", "repair", "shortlist"}
+
+
 def accepted_config(
     folder: RunFolder, config: Config, newest: Checkpoint | None, *, accept_data_change: bool
 ) -> Config:
@@ -65,22 +70,41 @@ def accepted_config(
     Args:
         newest: its newest checkpoint; None in the other processes.
     """
-    config = with_recorded_cleaning(config, _recorded_config(folder, newest))
-    if not folder.config_file.exists():
-        return config
-    before = load_stored_config(folder.config_file)
-    config = with_recorded_batches(config, before)
+    before = _recorded_config(folder, newest)
+    config = with_recorded_batches(with_recorded_cleaning(config, before), before)
     if newest is not None:
         progress = Progress.from_json(newest.training_state().part("progress"))
         trains_on = not is_finished(progress, config.training)
+        # The config of a checkpoint has only the last part of each path.
+        now = config if folder.config_file.exists() else portable_config(config)
         changes = accept_changes(
-            before, config, step=newest.step, accept_data_change=accept_data_change
+            before, now, step=newest.step, accept_data_change=accept_data_change
         )
         refuse_passed_limits(before, config, progress)
         what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
         for change in changes:
             logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
+        if trains_on and progress.best_goodness and _scores_change(before, config):
+            logger.warning(
+                "validations are now of other sentences, or of another search, than until now, so the scores before and after step %d "
+                "cannot be compared: which checkpoint is the best, and training.patience, may be chance; tfm validate --run with the "
+                "folder of a checkpoint measures it anew",
+                progress.step,
+            )
     return config
+
+
+def _scores_change(before: Config, now: Config) -> bool:
+    """Whether a validation gives the same model another score than until now."""
+    if before.validation.max_sentences != now.validation.max_sentences:
+        return True
+    if now.training.best_metric in ("loss", "perplexity"):
+        return False
+    searches = [
+        one.decoding.best_of_beam(one.validation.beam_size).model_dump(exclude=_WITHOUT_EFFECT)
+        for one in (before, now)
+    ]
+    return searches[0] != searches[1]
 
 
 def _recorded_config(folder: RunFolder, newest: Checkpoint | None) -> Config:

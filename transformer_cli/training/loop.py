@@ -41,6 +41,7 @@ from torch import Tensor
 from transformer_cli.acceleration import accelerated_loss
 from transformer_cli.acceleration.cpu_training import with_tokens_in_all
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, recorder_on
+from transformer_cli.checkpoint.limits import is_finished, is_validation_due, reaches_limit
 from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.data.updates import AnyPosition, Batch, Position, StreamPosition, Updates
@@ -228,7 +229,7 @@ def _training_report(
     )
 
 
-# How far a run has come: steps, position in the data, best scores; and when it is finished.
+# How far a run has come: steps, position in the data, best scores.
 #
 # A checkpoint holds these numbers. It holds no random states: the order of the data is a function of (seed,
 # epoch), and dropout is seeded with (seed, step) before each update.
@@ -264,6 +265,11 @@ class Progress:
     # Micro-batches of one update, over all processes; None: training.update_tokens decides it, or an earlier version
     # made the checkpoint and did not record the number, which was training.accumulate.
     num_micro_batches: int | None = None
+
+    @property
+    def epoch(self) -> int:
+        """Completed epochs."""
+        return self.position.epoch
 
     def after_validation(
         self, validated: Validated, *, keep_best: int, plateau_patience: int | None = None
@@ -396,34 +402,6 @@ def checked_validation(values: StateValues, progress: Progress) -> dict[str, Any
         if not isinstance(value, float) or not math.isnan(value):
             values.number("value")
     return dict(values.values)
-
-
-def reaches_limit(progress: Progress, training: TrainingConfig) -> bool:
-    """Whether all steps or epochs are done."""
-    return not limits_reached(progress, training).keys() <= {"training.patience"}
-
-
-def limits_reached(progress: Progress, training: TrainingConfig) -> dict[str, int]:
-    """The settings that end the run now, with their values."""
-    counts = {
-        "training.max_steps": (progress.step, training.max_steps),
-        "training.max_epochs": (progress.position.epoch, training.max_epochs),
-        "training.patience": (progress.validations_without_best, training.patience),
-    }
-    return {name: limit for name, (n, limit) in counts.items() if limit is not None and n >= limit}
-
-
-def is_finished(progress: Progress, training: TrainingConfig) -> bool:
-    """Whether the run is out of patience, or has done all its steps and the last validation."""
-    is_at_end = reaches_limit(progress, training) and not is_validation_due(progress, training)
-    return is_at_end or "training.patience" in limits_reached(progress, training)
-
-
-def is_validation_due(progress: Progress, training: TrainingConfig) -> bool:
-    """Whether to validate now: every `validate_every` steps and at the end, but never twice at one step."""
-    if progress.validated_at == progress.step:
-        return False
-    return progress.step % training.validate_every == 0 or reaches_limit(progress, training)
 
 
 # One update of the weights: micro-batches in, report out; the objectives; and what stands around an update in one process.

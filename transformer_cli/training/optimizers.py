@@ -132,16 +132,21 @@ class Optimizer:
                 step(one)
 
     def state(self) -> dict[str, Tensor]:
-        """Moments and step counts, named `<parameter>.<moment>`; empty before the first update."""
+        """Moments and step counts, named `<parameter>.<moment>`.
+
+        Before the first update that is not skipped, some optimizers have none: then they are zeros, with which it begins.
+        """
         found = {id(p): values for one in self.torch_optimizers for p, values in one.state.items()}
-        return {
+        state = {
             f"{name}.{key}": value
             for name, parameter in self._parameters.items()
             for key, value in found.get(id(parameter), {}).items()
         }
+        missing = {name: one for name, one in self.expected_state().items() if name not in state}
+        return state | {name: torch.zeros_like(one) for name, one in missing.items()}
 
     def expected_state(self) -> dict[str, Tensor]:
-        """Tensors with the names, shapes and types that `state` has after the first update."""
+        """Tensors with the names, shapes and types that `state` has."""
         return {
             f"{name}.{key}": value
             for name, parameter in self._parameters.items()

@@ -1,7 +1,7 @@
 """A whole training run: from a config, or from its last checkpoint, to a trained model in a folder.
 
-`train` opens the run (`open_run`): its data, and a `TrainingSession` with its newest checkpoint or its initial weights. The session
-trains in the loop (loop.py), which calls its validations and saves.
+`train` prepares a `TrainingSession` (`prepare_session`): the data, and a model with its newest checkpoint or its initial weights.
+The session trains in the loop (loop.py), which calls its validations and saves.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from transformer_cli.checkpoint import (
     tokenizers_of,
 )
 from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.limits import Counts, is_finished, limits_reached
 from transformer_cli.checkpoint.run_folder import IMPORTED, RUNS, RunFolder, goodness
 from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import Config, SequencesData, to_yaml
@@ -82,6 +83,7 @@ from transformer_cli.training.advice import (
     Plan,
     TimeLimit,
     Watchdog,
+    first_recorded_loss,
     limit_of_watchdog,
 )
 from transformer_cli.training.averaging import average_at_end
@@ -111,8 +113,6 @@ from transformer_cli.training.loop import (
     build_objective,
     build_runner,
     checked_validation,
-    is_finished,
-    limits_reached,
     micro_batches_of_an_update,
     run_loop,
 )
@@ -202,13 +202,13 @@ def train(
         if splits is not None:
             may_change = from_scratch or accept_data_change
             config = _with_given(config, splits, languages, folder, processes, may_change)
-        session = open_run(
+        session = prepare_session(
             folder, config, machine, processes,
             from_scratch=from_scratch, accept_data_change=accept_data_change,
         )  # fmt: skip
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
-            _train_in(session, folder, [*callbacks, *([time_limit] if time_limit else [])])
+            _train_session(session, folder, [*callbacks, *([time_limit] if time_limit else [])])
         reached = limits_reached(session.progress, config.training)
         limits = [f"{name}={value}" for name, value in reached.items()]
         is_ended = is_finished(session.progress, config.training)
@@ -225,7 +225,7 @@ def train(
     )
 
 
-# The steps of `train`, in its order; then the opening of a run (`open_run`), and the session that it returns.
+# The steps of `train`, in its order; then what prepares the session, and the session itself.
 
 
 def _checked_arguments(
@@ -316,14 +316,19 @@ def _one_training() -> Iterator[None]:
         _one_at_a_time.release()
 
 
-def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
+def _train_session(
+    session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]
+) -> None:
+    """Train until the end or a request to stop, with the callbacks of the caller and those of every training; raises as `train`."""
     config, processes = session.config, session.experiment.runner.processes
     with SignalRequests() as request:
         own: list[Callback] = [SignalsObeyed(request)]
         limit = limit_of_watchdog(config.runtime, session.experiment.machine, processes.size)
         if limit is not None:
             own.append(Watchdog(limit))
-        alarms = Alarms(session.data.target_tokenizer.vocab_size)
+        goes_on = session.progress.step > 0
+        began_at = processes.from_main(lambda: first_recorded_loss(folder)) if goes_on else None
+        alarms = Alarms.of(config, session.data, first_loss=began_at)
         records: list[Callback] = []
         if processes.is_main:
             # The plan counts the micro-batches of all processes.
@@ -357,8 +362,8 @@ def _end(
     """Average the checkpoints of a run that is done, say how good it is, and say why the training has ended."""
     config, tokenizers, translator = session.config, session.data.tokenizers, None
     is_done = is_finished(session.progress, config.training)
+    averages = config.training.average_last is not None
     if is_done:
-        averages = config.training.average_last is not None
         if averages and average_at_end(session) and was_finished:
             record_run(folder, session)
         if isinstance(config.data, SequencesData):
@@ -376,21 +381,15 @@ def _end(
             early = [limit for limit in limits if not limit.startswith("training.max_steps")]
             how = f"finished by {', '.join(early)}" if early else "finished"
         step = session.progress.step
-        best = session.checkpoints.best()
+        best = session.checkpoints.best() if is_done and not averages else None
         which = ""
-        if (
-            is_done
-            and best is not None
-            and best.step < step
-            and config.training.average_last is None
-        ):
+        if best is not None and best.step < step:
             which = f"; tfm translate uses step {best.step}, the best one"
-        logger.info(
-            "%s after %d step%s: %s%s", how, step, "" if step == 1 else "s", folder.path, which
-        )
+        steps = f"{step} step{'' if step == 1 else 's'}"
+        logger.info("%s after %s: %s%s", how, steps, folder.path, which)
 
 
-def open_run(
+def prepare_session(
     folder: RunFolder,
     config: Config,
     machine: Machine,
@@ -417,14 +416,14 @@ def open_run(
             if (moved_to := Checkpoints(folder.path).move_away(along)) is not None:
                 logger.info("the earlier checkpoints are now in %s", moved_to)
     try:
-        return _opened(folder, config, machine, processes, initial, accept_data_change)
+        return _session_with_data(folder, config, machine, processes, initial, accept_data_change)
     except BaseException:
         if processes.is_main and from_scratch:  # the earlier run is put back
             Checkpoints(folder.path).sweep()
         raise
 
 
-def _opened(
+def _session_with_data(
     folder: RunFolder,
     config: Config,
     machine: Machine,
@@ -432,7 +431,7 @@ def _opened(
     initial: InitialModel | None,
     accept_data_change: bool,
 ) -> TrainingSession:
-    """The session of `open_run`, after an earlier run was moved away."""
+    """The session of `prepare_session`, after an earlier run was moved away: settings compared, data prepared, records written."""
     newest = Checkpoints(folder.path).newest_valid() if processes.is_main else None
     if newest is not None and IMPORTED in newest.state():
         changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
@@ -455,7 +454,9 @@ def _opened(
     return_freed_memory()
     if config.training.batch_tokens == "auto":
         config = with_fitting_batches(config, data, machine, processes)
-    session = open_session(folder, config, data, machine, processes, initial=initial)
+    session = build_session(
+        folder, config, data, machine, processes, initial=initial, newest=newest
+    )
     session.origin = origin
     # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
     trains_on = not is_finished(session.progress, config.training)
@@ -507,17 +508,15 @@ def _prepared_data(
 ) -> PreparedData:
     """The data that the newest checkpoint was trained on, or newly prepared data."""
     tokenizers = tokenizers_of(newest) if newest else initial.tokenizers if initial else None
-    is_done = False
-    if newest is not None:
-        progress = Progress.from_json(newest.training_state().part("progress"))
-        is_done = is_finished(progress, config.training)
+    progress = None if newest is None else newest.training_state().part("progress")
     data = prepare_data(
         config,
         folder.data_folder,
         accept_change=accept_data_change,
         has_begun=newest is not None,
-        is_finished=is_done,
+        is_finished=progress is not None and is_finished(Counts.of(progress), config.training),
         tokenizers=tokenizers,
+        trained_on=folder.data_of_training(),
         runs=folder.path.parent if newest is None else None,
     )
     if newest is None or accept_data_change:
@@ -526,7 +525,7 @@ def _prepared_data(
     return data
 
 
-def open_session(
+def build_session(
     folder: RunFolder,
     config: Config,
     data: PreparedData,
@@ -534,8 +533,9 @@ def open_session(
     processes: Processes,
     *,
     initial: InitialModel | None = None,
+    newest: Checkpoint | None = None,
 ) -> TrainingSession:
-    """A new session, from random weights or from `initial`; or the continuation of the newest valid checkpoint.
+    """A session for data that are prepared: with random weights, those of `initial`, or those of the newest valid checkpoint.
 
     Raises:
         ConfigError: the processes cannot share out the batches of an update.
@@ -554,15 +554,15 @@ def open_session(
     model = new_model(config, data.tokenizers, initial)
     model, average = _on_device(model, config, machine, processes)
     optimizer = Optimizer(model, config.training, machine.precision)
-    newest = checkpoints.newest_valid()
+    newest = checkpoints.newest_valid(newest)
     for name, reason in checkpoints.skipped.items():
         logger.warning("skipped %s: %s", name, reason)
     progress, meter = Progress(), Meter(machine.device)
     validation: dict[str, Any] = {}
     if newest is None:
-        tensors = tensors_to_save(model, optimizer, average)
-        saved_bytes = sum(tensor.nbytes for part in tensors for tensor in part.values())
-        checkpoints.require_space(saved_bytes + optimizer.state_bytes())
+        weights = sum(tensor.nbytes for tensor in model.state_dict().values())
+        of_average = 0 if average is None else weights
+        checkpoints.require_space(weights + of_average + optimizer.state_bytes())
         count = sum(p.numel() for p in model.parameters())
         logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
     else:
@@ -581,9 +581,8 @@ def open_session(
         num_batches=num_batches or config.training.accumulate,
         position=progress.position,
         pin_memory=machine.device.type == "cuda",
+        share=Share(processes.rank, processes.size),
     )
-    if not processes.is_alone:
-        updates = updates.shared(Share(processes.rank, processes.size))
     compilation = planned_compilation(
         config,
         machine.device,

@@ -198,7 +198,7 @@ def test_a_model_and_its_average_are_cut_before_they_are_on_the_device(
     monkeypatch.setattr(run, "Optimizer", build_optimizer)
     machine = Machine(torch.device("meta"), torch.float32)
     with pytest.raises(AllAreCut):
-        run.open_session(RunFolder(Path("run")), config, data, machine, processes)
+        run.build_session(RunFolder(Path("run")), config, data, machine, processes)
     assert places == [{"cpu"}] * (1 if ema_decay == "null" else 2)
     assert processes.events == ["waited", "built"]
 

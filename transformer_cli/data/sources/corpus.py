@@ -1,11 +1,9 @@
 """Reads the sentence pairs of a split from the source that the config names; the corpora that are built in; splits drawn by a hash; streams that can stop and go on."""
 
-import logging
 import lzma
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from importlib import resources
 from io import TextIOWrapper
@@ -16,7 +14,6 @@ from typing import NamedTuple, TypeGuard
 from transformer_cli.config import (
     DataConfig,
     FilesData,
-    HubCorpus,
     HubData,
     PhrasebookData,
     SequencesData,
@@ -46,12 +43,8 @@ from transformer_cli.data.sources.local_files import (
     read_files,
     stored_files,
 )
+from transformer_cli.data.sources.watching import watched
 from transformer_cli.process.errors import ConfigError, DataError
-
-logger = logging.getLogger(__name__)
-
-_NUM_WATCHED = 100
-_MIN_NUMBERS = 4
 
 
 def read_pairs(
@@ -278,7 +271,7 @@ def corpus_pairs(
     path = alignment_path(data, index)
     alignments = None if path is None else AlignmentFile(path)
     num_before = report.num_rows
-    for source, target in _watched_for_numbers(rows, data, index):
+    for source, target in watched(rows, data, index):
         links = ""
         if alignments is not None:
             links = alignments.links_of_row(report.num_rows - num_before, source, target)
@@ -313,45 +306,6 @@ def in_directions(
     for direction in directions[1:]:
         pairs.append(SentencePair(target, source, corpus, direction, reversed_links(links)))
     return pairs
-
-
-def _watched_for_numbers(
-    rows: Iterator[tuple[str, str]], data: FilesData | HubData, index: int
-) -> Iterator[tuple[str, str]]:
-    """The rows; a warning is logged if most of the first ones are numbers on one side, as ids are."""
-    first: list[tuple[str, str]] = []
-    for row in islice(rows, _NUM_WATCHED):
-        first.append(row)
-        yield row
-    for side, name in enumerate(("source", "target")):
-        numbers = [row[side] for row in first if _is_number(row[side])]
-        if len(numbers) > max(_MIN_NUMBERS, len(first) // 2):
-            _warn_of_numbers(_place_of(data, index), name, len(numbers), len(first), numbers[0])
-    yield from rows
-
-
-def _is_number(text: str) -> bool:
-    return any(map(str.isdecimal, text)) and not any(map(str.isalpha, text))
-
-
-def _place_of(data: FilesData | HubData, index: int) -> str:
-    corpus = data.corpora[index]
-    if isinstance(corpus, HubCorpus):
-        return f"data.corpora.{index} ({corpus.dataset})"
-    return f"data.corpora.{index} ({corpus.path or corpus.source_path})"
-
-
-@cache  # one warning is enough, although a large corpus is read twice
-def _warn_of_numbers(place: str, side: str, count: int, total: int, example: str) -> None:
-    logger.warning(
-        "%s: the %s is a number in %d of the first %d pairs, such as %r; if these are ids and no sentences, "
-        "set source_field and target_field to the columns of the sentences",
-        place,
-        side,
-        count,
-        total,
-        example,
-    )
 
 
 # Splits drawn by the hash of a pair, where its corpus has no `split`.
@@ -456,7 +410,7 @@ def first_of_each_corpus(
         else:
             rows = read_files(data, index, report)
         directions = direction_numbers(data, index)
-        for row in islice(rows, num_pairs):
+        for row in islice(watched(rows, data, index), num_pairs):
             report.count("train")
             yield from in_directions(row, index, directions)
 

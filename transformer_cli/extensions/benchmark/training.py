@@ -39,7 +39,7 @@ from transformer_cli.training.callbacks import Callback, Callbacks, StepReport
 from transformer_cli.training.initial_weights import load_initial_model
 from transformer_cli.training.loop import run_loop
 from transformer_cli.training.process_group import ALONE
-from transformer_cli.training.run import open_session
+from transformer_cli.training.run import build_session
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Trainee:
         if config.training.batch_tokens == "auto":
             config = with_fitting_batches(config, data, self.machine)
         self.config = config
-        self.session = open_session(RunFolder(folder), config, data, self.machine, ALONE)
+        self.session = build_session(RunFolder(folder), config, data, self.machine, ALONE)
         never = dict.fromkeys(("max_steps", "save_every", "validate_every"), NEVER)
         endless = never | {"max_epochs": None, "patience": None}
         self.experiment = replace(

@@ -56,7 +56,7 @@ class ArgosFormat(ExportFormat):
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "Argos Translate runs models in CTranslate2, which has no such layer"
         found = [Obstacle(setting, reason) for setting in unsupported_settings(config.model)]
-        if config.tokenizer.kind != "sentencepiece":
+        if not config.tokenizer.is_of_library:
             reason = (
                 "Argos Translate splits text with SentencePiece only: train with tokenizer.kind: sentencepiece, "
                 "or fine-tune an imported run, such as an OPUS-MT model"

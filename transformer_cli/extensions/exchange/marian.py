@@ -65,7 +65,7 @@ class MarianFormat(ExportFormat):
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         found = [*marian_obstacles(config.model)]
-        if config.tokenizer.kind != "sentencepiece":
+        if not config.tokenizer.is_of_library:
             reason = "Marian cuts text with SentencePiece: kind: sentencepiece"
             found.append(Obstacle(f"tokenizer.kind: {config.tokenizer.kind}", reason))
         if SequenceFormat.of(config.data).tags:
