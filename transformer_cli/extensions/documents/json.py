@@ -19,9 +19,11 @@ from transformer_cli.extensions.documents.strings import (
     Path,
     is_metadata,
     is_translated,
+    reads_apostrophes_as_quotes,
     require_chosen,
     string_of,
     tagged_segment,
+    with_apostrophes_of,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
@@ -42,8 +44,12 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     is_ascii = text.isascii() and "\\u" in text
     slots: list[Slot] = []
     edits: list[Edit] = []
-    for start, end, path in options.watch.over(_strings(text)):
-        value = json.loads(text[start:end], strict=False)
+    strings = [
+        (start, end, path, json.loads(text[start:end], strict=False))
+        for start, end, path in options.watch.over(_strings(text))
+    ]
+    quotes = reads_apostrophes_as_quotes([value for *_, value in strings])
+    for start, end, path, value in strings:
         if path == _LANGUAGE_OF_ARB:
             edits.append(Edit(start, end, partial(_language, text[start:end], value)))
             continue
@@ -51,7 +57,8 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
             segment = options.watch.counted(tagged_segment(value, place))
-            slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
+            render = partial(_written, is_ascii, value if quotes else None)
+            slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))
     return SplicedDocument(content, tuple(slots), tuple(edits))
 
@@ -117,5 +124,12 @@ def _language(raw: str, value: str, languages: Direction) -> str:
     return f'"{languages.target}"' if is_source else raw
 
 
-def _written(is_ascii: bool, translation: TranslatedSegment) -> str:
-    return json.dumps(string_of(translation), ensure_ascii=is_ascii)
+def _written(is_ascii: bool, message: str | None, translation: TranslatedSegment) -> str:
+    """The string of a translation.
+
+    Args:
+        message: the source, if it may be a message of ICU.
+    """
+    text = string_of(translation)
+    text = text if message is None else with_apostrophes_of(message, text)
+    return json.dumps(text, ensure_ascii=is_ascii)

@@ -303,6 +303,33 @@ def with_icu_branches(
     return (Markup(Role.WORD, 0, finished(message), inner=inner),)
 
 
+_APOSTROPHE_BEFORE_BRACE = re.compile(r"(?<!')'(?=\{(?!\{))")
+_TWO_AT_BRACE = re.compile(r"''\{|\}''")
+
+
+def reads_apostrophes_as_quotes(values: Collection[str]) -> bool:
+    """Whether the program that reads these strings takes an apostrophe before a brace for a quotation mark, as ICU does.
+
+    It does so if some of them have branches, or two apostrophes beside a brace, and none has a lone apostrophe before a brace
+    that no other one closes.
+    """
+    if any(
+        _APOSTROPHE_BEFORE_BRACE.search(value) and not _QUOTED.search(value) for value in values
+    ):
+        return False
+    return any(_TWO_AT_BRACE.search(value) or is_icu_message(value) for value in values)
+
+
+def with_apostrophes_of(source: str, text: str) -> str:
+    """A translation of a message of ICU without branches, in which an apostrophe before an argument is written twice: else the argument would be text.
+
+    A message that quotes a brace itself stays as it is.
+    """
+    if is_icu_message(source) or _APOSTROPHE_BEFORE_BRACE.search(source):
+        return text
+    return _APOSTROPHE_BEFORE_BRACE.sub("''", text)
+
+
 BROKEN_MESSAGE = (
     "the braces of a message of ICU do not fit together, so its texts were left as they are"
 )

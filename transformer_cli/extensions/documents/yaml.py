@@ -19,9 +19,11 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.strings import (
     Path,
     is_translated,
+    reads_apostrophes_as_quotes,
     require_chosen,
     string_of,
     tagged_segment,
+    with_apostrophes_of,
 )
 from transformer_cli.process.errors import DataError
 
@@ -55,6 +57,7 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         OverflowError,
     ) as error:  # the latter: a number of too many digits
         raise _invalid(text, error) from error
+    quotes = reads_apostrophes_as_quotes([scalar.event.value for scalar in scalars])
     for scalar in scalars:
         event = scalar.event
         if is_translated(event.value, scalar.path, options.values):
@@ -63,7 +66,8 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
                 properties = _PROPERTIES.match(text, start, end)
                 start = properties.end() if properties else start
             segment = options.watch.counted(tagged_segment(event.value, _line(event)))
-            slots.append(Slot(start, end, segment, partial(_written, scalar, text[start:end])))
+            render = partial(_written, scalar, text[start:end], quotes=quotes)
+            slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))
     return SplicedDocument(content, tuple(slots))
 
@@ -141,9 +145,10 @@ def _tag_of_plain(value: str) -> str:
     return str(resolver.resolve(yaml.ScalarNode, value, (True, False)))
 
 
-def _written(scalar: _Scalar, raw: str, translation: TranslatedSegment) -> str:
+def _written(scalar: _Scalar, raw: str, translation: TranslatedSegment, *, quotes: bool) -> str:
     """A string in the style of its source, if it can have it; else in double quotation marks."""
     text, event = string_of(translation), scalar.event
+    text = with_apostrophes_of(event.value, text) if quotes else text
     if event.style in _BLOCKS:
         return _block(text, raw, event)
     if event.style == "'" and text.isprintable():
