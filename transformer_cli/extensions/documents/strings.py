@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain, count
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
@@ -137,6 +138,15 @@ def holds_text(segment: Segment, key: str) -> bool:
     has_branches = any(isinstance(piece, Markup) and piece.inner for piece in segment.pieces)
     text = plain_text(segment.pieces)
     return has_branches or (has_letter(text) and _is_text(text, key))
+
+
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+
+
+def language_in_place_of(key: str, languages: Direction) -> str | None:
+    """The target language, if the only key of a file, with all texts below it, is the source language, as in the files of Rails."""
+    is_source = primary_language(key) == primary_language(languages.source)
+    return languages.target if is_source and _LANGUAGE_TAG.fullmatch(key) else None
 
 
 def is_metadata(path: Path) -> bool:

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
+    Edit,
     LineNumbers,
     Slot,
     SplicedDocument,
@@ -19,6 +21,7 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.strings import (
     Path,
     is_translated,
+    language_in_place_of,
     reads_apostrophes_as_quotes,
     require_chosen,
     string_of,
@@ -49,8 +52,9 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     content = decoded(data, given=options.encoding)
     text = content.text
     slots = []
+    keys: list[Any] = []
     try:
-        scalars = list(_scalars(text, options))
+        scalars = list(_scalars(text, options, keys))
     except (
         yaml.YAMLError,
         ValueError,
@@ -69,7 +73,22 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
             render = partial(_written, scalar, text[start:end], quotes=quotes)
             slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))
-    return SplicedDocument(content, tuple(slots))
+    is_mapping = all(isinstance(key, str) for scalar in scalars for key in scalar.path[1:2] or (0,))
+    edits = [_language_key(text, keys[0])] if len(keys) == 1 and is_mapping and slots else []
+    return SplicedDocument(content, tuple(slots), tuple(edits))
+
+
+def _language_key(text: str, key: Any) -> Edit:
+    start, end = key.start_mark.index, key.end_mark.index
+
+    def written(languages: Direction) -> str:
+        language = language_in_place_of(key.value, languages)
+        if language is None:
+            return text[start:end]
+        is_plain = key.style is None and _tag_of_plain(language) == _STRING  # "no" is a truth value
+        return language if is_plain else f'"{language}"'
+
+    return Edit(start, end, written)
 
 
 def _invalid(text: str, error: Exception) -> DataError:
@@ -85,8 +104,12 @@ def _invalid(text: str, error: Exception) -> DataError:
     return DataError(f"{place}no valid YAML: {getattr(error, 'problem', None) or error}")
 
 
-def _scalars(text: str, options: ReadingOptions) -> Iterator[_Scalar]:
-    """The strings of a YAML text that are no keys, in order."""
+def _scalars(text: str, options: ReadingOptions, keys: list[Any]) -> Iterator[_Scalar]:
+    """The strings of a YAML text that are no keys, in order.
+
+    Args:
+        keys: gets the events of the outermost keys.
+    """
     # For each open mapping or list: the key or place of its present value, and whether it is in flow style.
     path: list[str | int | None] = []
     flows: list[bool] = []
@@ -108,10 +131,12 @@ def _scalars(text: str, options: ReadingOptions) -> Iterator[_Scalar]:
             is_scalar = isinstance(event, yaml.ScalarEvent)
             if is_key:
                 path[-1] = getattr(event, "value", "")
+                if len(path) == 1 and is_scalar and event.anchor is None and event.tag is None:
+                    keys.append(event)
                 continue
             if is_scalar and _is_string(event):
-                keys = tuple("" if key is None else key for key in path)
-                yield _Scalar(event, keys, any(flows))
+                names = tuple("" if key is None else key for key in path)
+                yield _Scalar(event, names, any(flows))
             _finish(path)
 
 
