@@ -80,6 +80,8 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
 
 def _language_key(text: str, key: Any) -> Edit:
     start, end = key.start_mark.index, key.end_mark.index
+    properties = _PROPERTIES.match(text, start, end)
+    start = properties.end() if properties else start
 
     def written(languages: Direction) -> str:
         language = language_in_place_of(key.value, languages)
@@ -131,7 +133,7 @@ def _scalars(text: str, options: ReadingOptions, keys: list[Any]) -> Iterator[_S
             is_scalar = isinstance(event, yaml.ScalarEvent)
             if is_key:
                 path[-1] = getattr(event, "value", "")
-                if len(path) == 1 and is_scalar and event.anchor is None and event.tag is None:
+                if len(path) == 1 and isinstance(event, yaml.ScalarEvent) and not event.tag:
                     keys.append(event)
                 continue
             if is_scalar and _is_string(event):
