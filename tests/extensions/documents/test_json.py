@@ -188,6 +188,27 @@ class Loses(WordByWord):
         return [AnsweredText(asked.text, doubts=("lost",)) for asked in texts]
 
 
+@pytest.mark.parametrize(
+    ("message", "written"),
+    [
+        ("It has $1 {{PLURAL:$1|field|big fields|0=no fields}}.", "{{PLURAL:$1|FIELD|FIELDS BIG|0=FIELDS NO}}. $1 HAS IT"),
+        ("{{GENDER:$1|He|She}} left", "LEFT {{GENDER:$1|HE|SHE}}"),
+        ("<b>{{PLURAL:$1|this|these}}</b> now", "NOW <b>{{PLURAL:$1|THIS|THESE}}</b>"),
+        ("{{PLURAL:$1|one day|$1 days}}", "{{PLURAL:$1|DAY ONE|DAYS $1}}"),
+        ("two file{{PLURAL:$1||s}}", "FILE{{PLURAL:$1||s}} TWO"),
+        ("see [[$2|the page]]", "[[$2|PAGE THE]] SEE"),
+        ("see [[Special:Search|the page]]", "[[Special:Search|PAGE THE]] SEE"),
+        ("see [[doku>wiki:syntax|the page]]", "[[doku>wiki:syntax|PAGE THE]] SEE"),
+        ("see [[price|currency]]", "[[price|currency]] SEE"),
+        ("see [[ a:b | upper ]]", "SEE [[ a:b | upper ]]"),
+        ("see {{SITENAME}}", "{{SITENAME}} SEE"),
+    ],
+)  # fmt: skip
+def test_forms_and_labels_of_wikis_are_texts(message: str, written: str) -> None:
+    found = json.loads(translated(read_json(json.dumps({"a": message}).encode()), REVERSED))
+    assert found == {"a": written}
+
+
 def test_formats_of_dates_and_names_of_other_messages_stay() -> None:
     source = '["%Y-%m-%d", "DD/MM/YYYY", "%b %d, %H:%M", "$t(menu.open) @:menu.file"]'
     assert translated(read_json(source.encode())) == source
