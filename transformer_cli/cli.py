@@ -741,7 +741,7 @@ def _end_like_cat() -> None:
 
 
 def _prepare_streams() -> None:
-    """Set UTF-8 in any locale; reopen closed streams, so that no other file gets descriptor 0, 1 or 2.
+    """Set UTF-8 in any locale; give standard output a buffer; reopen closed streams, so that no other file gets descriptor 0, 1 or 2.
 
     A command that needs neither standard input nor standard output works as usual. Standard output is
     reopened for reading only: so writing to it is an error, and no output is lost without a message.
@@ -751,6 +751,9 @@ def _prepare_streams() -> None:
             flags = os.O_RDONLY if name == "stdout" else os.O_RDWR
             os.open(os.devnull, flags)  # gets the lowest free descriptor
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        # PYTHONUNBUFFERED=1: Python then calls the system once, and what a full disk has no room for is lost without an error.
+        sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # On Windows, a line would end with a carriage return too.

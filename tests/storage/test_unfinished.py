@@ -1,4 +1,4 @@
-"""Unfinished folders of killed processes: the next command deletes them, and no other folder."""
+"""Unfinished folders and files of killed processes: the next command deletes them, and nothing else."""
 
 import multiprocessing
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.storage import filesystem, staged_folder
+from transformer_cli.storage import filesystem, staged_file, staged_folder
 from transformer_cli.storage.writing import MARK, TEMPORARY, sweep_unfinished
 
 
@@ -50,6 +50,34 @@ def test_what_a_killed_process_left_is_deleted_by_the_next_one(
     with staged_folder(tmp_path / "other") as partial:
         assert hidden(tmp_path) == sorted([partial.name, partial.name.replace(TEMPORARY, MARK)])
     assert os.listdir(tmp_path) == ["other"]
+
+
+def write_for_ever(final: Path, is_filling: "multiprocessing.synchronize.Event") -> None:
+    with staged_file(final, is_swept=True) as partial:
+        partial.write_bytes(bytes(100))
+        is_filling.set()
+        signal.pause()
+
+
+@pytest.mark.process
+def test_an_output_that_a_killed_process_left_is_deleted_by_the_next_one_and_no_other_file(
+    tmp_path: Path,
+) -> None:
+    context = multiprocessing.get_context("fork")
+    is_filling = context.Event()
+    process = context.Process(target=write_for_ever, args=(tmp_path / "out.txt", is_filling))
+    process.start()
+    assert is_filling.wait(60)
+    (tmp_path / ".tmp-mine-1-0").write_text("of a person")
+    with staged_file(tmp_path / "early.txt", is_swept=True):
+        pass
+    assert len(hidden(tmp_path)) == 3  # the process lives
+    process.kill()
+    process.join()
+    with staged_file(tmp_path / "out.txt", is_swept=True) as partial:
+        names = [".tmp-mine-1-0", partial.name, partial.name.replace(TEMPORARY, MARK)]
+        assert hidden(tmp_path) == sorted(names)
+    assert sorted(os.listdir(tmp_path)) == [".tmp-mine-1-0", "early.txt", "out.txt"]
 
 
 @pytest.mark.process

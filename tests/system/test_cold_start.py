@@ -129,6 +129,16 @@ def test_a_full_disk_behind_standard_output_is_told_and_may_be_tried_again(tfm: 
     assert talk.startswith("tfm: standard output: No space left on device\n  hint: make room")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_is_cut_off_in_the_middle_is_told(tfm: Tfm, unbuffered: str) -> None:
+    """The system writes the first 1,024 bytes and no more, as on a disk that becomes full."""
+    command = f"ulimit -f 1; PYTHONUNBUFFERED={unbuffered} PYTHONDONTWRITEBYTECODE=1 {' '.join(TFM)} --help > help.txt"
+    finished = run(["bash", "-c", command], tfm.folder, stderr=subprocess.PIPE)
+    assert (tfm.folder / "help.txt").stat().st_size == 1024
+    assert finished.returncode == 74
+    assert finished.stderr.decode().startswith("tfm: standard output: File too large\n")
+
+
 def test_every_module_is_imported_without_what_windows_lacks(tmp_path: Path) -> None:
     finished = run([*OTHER, "import_all"], tmp_path, capture_output=True)
     assert finished.returncode == 0, finished.stderr.decode()

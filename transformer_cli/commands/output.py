@@ -306,7 +306,7 @@ def _staged(path: Path) -> Iterator[Any]:
     from transformer_cli.storage import staged_file
 
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
-    with staged_file(target) as unfinished, unfinished.open("wb") as file:
+    with staged_file(target, is_swept=True) as unfinished, unfinished.open("wb") as file:
         _take_over(target, unfinished)
         compress = _COMPRESSORS.get(path.suffix.lower())
         if compress is None:

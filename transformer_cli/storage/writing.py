@@ -158,9 +158,13 @@ def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
 
 
 @contextmanager
-def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
-    """An empty temporary file for any library to write to; at the end of the block it becomes `path`."""
-    with _temporary(path, fs) as partial:
+def staged_file(path: Path, *, is_swept: bool = False, fs: FileSystem = REAL) -> Iterator[Path]:
+    """An empty temporary file for any library to write to; at the end of the block it becomes `path`.
+
+    Args:
+        is_swept: whether the work takes long, so that what an earlier, killed command left here is deleted first.
+    """
+    with _temporary(path, fs, is_marked=is_swept) as partial:
         with errors_explained(path, fs=fs, creating=True):
             fs.close(fs.create_file(partial))
         with errors_explained(path, fs=fs, only_full_disk=True):
@@ -311,11 +315,11 @@ def _remove_tree(path: Path, fs: FileSystem) -> None:
     fs.remove_folder(path)
 
 
-# Marks beside unfinished folders: after a kill, the next command in the same place deletes what was left.
+# Marks beside unfinished folders and files: after a kill, the next command in the same place deletes what was left.
 #
-# A mark is a file `.unfinished-NAME` beside the folder `.tmp-NAME`; the process that fills the folder holds its lock. The
+# A mark is a file `.unfinished-NAME` beside the folder or file `.tmp-NAME`; the process that fills it holds its lock. The
 # system frees the lock when the process ends, also by `kill -9`. So a lock that can be taken, on a file that holds the
-# text of a mark, says that nobody works in the folder any more. Names, ages and process numbers alone say nothing.
+# text of a mark, says that nobody works on it any more. Names, ages and process numbers alone say nothing.
 
 
 MARK = ".unfinished-"
@@ -325,9 +329,9 @@ _KIND = "an unfinished folder of tfm"
 
 @contextmanager
 def marked(partial: Path) -> Iterator[None]:
-    """Hold a mark beside a folder that does not exist yet, and whose name begins with `.tmp-`.
+    """Hold a mark beside a folder or file that does not exist yet, and whose name begins with `.tmp-`.
 
-    Where no mark can be made, the block runs without one: after a kill, a person must delete the folder.
+    Where no mark can be made, the block runs without one: after a kill, a person must delete it.
     """
     mark = partial.with_name(partial.name.replace(TEMPORARY, MARK, 1))
     file = _made(mark)
@@ -341,7 +345,7 @@ def marked(partial: Path) -> Iterator[None]:
 
 
 def remove_mark(partial: Path) -> None:
-    """Remove the mark of a folder that is whole, or that was deleted."""
+    """Remove the mark of a folder or file that is whole, or that was deleted."""
     with suppress(OSError):
         partial.with_name(partial.name.replace(TEMPORARY, MARK, 1)).unlink()
 
@@ -370,11 +374,11 @@ def _text() -> bytes:
 
 
 def sweep_unfinished(folder: Path, remove_tree: Callable[[Path], None]) -> list[Path]:
-    """Delete the marked folders in a folder whose process has ended; errors leave them for the next time.
+    """Delete the marked folders and files in a folder whose process has ended; errors leave them for the next time.
 
     Args:
-        folder: where folders were made, or are about to be made.
-        remove_tree: deletes a folder.
+        folder: where they were made, or are about to be made.
+        remove_tree: deletes a folder or file.
     """
     try:
         names = sorted(filter(_NAME.fullmatch, os.listdir(folder)))
@@ -391,12 +395,12 @@ def sweep_unfinished(folder: Path, remove_tree: Callable[[Path], None]) -> list[
 
 
 def _sweep(mark: Path, partial: Path, remove_tree: Callable[[Path], None]) -> bool:
-    """Delete a folder and its mark, if the process that made them has ended; whether there was a folder."""
+    """Delete a folder or file and its mark, if the process that made them has ended; whether there was one."""
     file = filesystem.open_file(mark, filesystem.OWN & ~os.O_CREAT)
     try:
         if not try_lock(file) or filesystem.read_at(file, 1000, 0) != _text():
             return False
-        is_left = partial.is_dir() and not partial.is_symlink()
+        is_left = (partial.is_dir() or partial.is_file()) and not partial.is_symlink()
         if is_left:
             remove_tree(partial)
         mark.unlink()

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from transformer_cli.extensions.documents.formats import ReadingOptions
 from transformer_cli.extensions.documents.json import read_json
 from transformer_cli.extensions.documents.translation import translate_document
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
 
@@ -124,6 +126,35 @@ def test_an_apostrophe_before_a_brace_is_doubled_because_it_would_quote() -> Non
     )
 
 
+OF_HOUSE = WordByWord(lambda word: "dell'" if word == "of" else word, joins="")
+ARGUMENT, BRANCHES = '"a": "of {name}"', '"b": "{n, plural, one {file} other {files}}"'
+
+
+@pytest.mark.parametrize(
+    ("others", "written"),
+    [
+        (BRANCHES, "dell''{name}"),
+        ("\"b\": \"key ''{key}''\"", "dell''{name}"),
+        ('"b": "key {key}"', "dell'{name}"),  # nothing says that ICU reads it
+        (f'{BRANCHES}, "c": "owner\'{{key}}"', "dell'{name}"),  # the file does not quote
+        (f'{BRANCHES}, "c": "of {{{{name}}}}"', "dell''{name}"),
+    ],
+)
+def test_an_apostrophe_before_an_argument_is_doubled_where_the_file_has_messages_of_icu(
+    others: str, written: str
+) -> None:
+    source = f"{{{ARGUMENT}, {others}}}".encode()
+    for document in (read_json(source), read_yaml(source)):
+        page = json.loads(translated(document, OF_HOUSE))
+        assert page["a"] == written
+        assert page.get("c") in (None, "owner'{key}", "dell'{{name}}")
+
+
+def test_a_message_that_quotes_a_brace_keeps_its_apostrophes() -> None:
+    text = '{"a": "write \'{x}\' of {name}", "b": "key \'\'{key}\'\'"}'
+    assert translated(read_json(text.encode()), WordByWord(lambda word: word)) == text
+
+
 def test_a_message_whose_braces_do_not_fit_stays() -> None:
     source = '{"a": "{n, plural, one {# file} other {# files}"}'
     assert translated(read_json(source.encode())) == source
@@ -134,6 +165,48 @@ def test_blocks_of_html_in_a_string_are_translated_one_by_one() -> None:
     assert translated(read_json(source.encode()), REVERSED) == (
         '{"a": "<p>CAR <b>RED</b> ONE</p><p>TWO<br>CARS</p>"}'
     )
+
+
+@pytest.mark.parametrize("tag", [" <br> ", "<br>", "<br/> ", " <br>", "</p> <p>"])
+def test_a_line_break_keeps_the_spaces_on_its_sides(tag: str) -> None:
+    start, end = ("<p>", "</p>") if "p>" in tag else ("", "")
+    source = f'{{"a": "{start}one car{tag}two cars{end}"}}'
+    for order, first, second in ((UPPER, "ONE CAR", "TWO CARS"), (REVERSED, "CAR ONE", "CARS TWO")):
+        written = f'{{"a": "{start}{first}{tag}{second}{end}"}}'
+        assert translated(read_json(source.encode()), order) == written
+
+
+def test_a_message_shows_a_text_with_a_line_break_in_it_without_signs_of_this_program() -> None:
+    found = done(read_json(b'{"a": "The dog <br> is [big](u)<br>Stop"}'), Loses())
+    assert [doubt.text for doubt in found.doubts] == ["The dog is big Stop"]
+
+
+class Loses(WordByWord):
+    """Leaves each text as it is, with a doubt."""
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        return [AnsweredText(asked.text, doubts=("lost",)) for asked in texts]
+
+
+@pytest.mark.parametrize(
+    ("message", "written"),
+    [
+        ("It has $1 {{PLURAL:$1|field|big fields|0=no fields}}.", "{{PLURAL:$1|FIELD|FIELDS BIG|0=FIELDS NO}}. $1 HAS IT"),
+        ("{{GENDER:$1|He|She}} left", "LEFT {{GENDER:$1|HE|SHE}}"),
+        ("<b>{{PLURAL:$1|this|these}}</b> now", "NOW <b>{{PLURAL:$1|THIS|THESE}}</b>"),
+        ("{{PLURAL:$1|one day|$1 days}}", "{{PLURAL:$1|DAY ONE|DAYS $1}}"),
+        ("two file{{PLURAL:$1||s}}", "FILE{{PLURAL:$1||s}} TWO"),
+        ("see [[$2|the page]]", "[[$2|PAGE THE]] SEE"),
+        ("see [[Special:Search|the page]]", "[[Special:Search|PAGE THE]] SEE"),
+        ("see [[doku>wiki:syntax|the page]]", "[[doku>wiki:syntax|PAGE THE]] SEE"),
+        ("see [[price|currency]]", "[[price|currency]] SEE"),
+        ("see [[ a:b | upper ]]", "SEE [[ a:b | upper ]]"),
+        ("see {{SITENAME}}", "{{SITENAME}} SEE"),
+    ],
+)  # fmt: skip
+def test_forms_and_labels_of_wikis_are_texts(message: str, written: str) -> None:
+    found = json.loads(translated(read_json(json.dumps({"a": message}).encode()), REVERSED))
+    assert found == {"a": written}
 
 
 def test_formats_of_dates_and_names_of_other_messages_stay() -> None:

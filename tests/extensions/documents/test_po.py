@@ -155,6 +155,53 @@ def test_catalogues_that_polib_writes_come_back_and_are_translated(
             assert found[source].msgstr == target or not target
 
 
+SPREAD_FIELDS = """msgid ""
+msgstr
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: nplurals=2; plural=n != 1;\\n"
+
+msgid"The dog"
+msgstr""
+
+msgid
+"The "
+"house"
+msgstr
+""
+
+msgid "one " "file"
+msgid_plural
+"files"
+msgstr[0]
+""
+msgstr[1]
+"fatto"
+"""
+
+
+def test_a_first_string_stands_beside_its_field_or_below_it_and_strings_beside_each_other() -> None:
+    data = translate_document(read_po(SPREAD_FIELDS.encode()), UPPER).data.decode()
+    assert data == SPREAD_FIELDS.replace('msgstr""', 'msgstr"THE DOG"').replace(
+        'house"\nmsgstr\n""', 'house"\nmsgstr\n"THE HOUSE"'
+    ).replace('[0]\n""', '[0]\n"ONE FILE"')
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="gettext is not installed")
+def test_gettext_reads_the_same_texts_of_fields_over_several_lines() -> None:
+    data = translate_document(read_po(SPREAD_FIELDS.encode()), UPPER).data
+    command = ["msgfmt", "--output-file=-", "-"]
+    compiled = subprocess.run(command, input=data, capture_output=True, check=True).stdout
+    catalogue = gettext.GNUTranslations(io.BytesIO(compiled))
+    assert catalogue.gettext("The house") == "THE HOUSE"
+    assert catalogue.ngettext("one file", "files", 1) == "ONE FILE"
+
+
+def test_a_field_without_a_string_is_refused_and_named() -> None:
+    with pytest.raises(DataError, match="line 1: a message whose msgstr has no string"):
+        read_po(b'msgid "The dog"\nmsgstr\n')
+
+
 def test_a_file_that_is_no_catalogue_is_refused_with_its_line() -> None:
     with pytest.raises(DataError, match="line 2: neither a field such as msgid"):
         read_po(b"# x\nhello world\n")

@@ -126,6 +126,28 @@ def test_a_format_of_text_that_is_not_read_is_refused_instead_of_read_as_lines(n
     assert ".md" in str(refused.value.hint)
 
 
+@pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize(
+    ("name", "what", "remedy"),
+    [
+        ("a.dita", "DITA", ".html"),
+        ("a.docbook", "DocBook", ".html"),
+        ("a.xlb", "texts of a program", ".xlf"),
+        ("a.txml", "a file of Wordfast", ".xlf"),
+        ("a.TTX", "a file of Trados", ".sdlxliff"),
+        ("a.tbx", "a collection of terms", ".csv"),
+        ("a.opml", "an outline", ".html"),
+        ("a.fodt", "a document of OpenDocument", ".odt"),
+    ],
+)
+def test_a_format_of_xml_that_is_not_read_is_refused_by_its_name(
+    name: str, what: str, remedy: str
+) -> None:
+    with pytest.raises(UsageError, match=f"{name}: {what}.*a format that is not read") as refused:
+        chosen_document(Path(name), None, columns=None, values=[], has_text=False)
+    assert remedy in str(refused.value.hint)
+
+
 def test_options_for_lines_are_refused() -> None:
     for options in ({"num_best": 2}, {"alignment": True}, {"prefix": "x"}, {"resume": True}):
         with pytest.raises(UsageError, match="is for lines, but the input is a document"):

@@ -1,5 +1,6 @@
 """YAML: strings are translated in their own style; keys, comments and anchors stay."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,9 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import ReadingOptions
+from transformer_cli.extensions.documents.json import read_json
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.extensions.documents.yaml import read_yaml
 from transformer_cli.process.errors import DataError
@@ -175,3 +178,35 @@ def test_a_small_word_below_a_key_for_programs_stays(line: str) -> None:
 def test_a_text_below_a_key_for_programs_is_translated(line: str) -> None:
     key, _, value = line.partition(": ")
     assert translated(read_yaml(f"{line}\n".encode())) == f"{key}: {value.upper()}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "written"),
+    [
+        ("# c\n---\nen:\n  a: one\n  b: {c: two}\n", "# c\n---\nit:\n  a: ONE\n  b: {c: TWO}\n"),
+        ('"en-GB": # c\n  a: one\n', '"it": # c\n  a: ONE\n'),
+        ("&x en:\n  a: one\n", "&x it:\n  a: ONE\n"),
+        ('{"en": {"a": "one"}}', '{"it": {"a": "ONE"}}'),
+        ("en:\n  a: one\nde:\n  a: 1\n", "en:\n  a: ONE\nde:\n  a: 1\n"),
+        ("en:\n  a: one\nversion: 1\n", "en:\n  a: ONE\nversion: 1\n"),
+        ('{"en": {"a": "one"}, "version": 1}', '{"en": {"a": "ONE"}, "version": 1}'),
+        ("en: one\n", "en: ONE\n"),
+        ('{"en": ["one"]}', None),
+        ("menu:\n  en: one\n", "menu:\n  en: ONE\n"),
+        ("end:\n  a: one\n", "end:\n  a: ONE\n"),
+        ('{"en": {"a": "one"}}\n{"en": {"a": "two"}}\n', None),
+    ],
+)
+def test_the_only_key_of_a_file_names_the_target_language_if_it_is_the_source_language(
+    source: str, written: str | None
+) -> None:
+    expected = written or re.sub("one|two", lambda word: word[0].upper(), source)
+    if source.startswith("{"):
+        assert translated(read_json(source.encode())) == expected
+    if not source.endswith("}}\n"):
+        assert translated(read_yaml(source.encode())) == expected
+
+
+def test_a_key_that_yaml_would_read_as_a_truth_value_is_quoted() -> None:
+    norwegian = WordByWord(str.upper, languages=Direction("en", "no"))
+    assert translated(read_yaml(b"en:\n  a: one\n"), norwegian) == '"no":\n  a: ONE\n'

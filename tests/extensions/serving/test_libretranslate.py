@@ -133,6 +133,24 @@ def test_one_text_has_one_detected_language(client: TestClient) -> None:
     assert isinstance(answer["translatedText"], str)
 
 
+def test_a_text_that_is_in_the_target_language_stays_also_where_nothing_is_translated_into_it() -> (
+    None
+):
+    english, italian = (
+        "This is surely an English sentence.",
+        "Questa è sicuramente una frase italiana.",
+    )
+    with served(small_runs(TRANSLATORS[0])) as (client, _):
+        named = client.get("/languages").json()
+        assert "en" in next(one["targets"] for one in named if one["code"] == "en")
+        answer = translate(client, q=[english, english], source="auto", target="en")
+        assert answer["translatedText"] == [english, english]
+        assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "en"]
+        into_english = {"source": "auto", "target": "en"}
+        refused = client.post("/translate", json={"q": [english, italian], **into_english})
+        assert error(refused) == (400, "en is not available as a target language")
+
+
 def test_detection_names_all_languages_the_most_probable_first(client: TestClient) -> None:
     found = client.post("/detect", data={"q": "Questa è sicuramente una frase italiana."}).json()
     assert found[0]["language"] == "it"

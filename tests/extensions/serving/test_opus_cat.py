@@ -1,4 +1,4 @@
-"""OPUS-CAT's interface: the two requests of its plug-ins."""
+"""OPUS-CAT's interface: the requests of its plug-ins."""
 
 from transformer_cli.extensions.serving.application import ServerOptions
 from transformer_cli.extensions.serving.request_values import ApiKeys
@@ -21,6 +21,13 @@ def test_the_pairs_of_languages_are_listed() -> None:
     with served(small_runs(*TRANSLATORS)) as (client, _):
         answer = client.get("/MTRestService/ListSupportedLanguagePairs", params={"tokenCode": "0"})
         assert answer.json() == ["en-it", "it-en"]
+
+
+def test_a_pair_has_no_tags_to_choose_among() -> None:
+    with served(small_runs(*TRANSLATORS)) as (client, _):
+        query = {"tokenCode": "0", "srcLangCode": "en", "trgLangCode": "it"}
+        answer = client.get("/MTRestService/GetLanguagePairModelTags", params=query)
+        assert (answer.status_code, answer.json()) == (200, [])
 
 
 def test_errors_are_said_and_a_key_is_the_token() -> None:

@@ -143,9 +143,11 @@ def _with_single_spaces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 
 def _followed_by_space(pieces: Sequence[Piece]) -> set[Piece]:
-    """The markup before white space."""
+    """The markup before white space of the document."""
     return {
-        piece for piece, after in pairwise(pieces) if isinstance(after, str) and after[:1].isspace()
+        piece
+        for piece, after in pairwise(pieces)
+        if isinstance(after, str) and after[:1].isspace() and not after.startswith(DIVISION)
     }
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import decoded
@@ -19,15 +20,20 @@ from transformer_cli.extensions.documents.strings import (
     Path,
     is_metadata,
     is_translated,
+    language_in_place_of,
+    reads_apostrophes_as_quotes,
     require_chosen,
     string_of,
     tagged_segment,
+    with_apostrophes_of,
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import primary_language
 
 # The language of a file of Flutter, which refuses a file whose name says another one.
 _LANGUAGE_OF_ARB = ("@@locale",)
+# A mapping whose first value is one; its key may be the language of all texts, as in {"en": {"title": "Title"}}.
+_ONLY_KEY = re.compile(r'\s*\{\s*"([A-Za-z][\w-]*)"\s*:\s*\{')
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
 
 
@@ -42,8 +48,12 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     is_ascii = text.isascii() and "\\u" in text
     slots: list[Slot] = []
     edits: list[Edit] = []
-    for start, end, path in options.watch.over(_strings(text)):
-        value = json.loads(text[start:end], strict=False)
+    strings = [
+        (start, end, path, json.loads(text[start:end], strict=False))
+        for start, end, path in options.watch.over(_strings(text))
+    ]
+    quotes = reads_apostrophes_as_quotes([value for *_, value in strings])
+    for start, end, path, value in strings:
         if path == _LANGUAGE_OF_ARB:
             edits.append(Edit(start, end, partial(_language, text[start:end], value)))
             continue
@@ -51,8 +61,12 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         if is_translated(value, path, options.values) and not is_left_out:
             place = f"line {lines.number_at(start)}"
             segment = options.watch.counted(tagged_segment(value, place))
-            slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
+            render = partial(_written, is_ascii, value if quotes else None)
+            slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))
+    only_key = _ONLY_KEY.match(text) if slots else None
+    if only_key is not None and _num_keys(text) == 1:
+        edits.insert(0, Edit(*only_key.span(1), partial(_language_key, only_key[1])))
     return SplicedDocument(content, tuple(slots), tuple(edits))
 
 
@@ -80,9 +94,9 @@ def _check(text: str) -> None:
             raise DataError(f"line {line_number}: no valid JSON: {error}") from error
 
 
-def _loads(text: str) -> None:
+def _loads(text: str) -> Any:
     """Read JSON; its numbers stay text, because Python refuses to read one of thousands of digits."""
-    json.loads(text, strict=False, parse_int=str, parse_float=str)
+    return json.loads(text, strict=False, parse_int=str, parse_float=str)
 
 
 def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
@@ -112,10 +126,29 @@ def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
             yield match.start(), match.end(), tuple(path)
 
 
+def _num_keys(text: str) -> int:
+    """How many keys a file that begins with a mapping has; none if it has a JSON value per line."""
+    try:
+        return len(_loads(text))
+    except ValueError:
+        return 0
+
+
+def _language_key(key: str, languages: Direction) -> str:
+    return language_in_place_of(key, languages) or key
+
+
 def _language(raw: str, value: str, languages: Direction) -> str:
     is_source = primary_language(value) == primary_language(languages.source)
     return f'"{languages.target}"' if is_source else raw
 
 
-def _written(is_ascii: bool, translation: TranslatedSegment) -> str:
-    return json.dumps(string_of(translation), ensure_ascii=is_ascii)
+def _written(is_ascii: bool, message: str | None, translation: TranslatedSegment) -> str:
+    """The string of a translation.
+
+    Args:
+        message: the source, if it may be a message of ICU.
+    """
+    text = string_of(translation)
+    text = text if message is None else with_apostrophes_of(message, text)
+    return json.dumps(text, ensure_ascii=is_ascii)

@@ -41,8 +41,11 @@ _PLURALS_TO_FILL_IN = re.compile(
 # The value may go on in other lines of the file.
 _PLURALS = re.compile(r'(?:"|\\n)Plural-Forms:[ ]*((?:[^"\\]|"[ \t]*\r?\n[ \t]*")*+)(?=\\n|"\s*\Z)')
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(".*")[ \t]*\Z')
-_CONTINUED = re.compile(r'[ \t]*(".*")[ \t]*\Z')
+# The first string of a field may stand on the next line.
+_FIELD = re.compile(r'[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)(?=[ \t"]|\Z)')
+_STRINGS = re.compile(r'[ \t]*(".*")[ \t]*\Z')
+_ONE_STRING = r'"(?:[^"\\]|\\.)*+"'
+_SEVERAL_STRINGS = re.compile(rf"{_ONE_STRING}(?:[ \t]*{_ONE_STRING})+")
 _WIDTH = 79
 """The columns of a line of gettext, with its quotation marks."""
 # No language has more, and a rule with thousands would fill a file with empty lines.
@@ -422,22 +425,24 @@ def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:
         line = match[0].rstrip("\r\n")
         if line.startswith("#,"):
             flags = (match.start(), match.start() + len(line))
-        of_field, continued = _FIELD.match(line), _CONTINUED.match(line)
-        if of_field is not None:
+        of_field = _FIELD.match(line)
+        end_of_name = of_field.end() if of_field else 0
+        rest = line[end_of_name:].strip()
+        strings = _STRINGS.match(line, end_of_name)
+        if of_field is not None and (strings or not rest):
             name = of_field[1]
             if message is None or ("msgstr" in "".join(message.fields) and name in ("msgid", "msgctxt")):  # fmt: skip
                 if message is not None:
                     yield _complete(message)
                 message, flags = _Message(number, match.start(), flags=flags), None
-            place = match.start()
-            message.fields[name] = _Field(
-                place + of_field.start(3), place + of_field.end(3), [_unescaped(of_field[3])]
-            )
-        elif continued is not None and message is not None:
+            end = match.start() + end_of_name
+            message.fields[name] = _Field(end, end, [])
+        if strings is not None and message is not None:
             last = message.fields[name]
-            last.end = match.start() + continued.end(1)
-            last.strings.append(_unescaped(continued[1]))
-        elif line.strip() and not line.lstrip().startswith("#"):
+            last.start = last.start if last.strings else match.start() + strings.start(1)
+            last.end = match.start() + strings.end(1)
+            last.strings += _unescaped(strings[1])
+        elif rest and not rest.startswith("#"):
             raise DataError(
                 f"line {number}: neither a field such as msgid, nor a string, nor a comment",
                 hint="msgfmt --check names what is wrong with a PO file",
@@ -452,6 +457,12 @@ def _complete(message: _Message) -> _Message:
             f"line {message.line}: a message has a plural (msgid_plural), but one translation for both (msgstr)",
             hint='write msgstr[0] "" and msgstr[1] "" in its place; msgfmt --check names such faults',
         )
+    without_text = next((name for name, found in message.fields.items() if not found.strings), None)
+    if without_text is not None:
+        raise DataError(
+            f"line {message.line}: a message whose {without_text} has no string",
+            hint=f'an empty one is written {without_text} ""',
+        )
     if "msgid" in message.fields and any(name.startswith("msgstr") for name in message.fields):
         return message
     raise DataError(
@@ -460,10 +471,13 @@ def _complete(message: _Message) -> _Message:
     )
 
 
-def _unescaped(quoted: str) -> str:
+def _unescaped(quoted: str) -> list[str]:
+    """The texts of the strings of a line; most lines have one."""
     from polib import unescape
 
-    return unescape(quoted[1:-1])
+    several = _SEVERAL_STRINGS.fullmatch(quoted)
+    strings = re.findall(_ONE_STRING, quoted) if several else [quoted]
+    return [unescape(string[1:-1]) for string in strings]
 
 
 def _written(name: str, text: str, line_end: str, *, is_wrapped: bool) -> str:

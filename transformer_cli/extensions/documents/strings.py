@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain, count
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.html import (
     BLOCKS,
@@ -137,6 +138,15 @@ def holds_text(segment: Segment, key: str) -> bool:
     has_branches = any(isinstance(piece, Markup) and piece.inner for piece in segment.pieces)
     text = plain_text(segment.pieces)
     return has_branches or (has_letter(text) and _is_text(text, key))
+
+
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+
+
+def language_in_place_of(key: str, languages: Direction) -> str | None:
+    """The target language, if the only key of a file, with all texts below it, is the source language, as in the files of Rails."""
+    is_source = primary_language(key) == primary_language(languages.source)
+    return languages.target if is_source and _LANGUAGE_TAG.fullmatch(key) else None
 
 
 def is_metadata(path: Path) -> bool:
@@ -303,6 +313,33 @@ def with_icu_branches(
     return (Markup(Role.WORD, 0, finished(message), inner=inner),)
 
 
+_APOSTROPHE_BEFORE_BRACE = re.compile(r"(?<!')'(?=\{(?!\{))")
+_TWO_AT_BRACE = re.compile(r"''\{|\}''")
+
+
+def reads_apostrophes_as_quotes(values: Collection[str]) -> bool:
+    """Whether the program that reads these strings takes an apostrophe before a brace for a quotation mark, as ICU does.
+
+    It does so if some of them have branches, or two apostrophes beside a brace, and none has a lone apostrophe before a brace
+    that no other one closes.
+    """
+    if any(
+        _APOSTROPHE_BEFORE_BRACE.search(value) and not _QUOTED.search(value) for value in values
+    ):
+        return False
+    return any(_TWO_AT_BRACE.search(value) or is_icu_message(value) for value in values)
+
+
+def with_apostrophes_of(source: str, text: str) -> str:
+    """A translation of a message of ICU without branches, in which an apostrophe before an argument is written twice: else the argument would be text.
+
+    A message that quotes a brace itself stays as it is.
+    """
+    if is_icu_message(source) or _APOSTROPHE_BEFORE_BRACE.search(source):
+        return text
+    return _APOSTROPHE_BEFORE_BRACE.sub("''", text)
+
+
 BROKEN_MESSAGE = (
     "the braces of a message of ICU do not fit together, so its texts were left as they are"
 )
@@ -428,10 +465,33 @@ def _closing(value: str, start: int, end: int, divider: str = "") -> int:
     raise ValueError("a brace is never closed")
 
 
+# Words of MediaWiki with a form for each number or gender: {{PLURAL:$1|file|files|0=no files}}.
+# Those of an ending (file{{PLURAL:$1||s}}) are no words.
+_FORMS = re.compile(r"(?<!\w)\{\{(?:PLURAL|GENDER):[^{}|]*\|[^{}\[\]]*\}\}(?!\w)")
+_FORM = re.compile(r"\|(?:\d++=)?(?P<words>[^|]*)")
+
+
 def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segment:
     """The segment of a string. If its inline tags do not fit together, they are text that stays, as a placeholder."""
     if is_icu_message(text):
         return Segment(with_icu_branches([text], place), place, keeps_spaces)
+    segment = _tagged_segment(text, place, keeps_spaces=keeps_spaces)
+    if "{{PLURAL:" not in text and "{{GENDER:" not in text:
+        return segment
+    return with_placeholders(segment, _FORMS, partial(_forms, place))
+
+
+def _forms(place: str, raw: str) -> InnerText:
+    """The forms of a word of MediaWiki, each a text of its own."""
+    slots = [
+        Slot(*form.span("words"), Segment.plain(form["words"], place), string_of)
+        for form in _FORM.finditer(raw, raw.index("|"), len(raw) - 2)
+        if has_letter(form["words"])
+    ]
+    return InnerText(SplicedDocument(DecodedText(raw), tuple(slots)))
+
+
+def _tagged_segment(text: str, place: str, *, keeps_spaces: bool) -> Segment:
     plain = replace(Segment.plain(text, place, keeps_spaces=keeps_spaces), is_label=True)
     if DIVISION in text or ("<" not in text and not _MARKDOWN.search(text)):
         return plain
@@ -444,12 +504,17 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segme
 
 
 def with_placeholders(
-    segment: Segment, pattern: re.Pattern[str] = TOUCHING_SPECIFICATION
+    segment: Segment,
+    pattern: re.Pattern[str] = TOUCHING_SPECIFICATION,
+    inner: Callable[[str], InnerText | None] = lambda raw: None,
 ) -> Segment:
     """A segment in which each part that fits a pattern is a placeholder; else each specification of printf that touches a word, such as that of %sdog.
 
     All other specifications are protected spans without that. Without the word of a programmer nobody can tell a
     specification from a per cent sign here, as in 50 %discount.
+
+    Args:
+        inner: the texts inside such a part.
     """
     found: list[Piece] = []
     # The numbers of tags are places in the text.
@@ -460,7 +525,8 @@ def with_placeholders(
             continue
         place = 0
         for match in pattern.finditer(piece):
-            found += [piece[place : match.start()], Markup(Role.WORD, next(numbers), match[0])]
+            word = Markup(Role.WORD, next(numbers), match[0], inner=inner(match[0]))
+            found += [piece[place : match.start()], word]
             place = match.end()
         found.append(piece[place:])
     return replace(segment, pieces=tuple(piece for piece in found if piece))
@@ -559,10 +625,15 @@ _EMPHASIS = (
     rf"(?<![^\W_])(?<![\\{sign}])(?P<{kind}>{marks})(?=[^\s{sign}])(?P<text_of_{kind}>[^\n]{{1,300}}?)(?<=[^\s\\{sign}])(?P={kind})(?![^\W_]|{re.escape(sign)})"
     for kind, sign, marks in (("stars", "*", r"\*{1,3}"), ("lines", "_", "_{1,3}"), ("waves", "~", "~~"))
 )  # fmt: skip
+# Of MediaWiki and DokuWiki: [[$2|page]], [[Special:Search|search]], [[doku>wiki|wiki]]; [[price|currency]] is a value of a template.
+_LINK_OF_WIKI = re.compile(
+    r"\[\[(?=[^\[\]|\n]*(?:\$\d|[:>]))[^\s\[\]|][^\[\]|\n]{0,300}\|(?P<label_of_wiki>[^\s\[\]|][^\[\]|\n]{0,300})\]\]"
+)
 _MARKDOWN = re.compile(
     "|".join(
         (
             r"!?\[(?P<label>[^\[\]\n]{1,300})\](?P<target>\([^()\s]{0,2000}(?:\s\"[^\"\n]{0,300}\")?\))",
+            _LINK_OF_WIKI.pattern,
             *_EMPHASIS,
         )
     )
@@ -575,7 +646,12 @@ def _with_markdown(part: InlinePart) -> Iterator[InlinePart]:
         yield part
         return
     # The signs of emphasis are spans for the texts of which nobody knows that they are Markdown.
-    spans = [span for span in find_spans(part.piece) if span.kind is not SpanKind.MARK]
+    spans = [
+        span
+        for span in find_spans(part.piece)
+        if span.kind is not SpanKind.MARK
+        and not _LINK_OF_WIKI.fullmatch(part.piece, span.start, span.end)
+    ]
     visible = masked(part.piece, spans, "x")
     yield from _markdown_parts(part.piece, visible, part.start, 0, len(visible))
 
@@ -586,7 +662,8 @@ def _markdown_parts(
     place = start
     for match in _MARKDOWN.finditer(visible, start, end):
         kind = next((kind for kind in ("stars", "lines", "waves") if match[kind]), None)
-        first, last = match.span("label" if kind is None else f"text_of_{kind}")
+        label = "label" if match["label"] else "label_of_wiki"
+        first, last = match.span(label if kind is None else f"text_of_{kind}")
         name = "[" if kind is None else match[kind]
         without_words = WithoutWords.LEFT_OUT
         if kind is None:  # a picture without words is one

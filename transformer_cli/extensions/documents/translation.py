@@ -87,6 +87,7 @@ _NOT_TEXT = re.compile(
 TOO_MARKED = "a text with so much markup inside it that it was left as it is"
 # Every character that `str.splitlines` takes for the end of a line.
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_AROUND_DIVISION = re.compile(f" *{DIVISION} *")
 _COLUMN_ENDS = re.compile(r"(?<=\t)(?!\t)")
 
 
@@ -392,7 +393,8 @@ class _SegmentInWork:
         if self.has_text_as_markup:
             return "".join(piece if isinstance(piece, str) else piece.raw * (piece.role is Role.WORD) for piece in self.segment.pieces)  # fmt: skip
         pieces = self.inline.with_words(self.inline.text)
-        return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
+        text = "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
+        return _AROUND_DIVISION.sub(" ", text)
 
     def estimate(self, answers: Mapping[AskedText, CheckedAnswer]) -> Estimate | None:
         """That of its least probable text; green if all are. None if nothing is known of any."""

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
+    Edit,
     LineNumbers,
     Slot,
     SplicedDocument,
@@ -19,9 +21,12 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.strings import (
     Path,
     is_translated,
+    language_in_place_of,
+    reads_apostrophes_as_quotes,
     require_chosen,
     string_of,
     tagged_segment,
+    with_apostrophes_of,
 )
 from transformer_cli.process.errors import DataError
 
@@ -47,14 +52,16 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     content = decoded(data, given=options.encoding)
     text = content.text
     slots = []
+    keys: list[Any] = []
     try:
-        scalars = list(_scalars(text, options))
+        scalars = list(_scalars(text, options, keys))
     except (
         yaml.YAMLError,
         ValueError,
         OverflowError,
     ) as error:  # the latter: a number of too many digits
         raise _invalid(text, error) from error
+    quotes = reads_apostrophes_as_quotes([scalar.event.value for scalar in scalars])
     for scalar in scalars:
         event = scalar.event
         if is_translated(event.value, scalar.path, options.values):
@@ -63,9 +70,27 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
                 properties = _PROPERTIES.match(text, start, end)
                 start = properties.end() if properties else start
             segment = options.watch.counted(tagged_segment(event.value, _line(event)))
-            slots.append(Slot(start, end, segment, partial(_written, scalar, text[start:end])))
+            render = partial(_written, scalar, text[start:end], quotes=quotes)
+            slots.append(Slot(start, end, segment, render))
     require_chosen(options.values, has_values=bool(slots))
-    return SplicedDocument(content, tuple(slots))
+    is_mapping = all(isinstance(key, str) for scalar in scalars for key in scalar.path[1:2] or (0,))
+    edits = [_language_key(text, keys[0])] if len(keys) == 1 and is_mapping and slots else []
+    return SplicedDocument(content, tuple(slots), tuple(edits))
+
+
+def _language_key(text: str, key: Any) -> Edit:
+    start, end = key.start_mark.index, key.end_mark.index
+    properties = _PROPERTIES.match(text, start, end)
+    start = properties.end() if properties else start
+
+    def written(languages: Direction) -> str:
+        language = language_in_place_of(key.value, languages)
+        if language is None:
+            return text[start:end]
+        is_plain = key.style is None and _tag_of_plain(language) == _STRING  # "no" is a truth value
+        return language if is_plain else f'"{language}"'
+
+    return Edit(start, end, written)
 
 
 def _invalid(text: str, error: Exception) -> DataError:
@@ -81,8 +106,12 @@ def _invalid(text: str, error: Exception) -> DataError:
     return DataError(f"{place}no valid YAML: {getattr(error, 'problem', None) or error}")
 
 
-def _scalars(text: str, options: ReadingOptions) -> Iterator[_Scalar]:
-    """The strings of a YAML text that are no keys, in order."""
+def _scalars(text: str, options: ReadingOptions, keys: list[Any]) -> Iterator[_Scalar]:
+    """The strings of a YAML text that are no keys, in order.
+
+    Args:
+        keys: gets the events of the outermost keys.
+    """
     # For each open mapping or list: the key or place of its present value, and whether it is in flow style.
     path: list[str | int | None] = []
     flows: list[bool] = []
@@ -104,10 +133,12 @@ def _scalars(text: str, options: ReadingOptions) -> Iterator[_Scalar]:
             is_scalar = isinstance(event, yaml.ScalarEvent)
             if is_key:
                 path[-1] = getattr(event, "value", "")
+                if len(path) == 1 and isinstance(event, yaml.ScalarEvent) and not event.tag:
+                    keys.append(event)
                 continue
             if is_scalar and _is_string(event):
-                keys = tuple("" if key is None else key for key in path)
-                yield _Scalar(event, keys, any(flows))
+                names = tuple("" if key is None else key for key in path)
+                yield _Scalar(event, names, any(flows))
             _finish(path)
 
 
@@ -141,9 +172,10 @@ def _tag_of_plain(value: str) -> str:
     return str(resolver.resolve(yaml.ScalarNode, value, (True, False)))
 
 
-def _written(scalar: _Scalar, raw: str, translation: TranslatedSegment) -> str:
+def _written(scalar: _Scalar, raw: str, translation: TranslatedSegment, *, quotes: bool) -> str:
     """A string in the style of its source, if it can have it; else in double quotation marks."""
     text, event = string_of(translation), scalar.event
+    text = with_apostrophes_of(event.value, text) if quotes else text
     if event.style in _BLOCKS:
         return _block(text, raw, event)
     if event.style == "'" and text.isprintable():

@@ -1,4 +1,4 @@
-"""The interface of OPUS-CAT, for its plug-ins of OmegaT, Wordfast and others: two GET requests.
+"""The interface of OPUS-CAT, for its plug-ins of OmegaT, Wordfast and others: three GET requests.
 
 They are described at https://helsinki-nlp.github.io/OPUS-CAT.
 """
@@ -37,8 +37,13 @@ def opus_cat_routes(service: TranslationService, keys: ApiKeys) -> list[Route]:
         """GET ListSupportedLanguagePairs: such as ["en-it"]."""
         return JSONResponse([str(direction) for direction in service.runs.directions])
 
+    async def model_tags(request: Request) -> JSONResponse:
+        """GET GetLanguagePairModelTags: the names among which a client may choose as `modelTag`; each pair has one model, without a name."""
+        return JSONResponse([])
+
     root = "/MTRestService"
     return [
         Route(f"{root}/TranslateJson", translate_json, methods=["GET"]),
         Route(f"{root}/ListSupportedLanguagePairs", language_pairs, methods=["GET"]),
+        Route(f"{root}/GetLanguagePairModelTags", model_tags, methods=["GET"]),
     ]

@@ -107,17 +107,20 @@ class TranslationService:
             target: a language of the server. A text that is surely in this language keeps it.
 
         Raises:
-            RefusedRequest: the server does not have the source language.
+            RefusedRequest: the server does not have the source language, or translates nothing into the target language,
+                and not all texts are surely in it.
         """
         if source.lower() != AUTO:
             return [Detected(self.language(source), 1.0)] * len(texts)
         runs = self.runs
-        possible = [each for each in runs.languages if Direction(each, target) in runs.directions]
-        if not possible:
-            raise bad_request(f"{target} is not available as a target language")
-        return await asyncio.to_thread(
-            lambda: [self._detector.source_of(text, possible, target) for text in texts]
+        sources = [each for each in runs.languages if Direction(each, target) in runs.directions]
+        others = sources or [each for each in runs.languages if each != target]
+        found = await asyncio.to_thread(
+            lambda: [self._detector.source_of(text, others, target) for text in texts]
         )
+        if not sources and any(each.language != target for each in found):
+            raise bad_request(f"{target} is not available as a target language")
+        return found
 
     def direction(self, source: str, target: str) -> ServedDirection:
         """The direction between two languages of the server.
