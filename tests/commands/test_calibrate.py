@@ -182,6 +182,7 @@ def test_a_promise_that_no_threshold_keeps_is_told(
     assert path.read_bytes() == before
     path.unlink()
     calibrate(copied / "run", share=0.01, certainty=0.99)
+    assert "--mark and --only-green refuse it" in capfd.readouterr().out
     with pytest.raises(UsageError, match="no threshold"):
         translate_lines(["Hi."], None, TranslateOptions(run=str(copied / "run"), mark=True))
 
