@@ -92,8 +92,8 @@ def _what_to_expect(folder: Path, name: str, options: str, *, is_over: bool) -> 
     scores = finite(read_series(RunFolder(folder).metrics_file).validation.get("bleu", {}))
     if is_over and scores and (best := max(scores.values())) < LOW_BLEU:
         return (
-            f"BLEU {best:.1f} on the validation sentences: many translations will be wrong. More pairs help most; "
-            "docs/own_corpus.md tells what so many pairs gave"
+            f"BLEU {best:.1f} on the validation sentences: many translations will be wrong. What helps: more pairs "
+            "(docs/own_corpus.md has how many gave what), and more updates if the score was still rising"
         )
     return (
         f"to learn which translations can be trusted: tfm calibrate --run {name}{options}, "
