@@ -67,15 +67,15 @@ def train_command(
         source,
         settings.name,
     )
-    if not isinstance(settings.data, SequencesData):
-        logger.info("%s", _what_to_expect(run.folder, settings.name, options, is_over=is_over))
+    if is_over and not isinstance(settings.data, SequencesData):
+        logger.info("%s", _what_to_expect(run.folder, settings.name, options))
 
 
-LOW_BLEU = 20.0
+_LOW_BLEU = 20.0
 """Below it, translations of everyday sentences had guessed nouns (docs/own_corpus.md, how much data)."""
 
 
-def _what_to_expect(folder: Path, name: str, options: str, *, is_over: bool) -> str:
+def _what_to_expect(folder: Path, name: str, options: str) -> str:
     """That the translations of a run are poor; else which command tells the good ones.
 
     A calibration of a poor model finds no threshold, so it would be no help.
@@ -84,13 +84,12 @@ def _what_to_expect(folder: Path, name: str, options: str, *, is_over: bool) -> 
         folder: of the run.
         name: of the run.
         options: those that choose a direction, with a space before each.
-        is_over: whether the training is over, so that going on is no remedy.
     """
     from transformer_cli.checkpoint.recorded_series import finite, read_series
     from transformer_cli.checkpoint.run_folder import RunFolder
 
     scores = finite(read_series(RunFolder(folder).metrics_file).validation.get("bleu", {}))
-    if is_over and scores and (best := max(scores.values())) < LOW_BLEU:
+    if scores and (best := max(scores.values())) < _LOW_BLEU:
         return (
             f"BLEU {best:.1f} on the validation sentences: many translations will be wrong. What helps: more pairs "
             "(docs/own_corpus.md has how many gave what), and more updates if the score was still rising"
