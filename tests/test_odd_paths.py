@@ -77,6 +77,7 @@ LINES = [
     ["score", "PATH", "a.it"],
     ["score", "a.it", "PATH"],
     ["score", "a.it", "a.it", "--against", "PATH"],
+    ["score", "a.it", "a.it", "--other-seed", "PATH"],
     ["score", "a.it", "a.it", "--source", "PATH", "--comet", "PATH"],
     ["next", "Hi", "--run", "PATH"],
     ["explain", "Hi", "--run", "PATH"],

@@ -182,8 +182,32 @@ def test_a_promise_that_no_threshold_keeps_is_told(
     assert path.read_bytes() == before
     path.unlink()
     calibrate(copied / "run", share=0.01, certainty=0.99)
+    assert "--mark and --only-green refuse it" in capfd.readouterr().out
     with pytest.raises(UsageError, match="no threshold"):
         translate_lines(["Hi."], None, TranslateOptions(run=str(copied / "run"), mark=True))
+
+
+@pytest.mark.long
+def test_a_calibration_of_an_earlier_checkpoint_gives_way(
+    calibrated_run: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    copied = tmp_path / "more"
+    shutil.copytree(calibrated_run.parent, copied)
+    path = copied / "run" / CALIBRATION_FILE
+    facts = json.loads(path.read_bytes())
+    facts["directions"]["en-it"]["conditions"]["step"] = 9
+    path.write_text(json.dumps(facts))
+    few = LINES[:60] * 2
+    (copied / "in.en").write_text("\n".join(few) + "\n", encoding="utf-8")
+    (copied / "out.it").write_text("\n".join(few[::-1]) + "\n", encoding="utf-8")
+    calibrate(copied / "run", share=0.01, certainty=0.99)
+    assert "no threshold keeps the promise" in capfd.readouterr().out
+    found = json.loads(path.read_bytes())["directions"]["en-it"]
+    assert (found["conditions"]["step"], found["threshold"]) == (2800, None)
+    assert "is not like that of the calibration that is there" not in caplog.text
 
 
 @pytest.mark.parametrize(

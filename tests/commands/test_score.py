@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from transformer_cli.commands import completion
@@ -72,6 +73,34 @@ def test_all_scores_that_need_no_further_package_come_with_intervals(
         "±",
         f"{bleu['interval']['half_width']:.2f}",
     ]
+
+
+def test_the_mean_and_the_spread_over_seeds_are_those_of_the_files_alone(
+    capfd: pytest.CaptureFixture[str], few_samples: None
+) -> None:
+    write_lines(Path("third"), damaged(REFERENCES, 0.2, seed=3))
+    names = ["system", "other", "third"]
+    alone = [
+        [
+            one["value"]
+            for one in figures(capfd, "reference", hypothesis=name, scores="bleu,ter")["scores"]
+        ]
+        for name in names
+    ]
+    seeds: dict[str, Any] = {"scores": "bleu,ter", "other_seeds": [Path("other"), Path("third")]}
+    found = figures(capfd, "reference", against=Path("other"), **seeds)
+    assert found["seeds"]["hypotheses"] == names
+    for one, values in zip(found["seeds"]["scores"], zip(*alone, strict=True), strict=True):
+        assert one["values"] == list(values)
+        assert one["mean"] == pytest.approx(np.mean(values))
+        assert one["deviation"] == pytest.approx(np.std(values, ddof=1))
+    assert found["against"]["scores"][0]["other"] == alone[1][0]
+    score("reference", as_json=False, **seeds)
+    table = capfd.readouterr().out.split("\n\n")[1].splitlines()
+    bleu = [values[0] for values in alone]
+    assert table[0].startswith("3 seeds")
+    shown = np.mean(bleu), np.std(bleu, ddof=1), min(bleu), max(bleu)
+    assert table[2].split() == ["BLEU", *(f"{value:.2f}" for value in shown)]
 
 
 def test_another_system_is_compared(capfd: pytest.CaptureFixture[str]) -> None:

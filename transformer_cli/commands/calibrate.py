@@ -225,7 +225,9 @@ def calibrated_run(
         before = read_quality(folder.path)
     except DataError:  # loading the run has told it
         before = {}
-    if (earlier := before.get(str(direction))) is not None:
+    # Of this checkpoint: another one is sure of other translations, and its promise is void.
+    earlier = translator.pipeline.quality
+    if earlier is not None:
         drift = Drift(earlier)
         drift.add(translations)
         if differing := [STATISTICS[each] for each in drift.differences()]:
@@ -235,15 +237,15 @@ def calibrated_run(
                 ", ".join(differing),
             )
     # A calibration that keeps its promise is not given up for one that keeps none.
-    is_kept = found.quality.threshold is None and str(direction) in before
+    has_promise = earlier is not None and earlier.threshold is not None
+    is_kept = found.quality.threshold is None and has_promise
+    use = "stays as it was"
     if not is_kept:
         replace_file(path, quality_json(before | {str(direction): found.quality}))
-    lines = _lines(found)
-    if is_kept:
-        lines.append(f"{path} stays as it was")
-    else:
-        lines.append(f"written: {path}; used by tfm translate --mark and --only-green")
-    return {"direction": str(direction), **_facts(found)}, lines
+        used = "tfm translate --mark and --only-green use it"
+        refused = "--mark and --only-green refuse it, and what is less probable than 99 % of these translations is named"
+        use = f"is written; {refused if found.quality.threshold is None else used}"
+    return {"direction": str(direction), **_facts(found)}, [*_lines(found), f"{path} {use}"]
 
 
 def _with_seen_words(

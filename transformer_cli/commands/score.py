@@ -48,6 +48,13 @@ def score_command(
         typer.Option("--against", help="Translations of another system to compare with."),
     ] = None,
     significance: SignificanceOption = None,
+    other_seeds: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--other-seed",
+            help="Translations of the same system, trained with another seed; may be repeated. Prints the mean of each score over all seeds.",
+        ),
+    ] = None,
     comet: CometScoreOption = None,
     source: Annotated[
         Path | None, typer.Option("--source", help="With --comet: the text that was translated.")
@@ -60,6 +67,7 @@ def score_command(
     """Score translations in a file against references. BLEU, chrF, TER and more; needs no model."""
     from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
     from transformer_cli.evaluation.metrics import measure_corpus, splitting_language
+    from transformer_cli.evaluation.seeds import scores_of_seeds, seed_lines
     from transformer_cli.evaluation.system_comparison import compare
 
     names = chosen_scores(scores)
@@ -67,8 +75,11 @@ def score_command(
     language = None if to is None else target_language(to)
     _check_comet(references, source=source, comet=comet)
     optional = [path for path in (against, source) if path is not None]
-    texts = _lines_of_all([hypothesis, *references, *optional])
-    hypotheses, reference_texts = texts[0], texts[1 : 1 + len(references)]
+    seeds = other_seeds or []
+    texts = _lines_of_all([hypothesis, *references, *seeds, *optional])
+    after_references = 1 + len(references)
+    hypotheses, reference_texts = texts[0], texts[1:after_references]
+    after_seeds = after_references + len(seeds)
     language = splitting_language(reference_texts[0], language)
     model = None
     if comet is not None:
@@ -94,8 +105,16 @@ def score_command(
         "scores": [score.as_json() for score in found],
     }
     lines = [f"{_num_sentences(hypotheses)}; {intervals()}", *score_lines(found)]
+    if seeds:
+        of_seeds = [measured, *map(measure, texts[after_references:after_seeds])]
+        over_seeds = scores_of_seeds(of_seeds)
+        figures["seeds"] = {
+            "hypotheses": [str(path) for path in (hypothesis, *seeds)],
+            "scores": [each.as_json() for each in over_seeds],
+        }
+        lines += ["", *seed_lines(over_seeds)]
     if against:
-        others = measure(texts[1 + len(references)])
+        others = measure(texts[after_seeds])
         comparison = compare(measured, others, str(against), significance or "bootstrap")
         figures["against"] = comparison.as_json()
         lines += ["", *comparison.lines()]

@@ -1,6 +1,7 @@
 """`tfm train`: trains a run from a config, or continues it where it stopped."""
 
 import logging
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -50,7 +51,8 @@ def train_command(
             go_on,
         )
         return
-    if any(limit.startswith("training.max_minutes") for limit in run.limits_reached):
+    is_over = not any(limit.startswith("training.max_minutes") for limit in run.limits_reached)
+    if not is_over:
         logger.info("the run is not finished: the same command continues it, with a new time limit")
     source, options = run.example, ""
     if not isinstance(settings.data, SequencesData):
@@ -64,4 +66,35 @@ def train_command(
         options,
         source,
         settings.name,
+    )
+    if is_over and not isinstance(settings.data, SequencesData):
+        logger.info("%s", _what_to_expect(run.folder, settings.name, options))
+
+
+_LOW_BLEU = 20.0
+"""Below it, translations of everyday sentences had guessed nouns (docs/own_corpus.md, how much data)."""
+
+
+def _what_to_expect(folder: Path, name: str, options: str) -> str:
+    """That the translations of a run are poor; else which command tells the good ones.
+
+    A calibration of a poor model finds no threshold, so it would be no help.
+
+    Args:
+        folder: of the run.
+        name: of the run.
+        options: those that choose a direction, with a space before each.
+    """
+    from transformer_cli.checkpoint.recorded_series import finite, read_series
+    from transformer_cli.checkpoint.run_folder import RunFolder
+
+    scores = finite(read_series(RunFolder(folder).metrics_file).validation.get("bleu", {}))
+    if scores and (best := max(scores.values())) < _LOW_BLEU:
+        return (
+            f"BLEU {best:.1f} on the validation sentences: many translations will be wrong. What helps: more pairs "
+            "(docs/own_corpus.md has how many gave what), and more updates if the score was still rising"
+        )
+    return (
+        f"to learn which translations can be trusted: tfm calibrate --run {name}{options}, "
+        f"then tfm translate --run {name}{options} --mark"
     )

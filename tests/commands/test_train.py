@@ -1,0 +1,70 @@
+"""`tfm train`: what it says behind a training about the translations that are to be expected."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from transformer_cli.commands.train import train_command
+from transformer_cli.training import run as training
+
+TO_TRUST = "to learn which translations can be trusted: tfm calibrate --run"
+
+
+def said(
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    *bleu: float | None,
+    config: str = "en-it.yaml",
+    limit: str = "training.max_steps=2",
+) -> list[str]:
+    """The messages behind a training whose validations had these scores."""
+    records = [
+        {"kind": "validation", "step": step, "scores": [{"name": "BLEU", "value": value}]}
+        for step, value in enumerate(bleu)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    done = training.TrainedRun(folder, 2, False, (limit,), "1 2 3")
+    monkeypatch.setattr(training, "train", lambda *_, **__: done)
+    with caplog.at_level(logging.INFO):
+        train_command(config)
+    return caplog.messages
+
+
+def test_a_poor_model_is_called_so_with_what_helps(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    step, poor = said(caplog, monkeypatch, tmp_path, 3.0, 11.34, None, 11.0)
+    assert step.startswith("next: tfm translate --run en-it 'a sentence'")
+    assert poor.startswith("BLEU 11.3 on the validation sentences: many translations will be wrong")
+
+
+def test_behind_a_good_model_the_next_step_is_a_calibration(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = said(caplog, monkeypatch, tmp_path, 95.0)
+    assert told[-1] == f"{TO_TRUST} en-it, then tfm translate --run en-it --mark"
+    assert not [line for line in told if "will be wrong" in line]
+
+
+def test_a_run_that_will_go_on_is_not_judged_yet(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = said(caplog, monkeypatch, tmp_path, 5.0, limit="training.max_minutes=1")
+    assert told[-1].startswith("next: tfm translate --run en-it")
+
+
+def test_a_model_of_two_directions_is_calibrated_in_one_of_them(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = said(caplog, monkeypatch, tmp_path, config="tatoeba-en-it-both.yaml")
+    assert told[-1].startswith(f"{TO_TRUST} tatoeba-en-it-both --to it, then")
+
+
+def test_a_synthetic_task_has_nothing_to_calibrate(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    [step] = said(caplog, monkeypatch, tmp_path, 0.0, config="copy.yaml")
+    assert step == "next: tfm translate --run copy '1 2 3', or tfm validate --run copy"
