@@ -1,7 +1,5 @@
 """`tfm init` says what is odd about a corpus, on the screen and in the config."""
 
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -321,36 +319,3 @@ def test_a_spreadsheet_becomes_a_table_beside_it(
     with pytest.raises(CannotCreateError, match=r"phrases\.tsv: exists already"):
         init_command(["phrases.xlsx"], output=Path("it.yaml"))
     assert (folder / "phrases.tsv").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("cut", "said"),
-    [
-        (
-            lambda text: re.sub(r"(\w{3})(?=\w)", r"\1@@ ", text),
-            "is cut into subwords already (@@)",
-        ),
-        (lambda text: re.sub(r"([.,?!])", r" \1", text), "is tokenised already"),
-    ],
-)
-def test_text_that_another_program_has_cut_is_named_with_its_side(
-    cut: Callable[[str], str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "a.tsv").write_text(
-        table(*((cut(source), target) for source, target in PAIRS)), encoding="utf-8"
-    )
-    init("a.tsv")
-    out = capsys.readouterr().out
-    assert f"warning: the source text {said}" in out
-    assert "the target text" not in out
-
-
-@pytest.mark.parametrize("mark", ["", " ?"])
-def test_text_as_people_write_it_is_not_called_tokenised(
-    mark: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # French has a space before a question mark, and not before a full stop.
-    rows = [(source, target.replace("?", mark or "?")) for source, target in PAIRS]
-    (folder / "a.tsv").write_text(table(*rows), encoding="utf-8")
-    init("a.tsv")
-    assert "already" not in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -116,7 +116,7 @@ def _measured(found: FoundCorpus) -> Survey:
         target=target,
         examples=examples,
         dropped=_losses(reading, cleaning),
-        doubts=[*found.doubts, *_cut_texts(source=source, target=target)],
+        doubts=found.doubts,
         left_out=found.left_out,
     )
 
@@ -196,29 +196,6 @@ def _measure(side: Side, text: str) -> None:
     side.num_words += len(words)
     side.num_characters += len(text)
     side.characters.update(text)
-
-
-_MARKS = ".,。、"
-_FEW = 0.01
-
-
-def _cut_texts(**sides: Side) -> Iterator[str]:
-    """Of each side that a tokenizer of another program has cut already, what to do about it."""
-    for name, side in sides.items():
-        words = side.words
-        if sum(word.endswith("@@") for word in words) > _FEW * len(words):
-            yield (
-                f"the {name} text is cut into subwords already (@@); join it: sed 's/@@ //g' FILE > NEW. A model of it would "
-                "translate only text that is cut so"
-            )
-        # In text as people write it, a mark belongs to the word before it: many different words end with one.
-        elif any(mark in words for mark in _MARKS) and sum(
-            len(word) > 1 and word[-1] in _MARKS for word in words
-        ) < _FEW * len(words):
-            yield (
-                f"the {name} text is tokenised already: its marks stand alone. A model of it would translate only such text; "
-                "docs/from_other_programs.md says how to join it"
-            )
 
 
 def has_unknown_language(data: FilesData) -> bool:

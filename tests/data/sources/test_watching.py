@@ -1,6 +1,7 @@
 """Warnings about the first pairs of a corpus: tokenised text, and languages that the config does not name."""
 
 import logging
+import re
 from collections.abc import Sequence
 from itertools import islice
 
@@ -84,3 +85,13 @@ def test_swapped_sides_and_another_language_are_told(caplog: pytest.LogCaptureFi
     assert said_of(PLAIN, "unknown.tsv", caplog, "qaa-it") == []
     assert said_of(PLAIN, "region.tsv", caplog, "en_GB-it") == []
     assert said_of(PLAIN[:1], "short.tsv", caplog, "de-fr") == []
+
+
+@pytest.mark.parametrize("cut", [r"\1@@ ", r"▁\1"])
+def test_text_that_is_cut_into_subwords_is_told_with_its_side(
+    cut: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [(re.sub(r"\b(\w{3})(?=\w)", cut, source), target) for source, target in PLAIN[:300]]
+    [said] = said_of(rows, f"{cut}.tsv", caplog)
+    assert "the source is cut into subwords in" in said
+    assert "@@ //g" in said

@@ -24,6 +24,8 @@ _TOKENISED_SHARE = 0.3
 _TOKEN = re.compile(
     r"(?<!\S)(?:n['’]t|@[-,./:]@|&(?:apos|quot|amp|lt|gt|#91|#93|#124);|&apos;\w{1,2}|\w{1,6}&apos;)(?!\S)"  # noqa: RUF001
 )
+# What a division into subwords writes: subword-nmt, and files that were encoded with SentencePiece.
+_SUBWORD = re.compile(r"(?<!\S)\S+@@(?!\S)|(?<!\S)▁\S")
 # Marks that stand at a word in every language that has them. (French has a space before ! ? ; and :)
 _DETACHED = re.compile(r"\S ,(?!\S)|\w \.$")
 _ATTACHED = re.compile(r"\w,(?!\S)|\w\.$")
@@ -43,6 +45,7 @@ def watched(rows: Iterator[Row], data: FilesData | HubData, index: int) -> Itera
     sides = [[row[side] for row in first] for side in (0, 1)]
     for name, texts in zip(("source", "target"), sides, strict=True):
         _watch_for_numbers(place, name, texts[:_NUM_WATCHED_FOR_NUMBERS])
+        _watch_for_subwords(place, name, texts)
         _watch_for_tokens(place, name, texts)
     _watch_for_languages(place, data.directions_of(index)[0], sides)
     yield from rows
@@ -74,6 +77,16 @@ def is_tokenised(text: str) -> bool:
         return True
     num_spaces = len(_DIVIDED.findall(text))
     return num_spaces > 1 and len(_SIGNS.findall(text)) <= _LONGEST_WORD * num_spaces
+
+
+def _watch_for_subwords(place: str, side: str, texts: Sequence[str]) -> None:
+    found = [text for text in texts if _SUBWORD.search(text)]
+    if len(found) >= max(_MIN_TOKENISED, _TOKENISED_SHARE * len(texts)):
+        _warn(
+            f"{place}: the {side} is cut into subwords in {len(found):,} of the first {len(texts):,} pairs, such as "
+            f"{on_one_line(found[0], 60)!r}: the model would learn such text, and tfm translate gets plain text; give the corpus "
+            "before it was cut, or join it: sed 's/@@ //g' FILE > NEW, or spm_decode for SentencePiece"
+        )
 
 
 def _watch_for_tokens(place: str, side: str, texts: Sequence[str]) -> None:
