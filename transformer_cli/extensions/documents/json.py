@@ -52,7 +52,10 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         (start, end, path, json.loads(text[start:end], strict=False))
         for start, end, path in options.watch.over(_strings(text))
     ]
-    quotes = reads_apostrophes_as_quotes([value for *_, value in strings])
+    quotes = reads_apostrophes_as_quotes(
+        [value for *_, value in strings],
+        is_flutter=any(is_metadata(path) for _, _, path, _ in strings),
+    )
     for start, end, path, value in strings:
         if path == _LANGUAGE_OF_ARB:
             edits.append(Edit(start, end, partial(_language, text[start:end], value)))

@@ -317,17 +317,21 @@ _APOSTROPHE_BEFORE_BRACE = re.compile(r"(?<!')'(?=\{(?!\{))")
 _TWO_AT_BRACE = re.compile(r"''\{|\}''")
 
 
-def reads_apostrophes_as_quotes(values: Collection[str]) -> bool:
+def reads_apostrophes_as_quotes(values: Collection[str], *, is_flutter: bool = False) -> bool:
     """Whether the program that reads these strings takes an apostrophe before a brace for a quotation mark, as ICU does.
 
     It does so if some of them have branches, or two apostrophes beside a brace, and none has a lone apostrophe before a brace
     that no other one closes.
+
+    Args:
+        is_flutter: they are a file of Flutter, whose messages have branches, but quote nothing unless a setting says so.
     """
     if any(
         _APOSTROPHE_BEFORE_BRACE.search(value) and not _QUOTED.search(value) for value in values
     ):
         return False
-    return any(_TWO_AT_BRACE.search(value) or is_icu_message(value) for value in values)
+    has_branches = not is_flutter and any(map(is_icu_message, values))
+    return has_branches or any(map(_TWO_AT_BRACE.search, values))
 
 
 def with_apostrophes_of(source: str, text: str) -> str:
