@@ -98,13 +98,17 @@ def test_an_output_in_the_corpus_of_the_run_or_in_a_run_is_refused(tfm_here: Tfm
     config["data"] = {**data, "corpora": [corpus]}
     (run / "config.yaml").write_text(yaml.safe_dump(config))
     [step] = (run / "checkpoints").glob("average-*")
+    (tfm_here.folder / "en-it.hf" / "tokenizer").mkdir(parents=True)
+    (tfm_here.folder / "en-it.hf" / "tfm-export.json").write_text("{}")
+    (tfm_here.folder / "MANIFEST.json").write_text("{}")  # of something else
     before = {path: path.read_bytes() for path in tfm_here.folder.rglob("*") if path.is_file()}
     for name, problem in {
         "train.it": "train.it, which is in the corpus of runs/mine",
         "runs/mine/config.yaml": "this belongs to a run",
         "runs/mine/calibration.json": "this belongs to a run",
         "runs/mine/checkpoints/out.txt": "this belongs to a run",
-        str(step / "out.txt"): "this belongs to a checkpoint or an export",
+        str(step / "out.txt"): "this belongs to a checkpoint",
+        "en-it.hf/tokenizer/out.txt": "this belongs to an export",
     }.items():
         answer = tfm_here("translate", "--input", "train.en", "--output", name)
         assert answer.exit_code != 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.decoding.line_repairs import with_signs, without_signs
+from transformer_cli.decoding.line_repairs import _candidates, with_signs, without_signs
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.signs import lost_signs
 
@@ -115,3 +115,12 @@ def test_a_line_that_stays_is_not_replaced_by_a_doubtful_translation(line: str) 
     [found] = load_translator(Path(__file__).parents[2] / "docs/run").translate([line])
     assert found.text == line
     assert found.is_untranslated
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sign", ["_", "<b>", "( )"])
+def test_many_signs_are_found_in_one_pass(sign: str) -> None:
+    # With a time that grows with the square of the length, this would take a minute.
+    line = sign * (60_000 // len(sign))
+    lost_signs(line, "The hotel.", "it")
+    assert [*_candidates(0, line)] == []

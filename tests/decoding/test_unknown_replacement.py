@@ -10,7 +10,7 @@ from transformer_cli.decoding import Request, Translator
 from transformer_cli.decoding.details import UnknownReplacement
 from transformer_cli.decoding.translation import Link
 
-from .test_details import copier, tokenizer_of, words_of_characters
+from .test_details import copier, tokenizer_of, units_of_characters
 
 COPIER = copier(tokenizer_of("wordlevel"))
 lines = st.lists(
@@ -31,7 +31,7 @@ def test_what_is_unknown_is_copied_and_the_words_are_still_linked(line: str) -> 
     normalised = COPIER.pipeline.normalize_source(line)
     assert "".join(translation.text.split()) == "".join(normalised.split())
     assert translation.details is not None
-    of_source, of_target = words_of_characters(normalised), words_of_characters(translation.text)
+    of_source, of_target = units_of_characters(normalised), units_of_characters(translation.text)
     expected = {Link(x, y) for x, y in zip(of_source, of_target, strict=True)}
     assert {*translation.details.links} == expected
 

@@ -150,19 +150,21 @@ def _require_no_part_of_run(path: Path) -> None:
     Raises:
         CannotCreateError: the path is there.
     """
-    real = os.path.realpath(path)
-    folder, last = os.path.split(real)
+    folder, last = os.path.split(os.path.realpath(path))
     while last:
-        is_sealed = os.path.isfile(os.path.join(folder, "MANIFEST.json"))
-        if is_sealed or (
-            os.path.isdir(os.path.join(folder, "checkpoints"))
-            and last in _names_in_run(Path(folder))
-        ):
-            kind = "a checkpoint or an export" if is_sealed else "a run"
-            raise CannotCreateError(
-                f"{path}: this belongs to {kind}, {folder}", hint="name another output"
-            )
-        folder, last = os.path.split(folder)
+        in_folder = partial(os.path.join, folder)
+        if all(map(os.path.isfile, map(in_folder, ("MANIFEST.json", "model.safetensors")))):
+            kind = "a checkpoint"
+        elif os.path.isfile(in_folder("tfm-export.json")):
+            kind = "an export"
+        elif os.path.isdir(in_folder("checkpoints")) and last in _names_in_run(Path(folder)):
+            kind = "a run"
+        else:
+            folder, last = os.path.split(folder)
+            continue
+        raise CannotCreateError(
+            f"{path}: this belongs to {kind}, {folder}", hint="name another output"
+        )
 
 
 def _names_in_run(folder: Path) -> set[str]:

@@ -1,9 +1,11 @@
 """Repairs of whole lines: a line whose translation lost a number, a URL, a placeholder or a sign, and a doubtful one in an odd case, is translated again."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, islice
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -287,22 +289,31 @@ def _places_of_signs(text: str) -> list[tuple[int, int]]:
     """Where signs stand that a translation can get back; none inside of what is protected as a word or a number."""
     spans = find_spans(text)
     whole = [(each.start, each.end) for each in spans if each.kind in (SpanKind.WORD, SpanKind.NUMBER)]  # fmt: skip
-    found = [(each.start, each.end) for each in spans if each.kind in (SpanKind.TAG, SpanKind.MARK)]
+    marks = [(each.start, each.end) for each in spans if each.kind in (SpanKind.TAG, SpanKind.MARK)]
+    found = list(marks)
     for match in _SIGNS.finditer(text):
         place = match.span()
         is_link = match[0].startswith("](")
-        if any(start < place[1] and place[0] < end for start, end in found):
+        if _touches(marks, place):
             continue
-        if is_link or not any(start < place[1] and place[0] < end for start, end in whole):
+        if is_link or not _touches(whole, place):
             if match[0] in ".?!" and text[: place[0]].strip():
                 continue  # the end of a sentence behind white space
             found.append(place)
     links = [place for place in found if text.startswith("](", place[0])]
-    return sorted(
-        place
-        for place in found
-        if place in links or not any(start <= place[0] and place[1] <= end for start, end in links)
-    )
+    return sorted(place for place in found if not _is_inside(links, place))
+
+
+def _touches(places: Sequence[tuple[int, int]], place: tuple[int, int]) -> bool:
+    """Whether a place has characters of one of several places, which are in order."""
+    following = bisect_right(places, place[0], key=itemgetter(1))
+    return following < len(places) and places[following][0] < place[1]
+
+
+def _is_inside(places: Sequence[tuple[int, int]], place: tuple[int, int]) -> bool:
+    """Whether a place lies in another one of several places, which are in order."""
+    before = bisect_right(places, place[0], key=itemgetter(0)) - 1
+    return before >= 0 and place[1] <= places[before][1] and place != places[before]
 
 
 def without_signs(text: str) -> _Bare:
@@ -558,9 +569,9 @@ class _Candidate(NamedTuple):
 
 def _candidates(place: int, text: str) -> Iterator[_Candidate]:
     """The ways to translate a line again that lost signs, from the best one on."""
-    bare = without_signs(text)
-    if not 0 < len(bare.signs) <= _MOST_SIGNS:
+    if not 0 < len(_places_of_signs(text)) <= _MOST_SIGNS:
         return
+    bare = without_signs(text)
     parts = _in_two_parts(text, _pairs(bare.signs))
     if parts is not None:
         left, gap, right = parts
