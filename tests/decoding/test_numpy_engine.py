@@ -242,9 +242,7 @@ def test_pytorch_goes_on_with_the_weights_in_memory_after_the_run_is_gone(
         patch.delitem(sys.modules, "torch")  # as it is when the command starts
         engine = load_run(str(run), []).translator.engine
     assert isinstance(engine, NumpyEngine)
-    assert caplog.messages[-1].endswith(
-        "(NumPy on CPU, float32, for the first sentences, then PyTorch)"
-    )
+    assert caplog.messages[-1].endswith("(NumPy for the first sentences, then PyTorch)")
     shutil.rmtree(run)
     options = DecodingConfig()
     ids = (*files.source_tokenizer.encode(TEXTS[0]),)

@@ -67,7 +67,7 @@ class NumpyEngine:
 
     def describe(self) -> str:
         """Library, device and precision in a few words."""
-        return "NumPy on CPU, float32, for the first sentences, then PyTorch"
+        return "NumPy for the first sentences, then PyTorch"
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
