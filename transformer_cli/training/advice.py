@@ -28,7 +28,7 @@ from transformer_cli.config import (
     SequencesData,
     TrainingConfig,
 )
-from transformer_cli.config.schema import DEFAULT_LEARNING_RATES
+from transformer_cli.config.schema import DEFAULT_LEARNING_RATES, ENDS_AT_MAX_STEPS
 from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
 from transformer_cli.data.preparation import PreparedData, frequency_loss
 from transformer_cli.decoding.translator import Translator
@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 # The drop-first exercise spends two thirds of its updates on the warm-up, and learns.
 MAX_WARMUP_SHARE = 0.75
+# A schedule that ends at max_steps should come so far.
+MIN_SCHEDULE_SHARE = 0.8
 # With fewer tokens for each entry, most entries of a vocabulary occur too rarely to be learned.
 MIN_OCCURRENCES = 10
 MIN_VALIDATION_SENTENCES = 20
@@ -152,7 +154,8 @@ class Plan:
 def warnings(plan: Plan, config: Config) -> list[str]:
     """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
     training = config.training
-    found = [*_of_the_schedule(plan, config), *_of_the_intervals(plan, config)]
+    found = [*_of_the_schedule(plan, config), *_of_its_end(plan, config)]
+    found += _of_the_intervals(plan, config)
     if training.schedule == "plateau":
         found += _of_the_plateau(plan, training)
     if training.average_last is not None:
@@ -177,6 +180,21 @@ def _of_the_schedule(plan: Plan, config: Config) -> list[str]:
         f"training.warmup_steps is {warmup_steps:,} and the run has {num_steps:,} updates: the learning rate "
         f"rises in {share} of them, so the model learns little; set training.warmup_steps to about "
         f"{_one_or_two_digits(num_steps / 10)}, or train longer"
+    ]
+
+
+def _of_its_end(plan: Plan, config: Config) -> list[str]:
+    """`training.max_epochs` may end a run long before the schedule has lowered the learning rate."""
+    training, num_steps = config.training, plan.num_steps
+    max_steps = training.max_steps
+    is_lowered = training.schedule in ENDS_AT_MAX_STEPS
+    if not is_lowered or max_steps is None or num_steps >= MIN_SCHEDULE_SHARE * max_steps:
+        return []
+    last = learning_rate(num_steps, training, d_model=config.model.d_model)
+    return [
+        f"training.schedule is {training.schedule}, which lowers the learning rate until training.max_steps ({max_steps:,}), but "
+        f"training.max_epochs ends the run after about {num_steps:,} updates, where it is still {last:.2g}; set training.max_steps "
+        f"to about {num_steps}"
     ]
 
 
