@@ -499,7 +499,7 @@ class Alarms(Callback):
     Args:
         vocab_size: entries of the target vocabulary. The loss of a model that guesses among them is its
             logarithm, and a loss far above this and above the first loss means that the training has diverged.
-        first_loss: of a run that goes on: its first report, in nats per token; None: not known.
+        first_loss: of a run that goes on: its first report, in nats per token; None: its first update from now on counts.
         training: the schedule and its rate; None: no warning of a training that learns nothing.
         frequency_loss: in nats per token: the loss of a model that knows how often each token occurs, and nothing else.
         stages: the epochs from which on the corpora have other weights, so the losses before and after are not compared.
@@ -523,7 +523,6 @@ class Alarms(Callback):
         self.last_loss: float | None = None
         self.num_skipped = 0
         self.num_halved_steps = 0
-        self._is_resumed = False
         self._training, self._frequency_loss, self._stages = training, frequency_loss, stages
         self._last = deque[_Noted]()  # of the last `LONG` updates of this stage
         self._lowest_before = math.inf  # before these
@@ -543,13 +542,10 @@ class Alarms(Callback):
             stages={epoch for schedule in schedules for epoch, _ in schedule},
         )
 
-    def on_start(self, first_step: int, num_steps: int | None) -> None:
-        self._is_resumed = first_step > 0
-
     def on_step(self, step: int, report: StepReport) -> None:
         """Warn the first time that batches had to be cut in two."""
         # Its value is read later: here, the CPU would wait for a GPU.
-        if self.first_loss is None and not self._is_resumed:
+        if self.first_loss is None:
             self.first_loss = report.negative_log_likelihood, report.num_target_tokens
         if report.num_halvings == 0:
             return
