@@ -115,19 +115,16 @@ def test_a_diverged_run_that_goes_on_is_measured_by_its_beginning(
 ) -> None:
     """Its first update after the resume is as bad as the last one before, and no measure."""
     alarms = Alarms(vocab_size=2000, first_loss=7.5)
-    alarms.on_start(50, 100)
     alarms.on_step(51, step_report(900.0))
     alarms.on_report(report(60, 890.0))
     assert "step 60: diverged" in caplog.text
     caplog.clear()
     of_wild_start = Alarms(vocab_size=2000, first_loss=60.0)
-    of_wild_start.on_start(50, 100)
     of_wild_start.on_step(51, step_report(50.0))
     of_wild_start.on_report(report(60, 49.0))
     without_records = Alarms(vocab_size=2000)
-    without_records.on_start(50, 100)
-    without_records.on_step(51, step_report(5.0))
-    without_records.on_report(report(60, 4.0))
+    without_records.on_step(51, step_report(50.0))
+    without_records.on_report(report(60, 49.0))
     assert caplog.text == ""
 
 
@@ -149,7 +146,6 @@ def warnings_of(
     stages = settings.pop("stages", ())
     training = TrainingConfig(max_steps=10_000, batch_sentences=8, **settings)
     alarms = Alarms(7000, training=training, frequency_loss=5.95, stages=stages)
-    alarms.on_start(0, 10_000)
     alarms.on_step(1, step_report(8.0))
     caplog.clear()
     for step, loss in losses.items():

@@ -22,6 +22,7 @@ from transformer_cli.training.advice import (
     warnings,
 )
 from transformer_cli.training.callbacks import TrainingReport
+from transformer_cli.training.optimizers import learning_rate
 
 # Pairs, tokens per sentence of the longer side, entries of a vocabulary, validation sentences: as measured
 # (/shared corpora, built-in corpus), or as their publishers say (opus_books, IWSLT, WMT).
@@ -341,3 +342,22 @@ def test_a_limit_is_not_blamed_where_the_corpus_has_no_more_sentences() -> None:
         told = warnings(replace(few, num_held_out=num_held_out), config)
         (line,) = [line for line in told if line.startswith("validation uses")]
         assert advice in line
+
+
+def test_a_schedule_that_max_epochs_cuts_off_is_warned_of() -> None:
+    """The best part of such a schedule is its end, with a low learning rate."""
+    rest = {"warmup_steps": 40, "validate_every": 40, "save_every": 40, "init_from": "general"}
+    config = config_with(**rest, schedule="cosine", max_steps=4000)
+    [warning] = warnings(SPREADSHEET, config)
+    assert "cosine, which lowers the learning rate until training.max_steps (4,000)" in warning
+    last = learning_rate(380, config.training, d_model=config.model.d_model)
+    assert f"after about 380 updates, where it is still {last:.2g}" in warning
+    assert last > 0.9 * config.training.peak_learning_rate
+    assert warning.endswith("set training.max_steps to about 380")
+    stable = {"schedule": "warmup_stable_decay", "max_steps": 4000, "decay_steps": 400}
+    assert len(warnings(SPREADSHEET, config_with(**rest, **stable))) == 1
+    # One that comes near its end, one without an end, and a run that max_steps ends.
+    assert warnings(SPREADSHEET, config_with(**rest, schedule="cosine", max_steps=400)) == []
+    assert warnings(SPREADSHEET, config_with(**rest, max_steps=4000)) == []
+    whole = replace(SPREADSHEET, num_steps=4000)
+    assert warnings(whole, config_with(**rest, schedule="linear", max_steps=4000)) == []

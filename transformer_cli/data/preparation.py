@@ -387,9 +387,9 @@ def lengths_seen_in(train: EncodedCorpus) -> SeenLengths:
 
 def frequency_loss(train: EncodedCorpus) -> float:
     """The loss of a model that knows only how often each target token occurs: the entropy of the frequencies, in nats per token."""
-    indices = np.arange(0, len(train), max(1, len(train) // _MOST_COUNTED))
-    if not len(indices):
+    if not len(train):
         return math.inf
+    indices = np.linspace(0, len(train) - 1, min(len(train), _MOST_COUNTED)).astype(np.int64)
     _, (ids, is_real) = train.padded(indices, Tokenizer.pad_id)
     counts = np.bincount(ids[is_real])
     shares = counts[counts > 0] / counts.sum()

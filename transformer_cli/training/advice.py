@@ -28,7 +28,7 @@ from transformer_cli.config import (
     SequencesData,
     TrainingConfig,
 )
-from transformer_cli.config.schema import DEFAULT_LEARNING_RATES
+from transformer_cli.config.schema import DEFAULT_LEARNING_RATES, ENDS_AT_MAX_STEPS
 from transformer_cli.data.order import EpochOrder, UpdateSize, estimated_updates
 from transformer_cli.data.preparation import PreparedData, frequency_loss
 from transformer_cli.decoding.translator import Translator
@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 # The drop-first exercise spends two thirds of its updates on the warm-up, and learns.
 MAX_WARMUP_SHARE = 0.75
+# A schedule that ends at max_steps should come so far.
+MIN_SCHEDULE_SHARE = 0.8
 # With fewer tokens for each entry, most entries of a vocabulary occur too rarely to be learned.
 MIN_OCCURRENCES = 10
 MIN_VALIDATION_SENTENCES = 20
@@ -152,7 +154,8 @@ class Plan:
 def warnings(plan: Plan, config: Config) -> list[str]:
     """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
     training = config.training
-    found = [*_of_the_schedule(plan, config), *_of_the_intervals(plan, config)]
+    found = [*_of_the_schedule(plan, config), *_of_its_end(plan, config)]
+    found += _of_the_intervals(plan, config)
     if training.schedule == "plateau":
         found += _of_the_plateau(plan, training)
     if training.average_last is not None:
@@ -177,6 +180,21 @@ def _of_the_schedule(plan: Plan, config: Config) -> list[str]:
         f"training.warmup_steps is {warmup_steps:,} and the run has {num_steps:,} updates: the learning rate "
         f"rises in {share} of them, so the model learns little; set training.warmup_steps to about "
         f"{_one_or_two_digits(num_steps / 10)}, or train longer"
+    ]
+
+
+def _of_its_end(plan: Plan, config: Config) -> list[str]:
+    """`training.max_epochs` may end a run long before the schedule has lowered the learning rate."""
+    training, num_steps = config.training, plan.num_steps
+    max_steps = training.max_steps
+    is_lowered = training.schedule in ENDS_AT_MAX_STEPS
+    if not is_lowered or max_steps is None or num_steps >= MIN_SCHEDULE_SHARE * max_steps:
+        return []
+    last = learning_rate(num_steps, training, d_model=config.model.d_model)
+    return [
+        f"training.schedule is {training.schedule}, which lowers the learning rate until training.max_steps ({max_steps:,}), but "
+        f"training.max_epochs ends the run after about {num_steps:,} updates, where it is still {last:.2g}; set training.max_steps "
+        f"to about {num_steps}"
     ]
 
 
@@ -481,7 +499,7 @@ class Alarms(Callback):
     Args:
         vocab_size: entries of the target vocabulary. The loss of a model that guesses among them is its
             logarithm, and a loss far above this and above the first loss means that the training has diverged.
-        first_loss: of a run that goes on: its first report, in nats per token; None: not known.
+        first_loss: of a run that goes on: its first report, in nats per token; None: its first update from now on counts.
         training: the schedule and its rate; None: no warning of a training that learns nothing.
         frequency_loss: in nats per token: the loss of a model that knows how often each token occurs, and nothing else.
         stages: the epochs from which on the corpora have other weights, so the losses before and after are not compared.
@@ -505,7 +523,6 @@ class Alarms(Callback):
         self.last_loss: float | None = None
         self.num_skipped = 0
         self.num_halved_steps = 0
-        self._is_resumed = False
         self._training, self._frequency_loss, self._stages = training, frequency_loss, stages
         self._last = deque[_Noted]()  # of the last `LONG` updates of this stage
         self._lowest_before = math.inf  # before these
@@ -525,13 +542,10 @@ class Alarms(Callback):
             stages={epoch for schedule in schedules for epoch, _ in schedule},
         )
 
-    def on_start(self, first_step: int, num_steps: int | None) -> None:
-        self._is_resumed = first_step > 0
-
     def on_step(self, step: int, report: StepReport) -> None:
         """Warn the first time that batches had to be cut in two."""
         # Its value is read later: here, the CPU would wait for a GPU.
-        if self.first_loss is None and not self._is_resumed:
+        if self.first_loss is None:
             self.first_loss = report.negative_log_likelihood, report.num_target_tokens
         if report.num_halvings == 0:
             return
