@@ -32,7 +32,7 @@ from .small_translators import (
     translator,
 )
 
-SEVERAL = DecodingConfig(beam_size=3, num_best=2, keep_text=False)
+SEVERAL = DecodingConfig(beam_size=3, num_best=2, keep_text=False, repair=False)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_decoding_and_runtime_can_be_replaced(tokenizer: Tokenizer, run: Path) -
     assert str(greedy.engine.machine.precision) == "torch.bfloat16"
     in_float32 = load_translator(run, decoding=DecodingConfig(beam_size=1))
     found = list(in_float32.translate(WORDS))
-    assert found == expected(tokenizer, beam_size=1, num_best=1)
+    assert found == expected(tokenizer, beam_size=1, num_best=1, repair=True)
 
 
 def test_a_run_that_is_not_there_is_named(run: Path) -> None:
