@@ -14,8 +14,10 @@ from transformer_cli.commands.synthetic_corpus import (
     Candidate,
     Chosen,
     NoisyCopy,
+    Writer,
     choose,
     noisy_copy,
+    translate_file,
 )
 from transformer_cli.config.data import NoiseConfig
 from transformer_cli.process.errors import UsageError
@@ -187,3 +189,19 @@ def test_a_student_without_a_teacher_is_told_the_option() -> None:
     with pytest.raises(UsageError, match="needs one teacher") as refused:
         student_command("copy.yaml")
     assert "--teacher en-it" in str(refused.value.hint)
+
+
+def test_several_candidates_are_those_of_the_search_without_repairs(tmp_path: Path) -> None:
+    """Repairs search again; here, a reference or a model chooses among the candidates."""
+    source, run = tmp_path / "in.en", str(Path(__file__).parents[2] / "docs/run")
+    source.write_text("tHe DoG iS bIg.\n")
+    here, found = TfmHere(tmp_path), {}
+    for repair in ("true", "false"):
+        done = here("translate", "--run", run, "--input", "in.en", "--n-best", "2", "--set", f"decoding.repair={repair}")  # fmt: skip
+        found[repair] = done.lines
+    writer = Writer(runs=(run,))
+    translate_file(source, tmp_path / "n-best.tsv", writer, 2, Steps(tmp_path / "steps"))
+    assert lines(tmp_path / "n-best.tsv") == found["false"] != found["true"]
+    writer = Writer(runs=(run,), overrides=("decoding.repair=true",))
+    translate_file(source, tmp_path / "asked.tsv", writer, 2, Steps(tmp_path / "asked"))
+    assert lines(tmp_path / "asked.tsv") == found["true"]

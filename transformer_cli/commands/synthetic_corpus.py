@@ -335,9 +335,11 @@ def translate_file(
         elif writer.is_ctranslate2:
             _translate_with_ctranslate2(source, output, Path(writer.runs[0]), num_best)
         else:
+            # Repairs search again, which took twice the time; among several candidates, the reference or a model chooses.
+            without = ("decoding.repair=false",) if num_best > 1 else ()
             options = TranslateOptions(
                 run=list(writer.runs),
-                overrides=writer.overrides,
+                overrides=(*without, *writer.overrides),
                 to=writer.to,
                 from_=writer.from_,
                 num_best=num_best,
