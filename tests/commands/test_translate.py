@@ -221,7 +221,7 @@ def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_f
 ) -> None:
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
     both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)
-    loaded = SimpleNamespace(translator=both)
+    loaded = SimpleNamespace(translator=both, members=())
     monkeypatch.setattr(
         "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
     )
@@ -322,7 +322,9 @@ def test_samples_need_no_beam_and_groups_are_never_made_larger(
 ) -> None:
     tokenizer = tokenizer_of_words()
     sampling = translator(tokenizer, beam_size=2, sampling={"temperature": 20.0})
-    loaded = SimpleNamespace(translator=sampling, overridden=frozenset({"decoding.beam_size"}))
+    loaded = SimpleNamespace(
+        translator=sampling, members=(), overridden=frozenset({"decoding.beam_size"})
+    )
     monkeypatch.setattr(
         "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
     )

@@ -19,16 +19,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from transformer_cli.process.errors import (
     CannotCreateError,
     StorageError,
+    TfmError,
     TryAgainError,
     UsageError,
 )
 from transformer_cli.process.messages import escaped, escaped_in_json, on_one_line
 from transformer_cli.process.signals import cleaned_up, ended_after
+
+if TYPE_CHECKING:
+    from transformer_cli.checkpoint.run_folder import RunFolder
 
 logger = logging.getLogger(__name__)
 
@@ -205,6 +209,32 @@ def require_other_file(output: Path | None, given: os.stat_result, name: str) ->
         f"{output or 'standard output'}: this output is the same file as {name}",
         hint=_OTHER_OUTPUT,
     )
+
+
+def require_no_corpus(output: Path | None, runs: Iterable["RunFolder | None"]) -> None:
+    """Refuse an output that is a file of the corpus from which a run has learned.
+
+    Args:
+        output: None is standard output.
+        runs: None is a checkpoint without a run.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if output is None or not output.is_file():
+        return
+    from transformer_cli.config import load_stored_config
+    from transformer_cli.data.sources.corpus import local_files
+
+    for run in runs:
+        if run is None or not run.config_file.is_file():
+            continue
+        try:
+            corpus = local_files(load_stored_config(run.config_file).data)
+        except TfmError:  # the corpus is no longer there
+            continue
+        for path in corpus.values():
+            require_other_file(output, path.stat(), f"{path}, which is in the corpus of {run.path}")
 
 
 def output_status(path: Path | None) -> os.stat_result | None:

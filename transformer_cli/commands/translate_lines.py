@@ -30,6 +30,7 @@ from transformer_cli.commands.output import (
     check_output,
     is_new_or_regular,
     opened_output,
+    require_no_corpus,
     require_other_file,
 )
 from transformer_cli.config import SequencesData
@@ -48,7 +49,7 @@ from transformer_cli.decoding.memory import TranslationMemory
 from transformer_cli.decoding.quality import Drift, read_quality
 from transformer_cli.decoding.translation import Alternative, GlossaryUse, Line
 from transformer_cli.decoding.translator import WINDOW_LINES
-from transformer_cli.process.errors import DataError, TfmError, UsageError
+from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.messages import escaped, escaped_in_json
 from transformer_cli.process.signals import ended_after
 
@@ -134,7 +135,7 @@ def translate_lines(
     _check_options(options)
     _check_files(given, output, options)
     loaded, translator = open_translator(options)
-    check_corpora(output, loaded)
+    require_no_corpus(output, (member.run for member in loaded.members))
     if translator.decoding.num_best > 1 and options.num_best is None and not options.as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -714,28 +715,6 @@ def check_read_files(output: Path | None, options: TranslateOptions) -> None:
     ):
         if path is not None and path != STANDARD and path.is_file():
             require_other_file(output, path.stat(), option)
-
-
-def check_corpora(output: Path | None, loaded: LoadedRun) -> None:
-    """Refuse an output that is a file of the corpus from which a model has learned.
-
-    Raises:
-        UsageError: it is one.
-    """
-    if output is None or not output.is_file():
-        return
-    from transformer_cli.config import load_stored_config
-    from transformer_cli.data.sources.corpus import local_files
-
-    for run in (member.run for member in loaded.members):
-        if run is None or not run.config_file.is_file():
-            continue
-        try:
-            corpus = local_files(load_stored_config(run.config_file).data)
-        except TfmError:  # the corpus is no longer there
-            continue
-        for path in corpus.values():
-            require_other_file(output, path.stat(), f"{path}, which is in the corpus of {run.path}")
 
 
 def _check_memory(path: Path) -> None:

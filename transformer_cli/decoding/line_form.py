@@ -388,3 +388,16 @@ def _is_balanced(text: str, opening: str, closing: str) -> bool:
     if opening == closing:
         return text.count(opening) % 2 == 0
     return text.count(opening) == text.count(closing)
+
+
+def with_blank_lines(
+    pipeline: TextPipeline, lines: Sequence[Line], translations: Sequence[Translation]
+) -> list[Translation]:
+    """The translations, and each line without a text as it stands, although the layout of the others is not kept."""
+    form = LineForm(pipeline, keeps_layout=True, protects=False)
+    return [
+        replace(each, text=form.join(split, ()).text)
+        if not each.text and not (split := form.split(line)).texts
+        else each
+        for line, each in zip(lines, translations, strict=True)
+    ]

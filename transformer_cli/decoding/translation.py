@@ -589,3 +589,9 @@ class GlossaryUse:
             if self.num_missing
             else "all of them are in the translations",
         )
+
+
+def left_out(translation: Translation) -> Translation:
+    """A translation without its text; the facts about it stay, but the links of its words."""
+    details = translation.details and replace(translation.details, links=())
+    return replace(translation, text="", alternatives=(), details=details)

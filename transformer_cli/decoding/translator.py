@@ -31,7 +31,7 @@ from transformer_cli.decoding.engine import (
     Request,
 )
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.line_form import LineForm
+from transformer_cli.decoding.line_form import LineForm, with_blank_lines
 from transformer_cli.decoding.line_repairs import with_lost_parts
 from transformer_cli.decoding.protected_spans import ProtectedSentence
 from transformer_cli.decoding.repair import (
@@ -57,6 +57,7 @@ from transformer_cli.decoding.translation import (
     Translation,
     copied,
     joined,
+    left_out,
     seeded,
     through_pivot,
 )
@@ -315,7 +316,7 @@ class Translator:
                 only_green=self.only_green,
             )
         if self.only_green:
-            translations = [_left_out(each) if each.is_not_green else each for each in translations]
+            translations = [left_out(each) if each.is_not_green else each for each in translations]
         return translations
 
     def _known_without_model(
@@ -344,14 +345,9 @@ class Translator:
         keeps_layout = self.decoding.keep_layout and is_language
         if explainer is not None or not (keeps_layout or self.protects_spans):
             whole = [SourceText(line.given, line.prefix, line.number) for line in lines]
-            form = LineForm(self.pipeline, keeps_layout=True, protects=False)
-            translations = [
-                # A blank line stays as it is, also where the layout of others is not kept.
-                replace(each, text=form.join(split, ()).text)
-                if not each.text and not (split := form.split(line)).texts
-                else each
-                for line, each in zip(lines, self.translate_texts(whole, explainer), strict=True)
-            ]
+            translations = self.translate_texts(whole, explainer)
+            if not all(any(map(str.isalnum, line.given)) for line in lines):
+                translations = with_blank_lines(self.pipeline, lines, translations)
         else:
             form = LineForm(self.pipeline, keeps_layout, self.protects_spans)
             translations = self._in_form_of_lines(lines, form)
@@ -711,12 +707,6 @@ class Translator:
         return engine.translate(parts, options)
 
 
-def _left_out(translation: Translation) -> Translation:
-    """A translation without its text; the facts about it stay, but the links of its words."""
-    details = translation.details and replace(translation.details, links=())
-    return replace(translation, text="", alternatives=(), details=details)
-
-
 def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
     """Whether some part has a sign, as it was given; most have none, and need no look at what belongs to the sign."""
     return any(sign.search(part.given) for chunk in chunks for part in chunk.parts)
@@ -725,9 +715,6 @@ def _any_given(chunks: Iterable[Chunk], sign: re.Pattern[str]) -> bool:
 def _described(value: object) -> str:
     kinds = {str: "a string", bytes: "bytes", type(None): "None"}
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
-
-
-# What is told of the translations of lines.
 
 
 def warn_of_lines(

@@ -13,11 +13,11 @@ from transformer_cli.commands.output import (
     STANDARD,
     check_output,
     opened_output,
+    require_no_corpus,
     require_other_file,
 )
 from transformer_cli.commands.translate_lines import (
     TranslateOptions,
-    check_corpora,
     check_read_files,
     drift_of,
     open_translator,
@@ -239,7 +239,7 @@ def translate_document_file(
     except (DataError, UsageError) as error:
         raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
     loaded, translator = open_translator(options)
-    check_corpora(output, loaded)
+    require_no_corpus(output, (member.run for member in loaded.members))
     of_model = ModelTranslator.of(translator)
     if given.format.needs_languages:
         # Only the model tells in which language a page is that does not say it, and into which one it is translated.
