@@ -61,3 +61,24 @@ def test_a_very_long_line_is_cut_in_little_time() -> None:
 
 def test_a_single_character_is_never_cut() -> None:
     assert list(split_line("ab", lambda part: False)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "\u0e01\u0e49",  # Thai: a letter and its tone
+        "x\u0301",
+        "\U0001f44d\U0001f3fd",  # an emoji and its skin colour
+        "\U0001f469\u200d\U0001f469\u200d\U0001f467",  # a family
+        "\U0001f1ee\U0001f1f9",  # the flag of Italy
+        "\u2764\ufe0f",
+    ],
+)
+@pytest.mark.parametrize("begin", ["", "a"])
+def test_no_cut_lies_inside_a_sign_of_several_characters(sign: str, begin: str) -> None:
+    line = begin + 41 * sign
+    parts = split(line, 20)
+    assert "".join(parts) == line
+    assert len(parts) > 1
+    for part in parts:
+        assert part.removeprefix(begin) == sign * (len(part.removeprefix(begin)) // len(sign))

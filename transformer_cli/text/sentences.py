@@ -549,12 +549,18 @@ _BOUNDARIES = tuple(
 )
 
 
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+"""Two of these make a flag."""
+_JOINED_TO_THE_LEFT = frozenset(["\u200c", "\u200d", *map(chr, range(0x1F3FB, 0x1F400))])
+"""Joiners, and the skin colours of emoji."""
+
+
 def split_line(text: str, is_short: Callable[[str], bool]) -> Iterator[str]:
     """Yield short parts of a text in order; each part that is too long is cut in two, repeatedly.
 
     A cut lies in the middle half of a part: after a sentence if possible, else after a comma,
-    colon or semicolon, else at white space, else exactly in the middle. White space at a cut is
-    removed.
+    colon or semicolon, else at white space, else in the middle, beside no sign that belongs to the
+    one before it. White space at a cut is removed.
 
     Args:
         text: a line.
@@ -581,7 +587,22 @@ def _halves(text: str) -> tuple[str, str]:
         if cuts:
             cut = min(cuts, key=lambda span: abs(span[1] - middle))
             return text[: cut[0]].rstrip(), text[cut[1] :].lstrip()
-    return text[:middle], text[middle:]
+    places = sorted(range(max(1, start), end), key=lambda place: abs(place - middle))
+    place = next((one for one in places if not _is_in_cluster(text, one)), middle)
+    return text[:place], text[place:]
+
+
+def _is_in_cluster(text: str, place: int) -> bool:
+    """Whether one sign for a reader stands on both sides of a place: a letter and its mark, an emoji of several characters."""
+    if text[place] in _FLAG_LETTERS:
+        letters = text[:place]
+        return (len(letters) - len(letters.rstrip(_FLAG_LETTERS))) % 2 == 1
+    sign = text[place]
+    return (
+        text[place - 1] == "\u200d"
+        or unicodedata.category(sign)[0] == "M"
+        or sign in _JOINED_TO_THE_LEFT
+    )
 
 
 # The form of a sentence: its final mark and its capital letters.

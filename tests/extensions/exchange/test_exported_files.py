@@ -1,6 +1,9 @@
 """What `tfm verify` finds in the folder of an export."""
 
+import ast
 import json
+import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -8,12 +11,16 @@ import pytest
 
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.commands.verify import verify_command
+from transformer_cli.config import DecodingConfig, TokenizerConfig
+from transformer_cli.extensions.exchange.argos import ArgosFormat
 from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
-from transformer_cli.extensions.exchange.export import export_run
+from transformer_cli.extensions.exchange.export import FORMATS, export_run
 from transformer_cli.extensions.exchange.exported_files import check_export
 from transformer_cli.extensions.exchange.own_folder import RECORD
-from transformer_cli.process.errors import DataError
+from transformer_cli.process.errors import CannotCreateError, DataError
 from transformer_cli.storage import DamagedError
+
+from .small_runs import ENGLISH, random_run, small_student
 
 DOCS_RUN = Path(__file__).parents[3] / "docs" / "run"
 
@@ -72,3 +79,44 @@ def test_an_export_without_checksums_and_a_damaged_record_are_refused(export: Pa
         (export / RECORD).write_text(text)
         with pytest.raises(DamagedError):
             check_export(export)
+
+
+@pytest.mark.parametrize("name", ["two words", 'a "name"', "back\\slash", "{x}"])
+def test_the_code_of_the_card_names_the_output_whatever_its_name(name: str, tmp_path: Path) -> None:
+    trained = small_student(tmp_path / "en-it")
+    for wanted in FORMATS:
+        if wanted.name == "browser":
+            continue
+        usage = wanted.usage(trained, name)
+        for code in re.findall(r"```python\n(.*?)```", usage, re.DOTALL):
+            texts = [
+                one.value for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Constant)
+            ]
+            assert name in texts
+        for code in re.findall(r"```sh\n(.*?)```", usage, re.DOTALL):
+            assert f"{name}/decoder.yml" in shlex.split(code)
+        for literal in re.findall(r'"translation", ("(?:[^"\\]|\\.)*")', usage):
+            assert json.loads(literal) == name
+
+
+@pytest.mark.parametrize("format_name", ["hf", "marian", "ctranslate2"])
+def test_the_settings_of_a_search_that_the_files_cannot_say_are_told(format_name: str) -> None:
+    [wanted] = [one for one in FORMATS if one.name == format_name]
+    assert wanted.unsaid_search(DecodingConfig(length_normalization="average")) == []
+    assert wanted.unsaid_search(DecodingConfig(beam_size=1)) == []
+    [note] = wanted.unsaid_search(DecodingConfig(length_penalty=0.6))
+    assert "length^0.6, not as decoding.length_normalization: gnmt" in note
+    covering = DecodingConfig(length_penalty=0.0, coverage_penalty=0.2)
+    assert "no decoding.coverage_penalty" in wanted.unsaid_search(covering)[0]
+
+
+def test_a_package_replaces_nothing_but_an_earlier_package(tmp_path: Path) -> None:
+    output = tmp_path / "notes.argosmodel"
+    trained = random_run(tmp_path / "en-it", tokenizer=TokenizerConfig(kind="sentencepiece"))
+    output.write_text("of somebody else")
+    with pytest.raises(CannotCreateError, match="this file is not an earlier export"):
+        export_run(trained, ArgosFormat(), output, lines=ENGLISH[:1])
+    assert output.read_text() == "of somebody else"
+    output.unlink()
+    for _ in range(2):
+        export_run(trained, ArgosFormat(), output, lines=ENGLISH[:1])

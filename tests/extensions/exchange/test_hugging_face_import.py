@@ -58,6 +58,12 @@ def change(folder: Path, name: str, **changes: Any) -> None:
     (folder / name).write_text(json.dumps(content | changes))
 
 
+def change_weights(folder: Path, changes: dict[str, torch.Tensor]) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_file(load_file(folder / WEIGHTS) | changes, folder / WEIGHTS, metadata={"format": "pt"})
+
+
 def in_transformers(folder: Path) -> tuple[Any, Any]:
     from transformers import MarianMTModel, MarianTokenizer
 
@@ -234,6 +240,16 @@ def test_a_program_in_a_file_of_weights_does_not_run(
         ("config.json", {"forced_bos_token_id": 5}, "forced_bos_token_id is 5"),
         ("config.json", {"encoder_ffn_dim": 64}, "encoder_ffn_dim is 64"),
         ("config.json", {"eos_token_id": 10**6}, "eos_token_id is 1000000"),
+        ("config.json", {"activation_function": ["relu"]}, "activation_function is ['relu']"),
+        ("config.json", {"d_model": 33}, "model.shared.weight has the shape"),
+        ("config.json", {"max_position_embeddings": "64"}, "max_position_embeddings is '64'"),
+        ("config.json", {"dropout": 2}, "dropout: Input should be less than 1"),
+        (
+            "config.json",
+            {"encoder_attention_heads": 3, "decoder_attention_heads": 3},
+            "d_model (32) must be a multiple of num_heads (3)",
+        ),
+        ("config.json", {"encoder_layers": 1}, "belongs to no part of a model with these settings"),
         ("tokenizer_config.json", {"unk_token": "<nope>"}, "no entry <nope>"),
         ("vocab.json", {"extra": 10**6}, "without gaps"),
         ("vocab.json", {"extra": "x"}, "not a map from pieces to ids"),
@@ -264,6 +280,47 @@ def test_a_cut_off_file_of_weights_is_refused(marian: Path, tmp_path: Path) -> N
     folder = copy_of(marian, tmp_path)
     (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-100])
     with pytest.raises(DataError, match="bytes of data, but the header lists"):
+        imported(folder, tmp_path)
+
+
+_MATRIX, _NORM = (f"model.encoder.layers.0.{one}.weight" for one in ("fc1", "final_layer_norm"))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        (_MATRIX, (48, 33)),
+        (_MATRIX, (47, 32)),
+        (_MATRIX, (48,)),
+        (_NORM, (31,)),
+        (_NORM, (40,)),
+        ("final_logits_bias", (1, 10)),
+        ("model.shared.weight", (700, 40)),
+    ],
+)
+def test_a_tensor_of_another_shape_is_named_with_its_folder(
+    name: str, shape: tuple[int, ...], marian: Path, tmp_path: Path
+) -> None:
+    folder = copy_of(marian, tmp_path)
+    change_weights(folder, {name: torch.zeros(shape)})
+    with pytest.raises(DataError) as raised:
+        imported(folder, tmp_path)
+    assert raised.value.message.startswith(f"{folder}: the weights: {name} has the shape")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_tensor_with_nan_is_named_with_its_file(marian: Path, tmp_path: Path) -> None:
+    folder = copy_of(marian, tmp_path)
+    change_weights(folder, {_NORM: torch.full((32,), float("nan"))})
+    with pytest.raises(DataError, match=f"{WEIGHTS}: {_NORM} has values that are NaN"):
+        imported(folder, tmp_path)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_layer_that_the_settings_do_not_have_is_named(marian: Path, tmp_path: Path) -> None:
+    folder = copy_of(marian, tmp_path)
+    change_weights(folder, {"model.encoder.layers.2.fc1.weight": torch.zeros(48, 32)})
+    with pytest.raises(DataError, match=r"layers\.2\.fc1\.weight belongs to no part of a model"):
         imported(folder, tmp_path)
 
 
@@ -472,13 +529,17 @@ def test_an_opus_mt_folder_gives_no_notes() -> None:
 
 
 def test_what_the_search_does_not_do_is_said() -> None:
-    settings = {"repetition_penalty": 1.2, "bad_words_ids": [[99], [7], [8, 9]], "do_sample": False}
+    bad_words = [[99], [7], [8, 9], [[99]]]
+    settings = {"repetition_penalty": 1.2, "bad_words_ids": bad_words, "do_sample": False}
     assert list(search_notes(settings, {99})) == [
         "repetition_penalty 1.2 of the folder is not used in the search",
-        "bad_words_ids of the folder bans 2 sequences of ids that the search can write",
+        "bad_words_ids of the folder bans 3 sequences of ids that the search can write",
     ]
 
 
-def test_a_length_penalty_that_is_not_possible_is_named() -> None:
+def test_a_setting_of_the_search_that_is_not_possible_is_named() -> None:
     with pytest.raises(ConfigError, match="length_penalty is -3"):
         folder_decoding({"length_penalty": -3})
+    with pytest.raises(ConfigError, match="no_repeat_ngram_size is 1000000"):
+        folder_decoding({"no_repeat_ngram_size": 10**6})
+    assert folder_decoding({"num_beams": True}) == folder_decoding({})

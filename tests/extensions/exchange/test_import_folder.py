@@ -96,7 +96,9 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         (tmp_path / f"{name}-out").mkdir()
         HuggingFaceFormat().write(trained, tmp_path / f"{name}-out", quantization=None)
     (tmp_path / "two-out/model.safetensors").replace(tmp_path / "one-out/model.safetensors")
-    with pytest.raises(DataError, match=r"feed_forward\.up\.weight"):
+    with pytest.raises(
+        DataError, match=r"one-out: the weights: model\.encoder\.layers\.0\.fc1\.weight"
+    ):
         import_folder(tmp_path / "one-out", "back", NamedLanguages(), runs_folder=tmp_path / "runs")
 
 

@@ -291,7 +291,9 @@ def test_settings_read_back_as_those_that_were_written(case: str) -> None:
         ({"right-left": True}, "right-left: True"),
         ({"input-types": ["sequence", "class"]}, "input-types"),
         ({"dim-emb": "wide"}, "dim-emb: 'wide' is no whole number"),
-        ({"transformer-heads": 3}, "these sizes fit no model of ours"),
+        ({"transformer-heads": 3}, r"these sizes fit no model of ours: d_model \(\d+\) must be a multiple"),
+        ({"transformer-ffn-activation": ["relu"]}, r"transformer-ffn-activation: \['relu'\]: we have"),
+        ({"input-types": 5}, "input-types: 5: our models read text"),
     ],
 )  # fmt: skip
 def test_a_setting_that_we_lack_is_named(changes: dict[str, Any], message: str) -> None:
@@ -308,7 +310,8 @@ def test_the_search_of_decoder_yml_is_taken_over() -> None:
     assert found.length_normalization == "average"
     assert not found.allow_unknown
     assert search_of({}).length_penalty == 0.0
-    assert search_of({"beam-size": "many", "normalize": "x"}).length_penalty == 0.0
+    for normalize in ("x", float("nan")):
+        assert search_of({"beam-size": "many", "normalize": normalize}).length_penalty == 0.0
 
 
 # Files as Marian itself writes them, and files of others.
@@ -535,11 +538,40 @@ def test_older_and_rarer_forms_of_the_output_are_read(tmp_path: Path) -> None:
 # Damaged files.
 
 
-def with_arrays(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def with_arrays(
+    folder: Path, change: Callable[[dict[str, Any]], object], **settings: object
+) -> None:
     found = read_npz(folder / "model.npz")
     arrays: dict[str, Any] = dict(found.arrays)
     change(arrays)
-    (folder / "model.npz").write_bytes(npz_content(arrays, found.settings))
+    (folder / "model.npz").write_bytes(npz_content(arrays, {**found.settings, **settings}))
+
+
+def compressed_and_changed(folder: Path) -> None:
+    old = io.BytesIO((folder / "model.npz").read_bytes())
+    path = folder / "model.npz"
+    with zipfile.ZipFile(old) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+        for entry in source.namelist():
+            target.writestr(entry, source.read(entry))
+        place = target.getinfo("Wemb.npy").header_offset
+    content = bytearray(path.read_bytes())
+    content[place + 30 + len("Wemb.npy")] |= 0b110  # a kind of block that does not exist
+    path.write_bytes(content)
+
+
+def twice(folder: Path) -> None:
+    with (
+        zipfile.ZipFile(folder / "model.npz", "a") as archive,
+        pytest.warns(UserWarning, match="Duplicate name"),
+    ):
+        archive.writestr("decoder_l1_ffn_b1.npy", _head_of((0,)))
+
+
+def _head_of(shape: tuple[int, ...]) -> bytes:
+    head = io.BytesIO()
+    form = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(head, form)
+    return head.getvalue()
 
 
 def shortened(folder: Path) -> None:
@@ -608,6 +640,16 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "special:model.yml",
     ),
     "cut off": (shortened, r"model\.npz: not a zip archive, or cut off"),
+    "a changed byte in compressed data": (compressed_and_changed, r"model\.npz: not a zip archive, or cut off: Error -3"),
+    "a tensor that stands there twice": (twice, r"model\.npz: decoder_l1_ffn_b1 stands in it twice"),
+    "a size that no machine has": (
+        lambda folder: with_member(folder, "decoder_l1_ffn_b1.npy", _head_of((10**13,))),
+        r"model\.npz: decoder_l1_ffn_b1 is not an array of numbers",
+    ),
+    "vocabulary sizes that are no numbers": (
+        lambda folder: with_arrays(folder, lambda arrays: arrays.pop("decoder_l2_self_Wq"), **{"dim-vocabs": []}),
+        "there is no tensor decoder_l2_self_Wq",
+    ),
     "a pickle": (pickled, r"model\.npz: decoder_l1_ffn_b1 is not an array of numbers"),
     "another file": (
         lambda folder: (folder / "model.npz").write_bytes(b"not an archive"),

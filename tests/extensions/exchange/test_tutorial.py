@@ -207,6 +207,35 @@ def test_languages_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "tensor", "problem"),
+    [
+        ("projection_layer.proj.weight", None, "no projection_layer.proj.weight"),
+        ("projection_layer.proj.weight", torch.tensor(1.0), "projection_layer.proj.weight has"),
+        ("src_embed.embedding.weight", torch.tensor(1.0), "src_embed.embedding.weight has"),
+        ("src_pos.pe", torch.ones(7), "src_pos.pe has the shape [7]"),
+        ("src_pos.pe", torch.ones(1, 0, WIDTH), "max_length"),
+        ("encoder.layers.x.norm.alpha", torch.ones(1), "encoder.layers.x.norm.alpha is no weight"),
+        ("encoder.layers.999999.norm.alpha", torch.ones(1), "encoder_layers"),
+        ("encoder.norm.weight", torch.ones(WIDTH), "stand for one weight, encoder.norm.weight"),
+        ("encoder.norm.alpha", torch.full((WIDTH,), math.inf), "encoder.norm.alpha has values"),
+    ],
+)
+def test_a_damaged_weight_is_named_with_its_file(
+    name: str, tensor: Tensor | None, problem: str, tmp_path: Path
+) -> None:
+    folder, state, _ = write_tutorial(tmp_path)
+    state.pop(name, None)
+    if tensor is not None:
+        state[name] = tensor
+    torch.save({"model_state_dict": state}, folder / "tmodel_99.pt")
+    with pytest.raises(DataError) as raised:
+        import_folder(folder, "mine", NamedLanguages(), runs_folder=tmp_path / "runs")
+    assert raised.value.message.startswith(f"{folder / 'tmodel_99.pt'}: ")
+    assert problem in raised.value.message
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_missing_weight_is_named(tmp_path: Path) -> None:
     folder, state, _ = write_tutorial(tmp_path)
     name = "decoder.layers.0.cross_attention_block.w_q.weight"

@@ -29,6 +29,7 @@ from transformer_cli.extensions.exchange.export_format import (
     OtherEngine,
     Quantization,
     json_content,
+    quoted,
 )
 from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES
 from transformer_cli.extensions.exchange.own_folder import OWN_FOLDER, RECORD
@@ -109,7 +110,7 @@ In Argos Translate:
 import argostranslate.package  # pip install argostranslate
 import argostranslate.translate
 
-argostranslate.package.install_from_path("{name}")
+argostranslate.package.install_from_path({quoted(name)})
 print(argostranslate.translate.translate("Good morning.", "{direction.source}", "{direction.target}"))
 ```
 

@@ -28,6 +28,7 @@ from transformer_cli.extensions.exchange.export_format import (
     Quantization,
     add_to_folder,
     json_content,
+    quoted,
 )
 from transformer_cli.extensions.exchange.marian import (
     MarianFolder,
@@ -77,7 +78,7 @@ With [TranslateLocally](https://translatelocally.com): put the folder where it k
 from pathlib import Path
 from fxtranslate import Translator  # pip install fxtranslate
 
-folder = Path("{name}")
+folder = Path({name})
 source, target = ((folder / name).read_bytes() for name in {vocabs!r})
 model = (folder / "model.intgemm.alphas.bin").read_bytes()
 print(Translator(model=model, src_vocab=source, trg_vocab=target).translate("Good morning."))
@@ -116,7 +117,7 @@ class BergamotFormat(ExportFormat):
         return BergamotFolder(path)
 
     def usage(self, trained: TrainedModel, name: str) -> str:
-        return _USAGE.format(name=name, vocabs=vocabulary_names(trained))
+        return _USAGE.format(name=quoted(name), vocabs=vocabulary_names(trained))
 
 
 def bergamot_files(trained: TrainedModel, *, is_rounded: bool) -> dict[str, bytes]:

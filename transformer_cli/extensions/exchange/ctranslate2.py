@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
-from transformer_cli.config import Config, ShortlistConfig
+from transformer_cli.config import Config, DecodingConfig, ShortlistConfig
 from transformer_cli.decoding.shortlist import load_shortlist, shortlist_path
 from transformer_cli.extensions.exchange.ctranslate2_engine import VOCABULARY_MAP
 from transformer_cli.extensions.exchange.ctranslate2_models import (
@@ -30,6 +30,8 @@ from transformer_cli.extensions.exchange.export_format import (
     OtherEngine,
     Quantization,
     add_to_folder,
+    quoted,
+    unsaid_of_beam,
 )
 from transformer_cli.extensions.exchange.position_tables import MIN_POSITIONS
 from transformer_cli.extensions.exchange.sentencepiece_tokenizers import (
@@ -55,7 +57,7 @@ _USAGE = """\
 import ctranslate2  # pip install ctranslate2 tokenizers
 from tokenizers import Tokenizer
 
-folder = "{name}"
+folder = {name}
 source = Tokenizer.from_file(f"{{folder}}/{files[0]}")
 target = Tokenizer.from_file(f"{{folder}}/{files[1]}")
 translator = ctranslate2.Translator(folder)
@@ -70,7 +72,7 @@ _USAGE_OF_SENTENCEPIECE = """\
 import ctranslate2  # pip install ctranslate2 sentencepiece
 from sentencepiece import SentencePieceProcessor
 
-folder = "{name}"
+folder = {name}
 source = SentencePieceProcessor(model_file=f"{{folder}}/{file}")
 translator = ctranslate2.Translator(folder)
 tokens = [*{tags}, *source.encode("Good morning.", out_type=str), "[EOS]"]
@@ -145,22 +147,26 @@ class CTranslate2Format(ExportFormat):
         except FileNotFoundError:
             raise MissingInputError(f"{file}: no such file", hint="copy the whole folder") from None
 
+    def unsaid_search(self, decoding: DecodingConfig) -> list[str]:
+        return unsaid_of_beam(decoding, "CTranslate2")
+
     def usage(self, trained: TrainedModel, name: str) -> str:
         source, target = trained.source_tokenizer, trained.target_tokenizer
         banned = [[target.entries[index]] for index in (target.pad_id, target.sos_id)]
         banned += [[target.entries[index]] for index in target.tag_ids]
+        decoding = trained.config.decoding
         search = (
-            f"beam_size={trained.config.decoding.beam_size}, disable_unk=True, "
+            f"beam_size={decoding.beam_size}, length_penalty={decoding.length_penalty}, disable_unk=True, "
             f"suppress_sequences={banned!r}"
         )
         tags = source.special_tokens[4:]
         tag = tags[0] if tags else ""
         if is_sentencepiece(source):
             return _USAGE_OF_SENTENCEPIECE.format(
-                name=name, file=SOURCE_SPM, tags=[*tags[:1]], search=search
+                name=quoted(name), file=SOURCE_SPM, tags=[*tags[:1]], search=search
             )
         files = (SHARED_FILE, SHARED_FILE) if source is target else (SOURCE_FILE, TARGET_FILE)
-        return _USAGE.format(name=name, files=files, tag=tag, search=search)
+        return _USAGE.format(name=quoted(name), files=files, tag=tag, search=search)
 
 
 class CTranslate2Folder:

@@ -12,7 +12,7 @@ from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.config import Config, RuntimeConfig
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
-from transformer_cli.extensions.exchange.argos import ArgosFormat
+from transformer_cli.extensions.exchange.argos import ArgosFormat, package_member
 from transformer_cli.extensions.exchange.bergamot import BergamotFormat
 from transformer_cli.extensions.exchange.browser import (
     BrowserFormat,
@@ -36,7 +36,13 @@ from transformer_cli.extensions.exchange.onnx import OnnxFormat
 from transformer_cli.extensions.exchange.own_folder import RECORD, own_files
 from transformer_cli.extensions.exchange.verification import Agreement, Reference, checked_texts
 from transformer_cli.process.device import prepare_machine
-from transformer_cli.process.errors import CannotCreateError, ConfigError, UsageError
+from transformer_cli.process.errors import (
+    CannotCreateError,
+    ConfigError,
+    DataError,
+    MissingInputError,
+    UsageError,
+)
 from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import (
     require_name_in_utf8,
@@ -155,6 +161,9 @@ def export_run(
         logger.info("measuring the scores of the model card")
         usage = wanted.usage(trained, output.name)
         notes = [line for one in agreements for line in one.notes()]
+        for note in wanted.unsaid_search(trained.config.decoding):
+            logger.info("%s", note)
+            notes.append(note)
         beam = 1 if isinstance(wanted, BrowserFormat) else trained.config.decoding.beam_size
         card = card_files(
             trained,
@@ -235,8 +244,20 @@ def _check_output(output: Path, wanted: ExportFormat) -> None:
             )
         if output.is_dir():
             raise CannotCreateError(f"{output}: this is a folder; --to {wanted.name} makes a file")
+        if output.exists() and not _is_earlier_package(output):
+            raise CannotCreateError(
+                f"{output}: this file is not an earlier export", hint=_OTHER_OUTPUT
+            )
         return
     require_replaceable_folder(output, RECORD, "an earlier export", other=_OTHER_OUTPUT)
+
+
+def _is_earlier_package(output: Path) -> bool:
+    """Whether `tfm export` has written this file."""
+    try:
+        return output.is_file() and bool(package_member(output, RECORD))
+    except (DataError, MissingInputError):
+        return False
 
 
 def _record(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 from torch import Tensor
 
 from transformer_cli.checkpoint import TrainedModel
-from transformer_cli.config import Config, ModelConfig
+from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.decoding import TokenIds
 from transformer_cli.text import SequenceFormat
 
@@ -102,6 +102,10 @@ class ExportFormat(ABC):
             name: of the folder or file.
         """
 
+    def unsaid_search(self, decoding: DecodingConfig) -> list[str]:
+        """The settings of a beam search that the files cannot say, for people; nothing if the format has no settings of a search."""
+        return []
+
     def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
         """Put further files beside those of the model, such as README.md."""
         add_to_folder(path, files)
@@ -137,6 +141,24 @@ def add_to_folder(path: Path, files: Mapping[str, bytes]) -> None:
 def json_content(content: Mapping[str, Any]) -> bytes:
     """The content of a JSON file in an export."""
     return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def unsaid_of_beam(decoding: DecodingConfig, program: str) -> list[str]:
+    """The settings of a beam search that a program lacks which divides scores by length^alpha."""
+    found = []
+    if decoding.beam_size > 1 and decoding.length_penalty and decoding.length_normalization == "gnmt":  # fmt: skip
+        found.append(
+            f"with a beam of {decoding.beam_size}, {program} divides scores by length^{decoding.length_penalty:g}, not as "
+            "decoding.length_normalization: gnmt, so that another hypothesis may win"
+        )
+    if decoding.beam_size > 1 and decoding.coverage_penalty:
+        found.append(f"{program} has no decoding.coverage_penalty")
+    return found
+
+
+def quoted(name: str) -> str:
+    """A name in quotes, as code in Python and JavaScript has it."""
+    return json.dumps(name, ensure_ascii=False)
 
 
 def shared_obstacles(config: Config) -> list[Obstacle]:

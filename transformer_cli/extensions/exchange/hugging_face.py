@@ -19,6 +19,8 @@ from transformer_cli.extensions.exchange.export_format import (
     Quantization,
     add_to_folder,
     json_content,
+    quoted,
+    unsaid_of_beam,
 )
 from transformer_cli.extensions.exchange.hugging_face_models import (
     TableForm,
@@ -91,14 +93,17 @@ class HuggingFaceFormat(ExportFormat):
     def open(self, path: Path) -> OtherEngine:
         return TransformersFolder(path)
 
+    def unsaid_search(self, decoding: DecodingConfig) -> list[str]:
+        return unsaid_of_beam(decoding, "transformers")
+
     def usage(self, trained: TrainedModel, name: str) -> str:
         tags = trained.source_tokenizer.special_tokens[4:]
         return f"""\
 ```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # pip install transformers torch
 
-tokenizer = AutoTokenizer.from_pretrained("{name}")
-model = AutoModelForSeq2SeqLM.from_pretrained("{name}")
+tokenizer = AutoTokenizer.from_pretrained({quoted(name)})
+model = AutoModelForSeq2SeqLM.from_pretrained({quoted(name)})
 sentences = tokenizer(["{tags[0] if tags else ""}Good morning."], padding=True, return_tensors="pt")
 print(tokenizer.batch_decode(model.generate(**sentences), skip_special_tokens=True))
 ```

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 
 from transformer_cli.config import Config, DecodingConfig, TokenizerConfig
 from transformer_cli.extensions.exchange.hugging_face import compare_with_transformers
@@ -92,8 +93,11 @@ def import_hugging_face(folder: ModelFolder, name: str, named: NamedLanguages) -
         training=FINE_TUNING,
         decoding=folder_decoding(settings),
     )
+    architectures = settings.get("architectures")
+    if not isinstance(architectures, list) or not architectures:
+        architectures = [settings["model_type"]]
     return ImportedModel(
-        origin=str((settings.get("architectures") or [settings["model_type"]])[0]),
+        origin=str(architectures[0]),
         config=config,
         state=foreign.state,
         tokenizers=(tokenizers.source, tokenizers.target),
@@ -257,16 +261,16 @@ def folder_decoding(settings: Mapping[str, Any]) -> DecodingConfig:
     if settings.get("length_penalty") is not None:
         found["length_penalty"] = settings["length_penalty"]
     beam_size, repeated = settings.get("num_beams"), settings.get("no_repeat_ngram_size")
-    if isinstance(beam_size, int) and 1 <= beam_size <= 64:
+    if type(beam_size) is int and 1 <= beam_size <= 64:
         found["beam_size"] = beam_size
-    if isinstance(repeated, int) and repeated > 0:
+    if type(repeated) is int and repeated > 0:
         found["no_repeat_ngram_size"] = repeated
     try:
         return DecodingConfig.model_validate(found)
-    except ValueError as error:
-        penalty = settings.get("length_penalty")
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
         raise ConfigError(
-            f"config.json: length_penalty is {penalty!r}, which is not possible here"
+            f"config.json: {name} is {found.get(name)!r}, which is not possible here"
         ) from error
 
 
@@ -284,10 +288,6 @@ def search_notes(settings: Mapping[str, Any], never_written: Collection[int]) ->
     bad_words = settings.get("bad_words_ids")
     if not isinstance(bad_words, list):
         return
-    others = [
-        ids
-        for ids in bad_words
-        if not (isinstance(ids, list) and len(ids) == 1 and ids[0] in never_written)
-    ]
+    others = [ids for ids in bad_words if ids not in [[index] for index in never_written]]
     if others:
         yield f"bad_words_ids of the folder bans {len(others)} sequences of ids that the search can write"

@@ -9,7 +9,7 @@ positions interleave sines and cosines, and a class of transformers has first al
 for the rows and columns of all weights gives exactly the same logits.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, NamedTuple
@@ -19,6 +19,8 @@ from torch import Tensor
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.exchange.export_format import shown_setting
+from transformer_cli.extensions.exchange.model_folder import fitting_config
+from transformer_cli.model import Transformer
 from transformer_cli.model.layers import sines_and_cosines
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text import Tokenizer
@@ -288,25 +290,28 @@ def written_tables(
 
 
 def read_tables(
-    tensors: Mapping[str, Tensor], *, is_shared: bool, is_tied: bool
+    tensors: Mapping[str, Tensor], width: int, *, is_shared: bool, is_tied: bool
 ) -> EmbeddingTables:
     """The three tables that transformers would use.
 
     Args:
         tensors: of transformers.
+        width: the number of columns that the settings ask for.
         is_shared: whether source and target share their table.
         is_tied: whether the output layer shares the table of the target.
 
     Raises:
-        DataError: a table is missing.
+        DataError: a table is missing, or has another shape.
     """
     if is_shared and is_tied:
-        table = _first(tensors, SHARED_TABLE, TARGET_TABLE, SOURCE_TABLE, OUTPUT_TABLE)
+        table = _table(tensors, width, SHARED_TABLE, TARGET_TABLE, SOURCE_TABLE, OUTPUT_TABLE)
         return EmbeddingTables(table, table, table)
     of_both = (SHARED_TABLE,) if is_shared else ()
-    source = _first(tensors, SOURCE_TABLE, *of_both)
-    target = _first(tensors, TARGET_TABLE, *of_both, *((OUTPUT_TABLE,) if is_tied else ()))
-    return EmbeddingTables(source, target, target if is_tied else _first(tensors, OUTPUT_TABLE))
+    source = _table(tensors, width, SOURCE_TABLE, *of_both)
+    of_output = (OUTPUT_TABLE,) if is_tied else ()
+    target = _table(tensors, width, TARGET_TABLE, *of_both, *of_output)
+    output = target if is_tied else _tensor(tensors, OUTPUT_TABLE, (len(target), width))
+    return EmbeddingTables(source, target, output)
 
 
 def our_tables(
@@ -319,10 +324,11 @@ def our_tables(
     return EmbeddingTables(tables.source[first : first + vocabularies.source_size], target, output)
 
 
-def _first(tensors: Mapping[str, Tensor], *names: str) -> Tensor:
+def _table(tensors: Mapping[str, Tensor], width: int, *names: str) -> Tensor:
+    """The first of these tables that is there; it has one row or more."""
     for name in names:
         if name in tensors:
-            return tensors[name]
+            return _tensor(tensors, name, (max(1, *tensors[name].shape[:1]), width))
     raise DataError(f"the weights have no {' and no '.join(names)}")
 
 
@@ -454,6 +460,8 @@ def hugging_face_positions(
 
 
 _POSITIONS = (("encoder", "source"), ("decoder", "target"))
+_LAYERS = ("model.encoder.layer", "model.decoder.layer")
+"""Begins the names of all tensors of encoder and decoder but the tables."""
 _ROUNDING = 1e-3
 """Largest difference of a table of sinusoids; checkpoints in float16 have an error of up to 2.5e-4."""
 _ROUNDING_OF_FLOAT32 = 1e-4
@@ -556,7 +564,11 @@ def _read_tables(
 ) -> EmbeddingTables:
     is_shared = model_class is not MARIAN or config.get("share_encoder_decoder_embeddings", True)
     is_tied = config.get("tie_word_embeddings", True)
-    return read_tables(tensors, is_shared=is_shared, is_tied=is_tied)
+    width = _number(config, "d_model")
+    tables = read_tables(tensors, width, is_shared=is_shared, is_tied=is_tied)
+    if OUTPUT_BIAS in tensors:
+        _tensor(tensors, OUTPUT_BIAS, (1, len(tables.output)))
+    return tables
 
 
 def _model_config(
@@ -566,7 +578,7 @@ def _model_config(
     tensors: Mapping[str, Tensor],
 ) -> ModelConfig:
     activation = config.get("activation_function", "gelu")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise DataError(
             f"config.json: activation_function is {activation!r}; these have a counterpart: {', '.join(ACTIVATIONS)}"
         )
@@ -596,11 +608,11 @@ def _model_config(
         "tie_embeddings": tied,
         "output_bias": bias is not None and bool(bias.any()),
     }
-    return ModelConfig.model_validate(settings)
+    return fitting_config(settings, "config.json")
 
 
-def _number(config: Mapping[str, Any], name: str) -> int:
-    value = config.get(name)
+def _number(config: Mapping[str, Any], name: str, usual: int | None = None) -> int:
+    value = config.get(name, usual)
     if type(value) is not int or value < 1:
         raise DataError(f"config.json: {name} is {value!r}, not a whole number above 0")
     return value
@@ -620,8 +632,9 @@ def _position_kind(
 ) -> tuple[str, int]:
     """The kind of positions, and the number of them."""
     names = [f"model.{stack}.embed_positions.weight" for stack, _ in _POSITIONS]
-    found = [tensors[name] for name in names if name in tensors]
-    num_positions = config.get("max_position_embeddings", 1024)
+    width = _number(config, "d_model")
+    found = [_table(tensors, width, name) for name in names if name in tensors]
+    num_positions = _number(config, "max_position_embeddings", 1024)
     if model_class.has_own_sinusoids and all(map(_are_sinusoids, found)):
         return "sinusoidal_halves", num_positions
     if len(found) != len(names):
@@ -643,15 +656,20 @@ def _state(
     tensors: Mapping[str, Tensor],
 ) -> dict[str, Tensor]:
     order = column_order(config, model_class).argsort()
+    with torch.device("meta"):
+        expected = Transformer(config, len(tables.source), len(tables.target)).state_dict()
+    parts = [*layer_parts(config, model_class)]
+    _check_surplus(parts, tensors)
     state = {"output.weight": tables.output[:, order]}
     if config.tie_embeddings != "all":
         state["source_embedding.weight"] = tables.source[:, order]
     if config.tie_embeddings == "none":
         state["target_embedding.weight"] = tables.target[:, order]
-    for part in layer_parts(config, model_class):
-        weight = _tensor(tensors, f"{part.theirs}.weight")
+    for part in parts:
+        shape = expected[f"{part.ours}.weight"].shape
+        weight = _tensor(tensors, f"{part.theirs}.weight", shape)
         state[f"{part.ours}.weight"] = in_order(weight, part.kind, order)
-        bias = _read_bias(tensors, f"{part.theirs}.bias", is_used=part.has_bias)
+        bias = _read_bias(tensors, f"{part.theirs}.bias", shape[:1], is_used=part.has_bias)
         if bias is not None:
             state[f"{part.ours}.bias"] = bias_in_order(bias, part.kind, order)
     state |= _output_bias(config, len(tables.output), tensors)
@@ -659,11 +677,23 @@ def _state(
     return {name: tensor.clone() for name, tensor in state.items()}
 
 
+def _check_surplus(parts: Sequence[LayerPart], tensors: Mapping[str, Tensor]) -> None:
+    """Raise DataError if encoder or decoder has a layer or norm that these settings do not have."""
+    known = {f"{part.theirs}.{kind}" for part in parts for kind in ("weight", "bias")}
+    surplus = sorted(name for name in tensors if name.startswith(_LAYERS) and name not in known)
+    if surplus:
+        more = f" and {len(surplus) - 1} more" if len(surplus) > 1 else ""
+        raise DataError(
+            f"the weights: {surplus[0]}{more} belongs to no part of a model with these settings",
+            hint="config.json and the weights must be of one model: copy the whole folder again",
+        )
+
+
 def _output_bias(
     config: ModelConfig, num_outputs: int, tensors: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     found = tensors.get(OUTPUT_BIAS, torch.zeros(1, num_outputs)).flatten()[:num_outputs]
-    bias = _read_bias({OUTPUT_BIAS: found}, OUTPUT_BIAS, is_used=config.output_bias)
+    bias = _read_bias({OUTPUT_BIAS: found}, OUTPUT_BIAS, (num_outputs,), is_used=config.output_bias)
     return {} if bias is None else {"output.bias": bias}
 
 
@@ -674,9 +704,9 @@ def _learned_positions(
         return {}
     first = model_class.position_offset
     return {
-        f"{side}_positions.weight": _tensor(tensors, f"model.{stack}.embed_positions.weight")[
-            first : first + config.max_length
-        ]
+        f"{side}_positions.weight": _table(
+            tensors, config.d_model, f"model.{stack}.embed_positions.weight"
+        )[first : first + config.max_length]
         for stack, side in _POSITIONS
     }
 
@@ -691,7 +721,10 @@ def _trained_positions(
     if ours.positions == "learned" or not model_class.saves_positions:
         return {}
     written, first = hugging_face_positions(ours, model_class), model_class.position_offset
-    found = [_tensor(tensors, f"model.{stack}.embed_positions.weight") for stack, _ in _POSITIONS]
+    found = [
+        _table(tensors, ours.d_model, f"model.{stack}.embed_positions.weight")
+        for stack, _ in _POSITIONS
+    ]
     is_exact = all(table.dtype == torch.float32 for table in found)
     rounding = _ROUNDING_OF_FLOAT32 if is_exact else _ROUNDING
     if all(_is_beginning(table, written, rounding) for table in found):
@@ -708,9 +741,11 @@ def _is_beginning(table: Tensor, written: Tensor, rounding: float) -> bool:
     return torch.allclose(table[:length].float(), written[:length], rtol=0.0, atol=rounding)
 
 
-def _read_bias(tensors: Mapping[str, Tensor], name: str, *, is_used: bool) -> Tensor | None:
+def _read_bias(
+    tensors: Mapping[str, Tensor], name: str, shape: Sequence[int], *, is_used: bool
+) -> Tensor | None:
     """A bias of transformers; None if ours has none, and then it must be zero."""
-    bias = _tensor(tensors, name)
+    bias = _tensor(tensors, name, shape)
     if is_used:
         return bias
     if bias.any():
@@ -721,7 +756,13 @@ def _read_bias(tensors: Mapping[str, Tensor], name: str, *, is_used: bool) -> Te
     return None
 
 
-def _tensor(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+def _tensor(tensors: Mapping[str, Tensor], name: str, shape: Sequence[int]) -> Tensor:
+    """The tensor of a name; DataError if it is missing, or has another shape."""
     if name not in tensors:
         raise DataError(f"the weights have no {name}")
+    if [*tensors[name].shape] != [*shape]:
+        raise DataError(
+            f"the weights: {name} has the shape {[*tensors[name].shape]}, but the settings ask for {[*shape]}",
+            hint="config.json and the weights must be of one model: copy the whole folder again",
+        )
     return tensors[name]

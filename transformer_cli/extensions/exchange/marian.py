@@ -3,6 +3,7 @@
 The check computes the written files a second time, in numpy (`marian_reading.py`): Marian itself is no package that everyone can install.
 """
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 import yaml
 
 from transformer_cli.checkpoint import TrainedModel
-from transformer_cli.config import Config
+from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.extensions.exchange.export_format import (
     Decoded,
     ExportFormat,
@@ -19,6 +20,8 @@ from transformer_cli.extensions.exchange.export_format import (
     OtherEngine,
     Quantization,
     add_to_folder,
+    quoted,
+    unsaid_of_beam,
 )
 from transformer_cli.extensions.exchange.marian_format import (
     Arrays,
@@ -42,7 +45,7 @@ _USAGE = """\
 With the command of [Marian](https://marian-nmt.github.io):
 
 ```sh
-echo "Good morning." | marian-decoder -c {name}/decoder.yml
+echo "Good morning." | marian-decoder -c {settings}
 ```
 
 or in Python, with `pip install pymarian`:
@@ -50,7 +53,7 @@ or in Python, with `pip install pymarian`:
 ```python
 from pymarian import Translator
 
-folder = "{name}"
+folder = {name}
 translator = Translator(models=f"{{folder}}/model.npz", vocabs=[{vocabs}], beam_size={beam}, normalize={normalize})
 print(translator.translate("Good morning."))
 ```
@@ -82,10 +85,17 @@ class MarianFormat(ExportFormat):
     def open(self, path: Path) -> OtherEngine:
         return MarianFolder(path)
 
+    def unsaid_search(self, decoding: DecodingConfig) -> list[str]:
+        found = unsaid_of_beam(decoding, "Marian")
+        if decoding.no_repeat_ngram_size is not None:
+            found.append("Marian has no decoding.no_repeat_ngram_size")
+        return found
+
     def usage(self, trained: TrainedModel, name: str) -> str:
         vocabs = ", ".join(f'f"{{folder}}/{one}"' for one in vocabulary_names(trained))
         search = {"beam": trained.config.decoding.beam_size, "normalize": _exponent(trained.config)}
-        return _USAGE.format(name=name, vocabs=vocabs, **search)
+        settings = shlex.quote(f"{name}/{DECODER_FILE}")
+        return _USAGE.format(name=quoted(name), settings=settings, vocabs=vocabs, **search)
 
 
 def marian_files(trained: TrainedModel) -> dict[str, bytes]:

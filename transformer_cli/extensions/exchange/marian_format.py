@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.exchange.export_format import Obstacle, shown_setting
+from transformer_cli.extensions.exchange.model_folder import fitting_config
 from transformer_cli.process.errors import DataError, MissingInputError
+from transformer_cli.storage.filesystem import zip_damage_explained
 
 SETTINGS = "special:model.yml"
 NORM_EPS = 1e-6
@@ -256,7 +258,8 @@ def model_config(settings: Mapping[str, Any], origin: str) -> ModelConfig:
     for name, value in _MUST_BE.items():
         if settings.get(name, value) != value:
             raise refused(name, f"our models have only {value!r}")
-    if any(one != "sequence" for one in settings.get("input-types") or []):
+    input_types = settings.get("input-types") or []
+    if not isinstance(input_types, list) or any(one != "sequence" for one in input_types):
         raise refused("input-types", "our models read text on both sides")
     sizes = {name: _number(settings, theirs, origin) for name, theirs in _SIZES.items()}
     for name, ours in (
@@ -267,7 +270,7 @@ def model_config(settings: Mapping[str, Any], origin: str) -> ModelConfig:
             raise refused(name, f"our decoder has the widths of the encoder, {ours}")
     activation = settings.get("transformer-ffn-activation", "swish")
     ours_of = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
-    if activation not in ours_of:
+    if not isinstance(activation, str) or activation not in ours_of:
         raise refused("transformer-ffn-activation", f"we have {' and '.join(ours_of)}")
     found = {
         **sizes,
@@ -280,14 +283,7 @@ def model_config(settings: Mapping[str, Any], origin: str) -> ModelConfig:
         "scale_embeddings": True,
         "tie_embeddings": _tied(settings),
     }
-    try:
-        return ModelConfig.model_validate(found)
-    except ValueError as error:
-        first = str(error).split("\n")[2:3] or [str(error)]
-        raise DataError(
-            f"{origin}: these sizes fit no model of ours: {first[0].strip()}",
-            hint="docs/marian.md lists what can be imported",
-        ) from error
+    return fitting_config(found, origin, "docs/marian.md lists what can be imported")
 
 
 _SIZES = {
@@ -363,6 +359,9 @@ def _norms(settings: Mapping[str, Any], refused: Any) -> dict[str, Any]:
 # The archive.
 
 
+_AGAIN = "copy the file again"
+
+
 def npz_content(arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> bytes:
     """The content of a `model.npz`, without compression, as Marian reads it."""
     text = yaml.safe_dump(dict(settings), default_flow_style=False, allow_unicode=True).encode()
@@ -395,18 +394,19 @@ def read_npz(path: Path) -> NpzModel:
     """
     arrays: Arrays = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with (
+            zip_damage_explained(f"{path}: not a zip archive, or cut off", _AGAIN),
+            zipfile.ZipFile(path) as archive,
+        ):
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
                 if entry.file_size > 100 * (path.stat().st_size + 1024):
                     raise damaged(path, f"{name} would be unpacked to {entry.file_size:,} bytes")
+                if name in arrays:
+                    raise damaged(path, f"{name} stands in it twice")
                 arrays[name] = _array(archive.read(entry), path, name)
     except FileNotFoundError:
         raise MissingInputError(f"{path}: no such file") from None
-    except zipfile.BadZipFile as error:
-        raise damaged(path, f"not a zip archive, or cut off ({error})") from error
-    except (NotImplementedError, RuntimeError, EOFError) as error:
-        raise damaged(path, str(error)) from error
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
     settings = arrays.pop(SETTINGS, None)
@@ -421,7 +421,7 @@ def read_npz(path: Path) -> NpzModel:
 def _array(content: bytes, path: Path, name: str) -> NDArray[Any]:
     try:
         found = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError, TypeError) as error:
+    except (ValueError, EOFError, SyntaxError, TypeError, MemoryError) as error:
         problem = str(error).split("\n")[0]
         raise damaged(path, f"{name} is not an array of numbers: {problem}") from error
     if name == SETTINGS:
@@ -456,7 +456,7 @@ def settings_in(array: NDArray[Any], path: Path) -> dict[str, Any]:
 
 def damaged(path: Path, problem: str) -> DataError:
     """The error about a file that was not copied as a whole."""
-    return DataError(f"{path}: {problem}", hint="copy the file again")
+    return DataError(f"{path}: {problem}", hint=_AGAIN)
 
 
 def checked_arrays(

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -420,7 +421,7 @@ def state_of(
         DataError: a tensor is missing, has another shape, or belongs to no part.
     """
     sizes = found.settings.get("dim-vocabs")
-    if isinstance(sizes, list) and [*sizes] != [*tokenizers.sizes] and 0 not in sizes:
+    if isinstance(sizes, list) and sizes and [*sizes] != [*tokenizers.sizes] and 0 not in sizes:
         raise DataError(
             f"{path}: its vocabularies have {sizes[0]} and {sizes[-1]} entries (dim-vocabs), but the files beside it {tokenizers.sizes[0]} and {tokenizers.sizes[1]}",
             hint="model and vocabularies must be of one training: copy all files of the model again",
@@ -533,8 +534,8 @@ def search_of(search: Mapping[str, Any]) -> DecodingConfig:
     }
     if isinstance(beam_size, int) and not isinstance(beam_size, bool) and 1 <= beam_size <= 64:
         found["beam_size"] = beam_size
-    exponent = float(exponent) if isinstance(exponent, int | float) else 0.0
-    found["length_penalty"] = min(max(exponent, 0.0), 10.0)
+    is_number = isinstance(exponent, int | float) and not math.isnan(exponent)
+    found["length_penalty"] = min(max(float(exponent), 0.0), 10.0) if is_number else 0.0
     if isinstance(factor, int | float) and 0.0 < factor <= 1000.0:
         found["max_length_ratio"] = float(factor)
     return DecodingConfig.model_validate(found)

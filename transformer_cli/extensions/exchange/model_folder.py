@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
-from transformer_cli.config import FileCorpus, FilesData
+from transformer_cli.config import FileCorpus, FilesData, ModelConfig
 from transformer_cli.config.data import CleaningConfig
 from transformer_cli.extensions.exchange.pickled_weights import read_pickled
 from transformer_cli.process.device import require_memory
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.storage import DamagedError
-from transformer_cli.storage.filesystem import is_bare_name, parse_json, read_all_tensors
+from transformer_cli.storage.filesystem import (
+    is_bare_name,
+    parse_json,
+    read_all_tensors,
+    require_finite,
+)
 from transformer_cli.text.languages import meant_among, primary_language
 
 MAX_JSON_BYTES = 64 << 20
@@ -130,11 +136,13 @@ class ModelFolder:
         try:
             with io.FileIO(path) as file:
                 _require_memory(os.fstat(file.fileno()).st_size, path)
-                return read_all_tensors(file, str(path))
+                tensors = read_all_tensors(file, str(path))
         except FileNotFoundError:
             raise MissingInputError(f"{path}: no such file") from None
         except OSError as error:
             raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
+        require_finite(tensors, str(path))
+        return tensors
 
 
 def _is_safetensors_name(name: Any) -> bool:
@@ -144,6 +152,25 @@ def _is_safetensors_name(name: Any) -> bool:
 def _require_memory(num_bytes: int, path: Path) -> None:
     hint = "close other programs, or use a machine with more memory"
     require_memory(2 * num_bytes, torch.device("cpu"), f"{path}: the weights", hint=hint)
+
+
+def fitting_config(
+    settings: Mapping[str, Any], origin: str, hint: str | None = None
+) -> ModelConfig:
+    """Our settings of a model from elsewhere.
+
+    Raises:
+        DataError: no model of ours has such sizes; the message names the first setting in the way.
+    """
+    try:
+        return ModelConfig.model_validate(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "".join(f"{one}: " for one in first["loc"])
+        problem = first["msg"].removeprefix("Value error, ")
+        raise DataError(
+            f"{origin}: these sizes fit no model of ours: {place}{problem}", hint=hint
+        ) from error
 
 
 def text_setting(settings: Mapping[str, Any], name: str) -> str | None:

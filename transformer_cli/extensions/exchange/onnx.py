@@ -31,6 +31,7 @@ from transformer_cli.extensions.exchange.export_format import (
     Quantization,
     add_to_folder,
     json_content,
+    quoted,
 )
 from transformer_cli.extensions.exchange.hugging_face import generation_config
 from transformer_cli.extensions.exchange.hugging_face_models import TableForm
@@ -100,7 +101,7 @@ In a web page or in Node.js, with transformers.js (greedy search):
 import {{ env, pipeline }} from "@huggingface/transformers"; // npm install @huggingface/transformers
 
 env.localModelPath = "./"; // the folder in which {name} lies
-const translate = await pipeline("translation", "{name}", {{ dtype: "fp32" }}); // "q8" after --quantize int8
+const translate = await pipeline("translation", {quoted(name)}, {{ dtype: "fp32" }}); // "q8" after --quantize int8
 console.log(await translate("{tags[0] if tags else ""}Good morning."));
 ```
 

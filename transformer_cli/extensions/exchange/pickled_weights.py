@@ -19,7 +19,11 @@ from torch import Tensor
 
 from transformer_cli.process.device import limit_memory
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
-from transformer_cli.storage.filesystem import read_all_tensors, tensors_content
+from transformer_cli.storage.filesystem import (
+    read_all_tensors,
+    require_finite,
+    tensors_content,
+)
 
 MAX_SECONDS = 600.0
 _STATE = "model_state_dict"
@@ -42,7 +46,7 @@ def read_pickled(path: Path) -> PickledFile:
 
     Raises:
         MissingInputError: the file cannot be read.
-        DataError: it is no such file, holds something else than tensors, or needs too much memory.
+        DataError: it is no such file, holds something else than tensors or numbers that are not finite, or needs too much memory.
     """
     try:
         num_bytes = path.stat().st_size
@@ -67,6 +71,7 @@ def read_pickled(path: Path) -> PickledFile:
             raise _refusal(path, f"the process that reads it ended with code {child.exitcode}")
         with io.FileIO(folder / _TENSORS) as file:
             tensors = read_all_tensors(file, str(path))
+        require_finite(tensors, str(path))
         return PickledFile(tensors, json.loads((folder / _NUMBERS).read_text(encoding="utf-8")))
 
 

@@ -17,6 +17,7 @@ from transformer_cli.extensions.exchange.model_folder import (
     ModelFolder,
     ModelLanguages,
     NamedLanguages,
+    fitting_config,
     imported_data,
 )
 from transformer_cli.extensions.exchange.pickled_weights import read_pickled
@@ -78,7 +79,8 @@ def _imported(
     numbers: dict[str, int],
 ) -> ImportedModel:
     model = tutorial_config(tensors, num_heads=_NUM_HEADS)
-    sizes = len(tensors["src_embed.embedding.weight"]), len(tensors["projection_layer.proj.weight"])
+    source_size, target_size = (len(_named(tensors, name)) for name in (_SOURCE, _OUTPUT))
+    sizes = source_size, target_size
     languages = _languages(folder, named, sizes)
     files = tuple(folder.json(_tokenizers(folder)[one]) for one in languages)
     tokenizers = tutorial_tokenizers((files[0], files[1]), languages[1])
@@ -159,10 +161,11 @@ def _tokenizers(folder: ModelFolder) -> dict[str, str]:
     return {match[1]: match[0] for match in found if match is not None}
 
 
+_SOURCE, _OUTPUT = "src_embed.embedding.weight", "projection_layer.proj.weight"
 _NAMES = {
-    "src_embed.embedding.weight": "source_embedding.weight",
+    _SOURCE: "source_embedding.weight",
     "tgt_embed.embedding.weight": "target_embedding.weight",
-    "projection_layer.proj.weight": "output.weight",
+    _OUTPUT: "output.weight",
     "projection_layer.proj.bias": "output.bias",
 }
 _POSITIONS = "src_pos.pe"
@@ -192,36 +195,34 @@ def tutorial_config(tensors: Mapping[str, Tensor], *, num_heads: int) -> ModelCo
     """The settings of the model with these weights.
 
     Raises:
-        DataError: a weight is missing, or the number of heads does not fit.
+        DataError: a weight is missing or has no fitting shape, or the number of heads does not fit.
     """
-    width = _named(tensors, "src_embed.embedding.weight").size(-1)
+    width = _named(tensors, _SOURCE).size(-1)
     if width % num_heads:
         raise DataError(f"the width of the model, {width}, is no multiple of {num_heads} heads")
-    gain = _named(tensors, "encoder.norm.alpha")
+    gain = _named(tensors, "encoder.norm.alpha", num_axes=0)
+    in_layers = [found for found in map(_IN_LAYER.fullmatch, tensors) if found]
     layers = {
-        stack: 1
-        + max(
-            (int(name.split(".")[2]) for name in tensors if name.startswith(f"{stack}.layers.")),
-            default=-1,
-        )
+        f"{stack}_layers": 1
+        + max((int(found[2]) for found in in_layers if found[1] == stack), default=-1)
         for stack in ("encoder", "decoder")
     }
-    return ModelConfig(
-        d_model=width,
-        num_heads=num_heads,
-        d_ff=_named(tensors, "encoder.layers.0.feed_forward_block.linear_1.weight").size(0),
-        encoder_layers=layers["encoder"],
-        decoder_layers=layers["decoder"],
-        max_length=_named(tensors, _POSITIONS).size(-2),
-        dropout=0.1,
-        attention_dropout=0.1,
-        ff_dropout=0.1,
-        norm="scalar_std_layernorm" if gain.numel() == 1 else "std_layernorm",
-        norm_eps=1e-6,
-        norm_placement="pre",
-        attention_bias="encoder.layers.0.self_attention_block.w_q.bias" in tensors,
-        tie_embeddings="none",
-    )
+    settings = {
+        "d_model": width,
+        "num_heads": num_heads,
+        "d_ff": len(_named(tensors, "encoder.layers.0.feed_forward_block.linear_1.weight")),
+        **layers,
+        "max_length": _named(tensors, _POSITIONS).size(-2),
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+        "ff_dropout": 0.1,
+        "norm": "scalar_std_layernorm" if gain.numel() == 1 else "std_layernorm",
+        "norm_eps": 1e-6,
+        "norm_placement": "pre",
+        "attention_bias": "encoder.layers.0.self_attention_block.w_q.bias" in tensors,
+        "tie_embeddings": "none",
+    }
+    return fitting_config(settings, "the weights")
 
 
 def tutorial_state(
@@ -239,6 +240,10 @@ def tutorial_state(
     """
     state = {}
     for ours, theirs in _pairs(tensors):
+        if ours in state:
+            raise DataError(
+                f"the weights: {theirs} and another tensor stand for one weight, {ours}"
+            )
         if ours not in expected:
             raise DataError(f"the weights: {theirs} is no weight of the tutorial's model")
         tensor = tensors[theirs].float()
@@ -275,9 +280,13 @@ def _our_name(name: str) -> str:
     return f"{stack}.layers.{number}.{ours}.{kind.replace('alpha', 'weight')}"
 
 
-def _named(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+def _named(tensors: Mapping[str, Tensor], name: str, *, num_axes: int = 2) -> Tensor:
+    """The tensor of a name, which has at least so many axes."""
     if name not in tensors:
         raise DataError(f"the weights have no {name}: not a checkpoint of the tutorial")
+    if tensors[name].dim() < num_axes:
+        shape = list(tensors[name].shape)
+        raise DataError(f"the weights: {name} has the shape {shape}, which is no table or matrix")
     return tensors[name]
 
 
