@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
@@ -328,6 +329,8 @@ def tfm(launcher: Launcher, memory_folder: Path) -> Iterator[Tfm]:
 @pytest.fixture
 def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that read scores and no intervals: 40 samples of the bootstrap instead of 1,000, which take longer than all else."""
+    # It takes the number when it is imported: first here, it would keep 40 for the tests behind this one.
+    import_module("transformer_cli.evaluation.system_comparison")
     monkeypatch.setattr("transformer_cli.evaluation.metrics.NUM_SAMPLES", 40)
 
 

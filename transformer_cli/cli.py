@@ -705,7 +705,9 @@ def _exit_after(error: BaseException) -> None:
     if is_out_of_memory(error):
         if "thread" in str(error).casefold():
             _exit_with_error(f"tfm: {_NO_THREAD}", 75)
-        _exit_with_error("tfm: out of memory\n  hint: lower the size of the batches", 75)
+        _exit_with_error(
+            "tfm: out of memory\n  hint: close other programs, or lower the size of the batches", 75
+        )
     if isinstance(error, OSError):
         is_full = error.errno == errno.ENOSPC
         if error.filename is None:

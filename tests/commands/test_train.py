@@ -19,10 +19,15 @@ def said(
     *bleu: float | None,
     config: str = "en-it.yaml",
     limit: str = "training.max_steps=2",
+    chrf: float = 0.0,
 ) -> list[str]:
     """The messages behind a training whose validations had these scores."""
     records = [
-        {"kind": "validation", "step": step, "scores": [{"name": "BLEU", "value": value}]}
+        {
+            "kind": "validation",
+            "step": step,
+            "scores": [{"name": "BLEU", "value": value}, {"name": "chrF", "value": chrf}],
+        }
         for step, value in enumerate(bleu)
     ]
     (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
@@ -47,6 +52,14 @@ def test_behind_a_good_model_the_next_step_is_a_calibration(
     told = said(caplog, monkeypatch, tmp_path, 95.0)
     assert told[-1] == f"{TO_TRUST} en-it, then tfm translate --run en-it --mark"
     assert not [line for line in told if "will be wrong" in line]
+
+
+def test_right_translations_of_single_words_are_not_called_wrong(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Lines of fewer than four words have BLEU 0, whatever they say."""
+    told = said(caplog, monkeypatch, tmp_path, 0.0, 0.0, chrf=97.0)
+    assert told[-1].startswith(TO_TRUST)
 
 
 def test_a_run_that_will_go_on_is_not_judged_yet(

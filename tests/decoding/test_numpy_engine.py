@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -206,8 +207,12 @@ def damaged(content: bytes) -> bytes:
     return content[:-4] + np.float32(np.nan).tobytes()
 
 
+def nested(content: bytes) -> bytes:
+    return (100_000).to_bytes(8, "little") + b"[" * 100_000
+
+
 @pytest.mark.parametrize(
-    "spoil", [damaged, lambda content: b"\xff" * 8 + content[8:], lambda content: b""]
+    "spoil", [damaged, nested, lambda content: b"\xff" * 8 + content[8:], lambda content: b""]
 )
 def test_weights_that_are_none_are_left_to_pytorch(
     files: TrainedFiles, spoil: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
@@ -217,6 +222,23 @@ def test_weights_that_are_none_are_left_to_pytorch(
         type(files.checkpoint), "file", lambda self, name, **options: spoil(read(self, name, **options))
     )  # fmt: skip
     assert load_numpy_engine(files, files.config, nobody) is None
+
+
+def test_weights_that_overflow_give_what_pytorch_gives_without_a_warning(
+    files: TrainedFiles,
+) -> None:
+    """NumPy would write its warnings among the messages."""
+    engine = load_numpy_engine(files, files.config, nobody)
+    assert engine is not None
+    norm = "decoder.layers.0.feed_forward_norm.weight"
+    weights = {**engine.weights, norm: np.full_like(engine.weights[norm], 1e38)}
+    overflowing = replace(engine, weights=weights)
+    torch_engine = _pytorch_engine(files, files.config, weights)
+    requests = [Request((*files.source_tokenizer.encode(TEXTS[0]),))]
+    found = overflowing.translate(requests, DecodingConfig())
+    assert found == torch_engine.translate(requests, DecodingConfig())
+    explained = overflowing.explain(requests, [(5, 6)], batch_tokens=100)[0]
+    assert np.isnan(explained.token_log_probs).all()
 
 
 def test_a_changed_file_of_weights_is_refused(files: TrainedFiles, tmp_path: Path) -> None:

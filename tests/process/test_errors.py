@@ -53,6 +53,7 @@ def test_a_signal_gives_its_own_code(number: int, code: int) -> None:
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("std::bad_alloc"),
         RuntimeError("can't start new thread"),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
         type("PanicException", (BaseException,), {})("ThreadPoolBuildError { kind: IOError }"),
     ],
     ids=str,
@@ -61,7 +62,14 @@ def test_out_of_memory_is_recognised_by_type_or_message(error: BaseException) ->
     assert is_out_of_memory(error)
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), RuntimeError("a shape that does not fit")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no"),
+        RuntimeError("a shape that does not fit"),
+        ImportError("a.so: failed to map segment from shared object: Operation not permitted"),
+    ],
+)
 def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
     assert not is_out_of_memory(error)
 

@@ -65,6 +65,18 @@ def test_a_script_of_its_own_contradicts_a_name_and_a_few_latin_words_do_not() -
     assert contradicting_language("ru", [*names, "the Olga Petra Rita Sara Tina Ursula Vera Wanda Zita Alma"]) is None  # fmt: skip
 
 
+def test_codes_formulas_and_letters_are_no_language() -> None:
+    """They have *e*, *a*, *y* and *d*, which are words of Portuguese, Spanish and French."""
+    numbers = range(0, 40_000, 37)
+    for texts in (
+        [f"{number:x}" for number in numbers],
+        [f"art. {number:x}" for number in numbers],
+        [f"{number} x + {number} y" for number in numbers],
+        [" ".join("abcdefghij"[int(digit)] for digit in str(number)) for number in numbers],
+    ):
+        assert contradicting_language("it", texts) is None
+
+
 def test_twenty_words_are_enough_to_contradict_a_name_and_nineteen_are_not() -> None:
     words = " ".join(SENTENCES["it"]).split() * 2
     assert contradicting_language("en", [" ".join(words[:20])]) == "it"

@@ -73,6 +73,8 @@ def train_command(
 
 _LOW_BLEU = 20.0
 """Below it, translations of everyday sentences had guessed nouns (docs/own_corpus.md, how much data)."""
+_HIGH_CHRF = 60.0
+"""BLEU counts four words in a row, so lines of one to three words have BLEU 0 even if all are right; their chrF is high."""
 
 
 def _what_to_expect(folder: Path, name: str, options: str) -> str:
@@ -88,8 +90,10 @@ def _what_to_expect(folder: Path, name: str, options: str) -> str:
     from transformer_cli.checkpoint.recorded_series import finite, read_series
     from transformer_cli.checkpoint.run_folder import RunFolder
 
-    scores = finite(read_series(RunFolder(folder).metrics_file).validation.get("bleu", {}))
-    if scores and (best := max(scores.values())) < _LOW_BLEU:
+    validation = read_series(RunFolder(folder).metrics_file).validation
+    bleu, chrf = (finite(validation.get(name, {})).values() for name in ("bleu", "chrf"))
+    best = max(bleu, default=_LOW_BLEU)
+    if best < _LOW_BLEU and max(chrf, default=0.0) < _HIGH_CHRF:
         return (
             f"BLEU {best:.1f} on the validation sentences: many translations will be wrong. What helps: more pairs "
             "(docs/own_corpus.md has how many gave what), and more updates if the score was still rising"

@@ -75,7 +75,8 @@ class NumpyEngine:
         """See `Engine.translate`."""
         if not self._searches_itself(requests, options):
             return self.pytorch().translate(requests, options)
-        return [self._search(request.ids, options) for request in requests]
+        with np.errstate(all="ignore"):  # weights that overflow give what they give in PyTorch
+            return [self._search(request.ids, options) for request in requests]
 
     def negative_log_likelihood(
         self, sources: Sequence[TokenIds], targets: Sequence[TokenIds], *, batch_tokens: int
@@ -102,7 +103,8 @@ class NumpyEngine:
         if num_tokens > self.max_tokens or not all(source for source, _ in pairs):
             engine = self.pytorch()
             return engine.explain(requests, targets, batch_tokens=batch_tokens, num_best=num_best)
-        return [self._explained(source, target, num_best) for source, target in pairs]
+        with np.errstate(all="ignore"):
+            return [self._explained(source, target, num_best) for source, target in pairs]
 
     def _searches_itself(self, requests: Sequence[Request], options: DecodingConfig) -> bool:
         """Whether this engine does by itself what is asked, sooner than PyTorch is imported."""
@@ -430,7 +432,7 @@ def _tensors(content: bytes) -> dict[str, Array]:
                 return {}
             numbers = np.frombuffer(content[start + begin : start + end], "<f4")
             tensors[name] = numbers.reshape(entry["shape"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
     return tensors
 

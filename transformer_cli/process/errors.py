@@ -86,4 +86,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if "due to a previous error" in text and error.__context__ is not None:
         # The recording of a CUDA graph ends with this error after another one.
         return is_out_of_memory(error.__context__)
+    # A library that finds no room; on a disk mounted with noexec, glibc adds "Operation not permitted" to the same words.
+    if "failed to map segment" in text:
+        return "not permitted" not in text
     return any(mark in text for mark in marks)

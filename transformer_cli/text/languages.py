@@ -107,6 +107,9 @@ _MIN_LEAD = 1.25
 # To contradict a name takes more than to guess: this many words, and this lead over the named language.
 _MIN_WORDS = 20
 _SURE_LEAD = 2.0
+# Of so many different frequent words, as codes and formulas have some by chance; letters, and parts of codes, are none.
+_MIN_DIFFERENT = 3
+_WHOLE_WORD = re.compile(r"\b[^\W\d_]{2,}\b")
 _SCRIPT_OF = {
     **{language: script for script, language in LANGUAGE_OF_SCRIPT.items()},
     "ja": "CJK",
@@ -340,6 +343,8 @@ def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
     # Serbian has two scripts.
     if found == UNKNOWN_LANGUAGE or named == "sr" or len(words) < _MIN_WORDS:
         return None
+    if found in _WORDS and len(_WORDS[found].intersection(_whole_words(texts))) < _MIN_DIFFERENT:
+        return None
     shares = shares_of_frequent(words)
     if named not in _NAMES:  # its script and its words are not known, so nothing can contradict it
         return None
@@ -349,6 +354,10 @@ def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
     # Of languages that are much alike, such as Danish and Norwegian, neither has such a lead.
     is_surely_other = named in _WORDS and shares[found] >= _SURE_LEAD * shares[named]
     return found if is_surely_other else None
+
+
+def _whole_words(texts: Iterable[str]) -> set[str]:
+    return set(_WHOLE_WORD.findall(" ".join(texts).casefold()))
 
 
 def shares_of_frequent(words: list[str]) -> Counter[str]:
