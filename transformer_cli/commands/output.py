@@ -32,7 +32,7 @@ from transformer_cli.process.messages import escaped, escaped_in_json, on_one_li
 from transformer_cli.process.signals import cleaned_up, ended_after
 
 if TYPE_CHECKING:
-    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.decoding.loading import LoadedRun
 
 logger = logging.getLogger(__name__)
 
@@ -211,12 +211,11 @@ def require_other_file(output: Path | None, given: os.stat_result, name: str) ->
     )
 
 
-def require_no_corpus(output: Path | None, runs: Iterable["RunFolder | None"]) -> None:
-    """Refuse an output that is a file of the corpus from which a run has learned.
+def require_no_corpus(output: Path | None, loaded: "LoadedRun") -> None:
+    """Refuse an output that is a file of the corpus from which a model has learned.
 
     Args:
         output: None is standard output.
-        runs: None is a checkpoint without a run.
 
     Raises:
         UsageError: it is one.
@@ -226,7 +225,7 @@ def require_no_corpus(output: Path | None, runs: Iterable["RunFolder | None"]) -
     from transformer_cli.config import load_stored_config
     from transformer_cli.data.sources.corpus import local_files
 
-    for run in runs:
+    for run in (member.run for member in loaded.members):
         if run is None or not run.config_file.is_file():
             continue
         try:

@@ -239,7 +239,7 @@ def translate_document_file(
     except (DataError, UsageError) as error:
         raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
     loaded, translator = open_translator(options)
-    require_no_corpus(output, (member.run for member in loaded.members))
+    require_no_corpus(output, loaded)
     of_model = ModelTranslator.of(translator)
     if given.format.needs_languages:
         # Only the model tells in which language a page is that does not say it, and into which one it is translated.
