@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.commands.calibrate import _seen_by_training, calibrate_command
+from transformer_cli.commands.calibrate import calibrate_command, words_seen_by_training
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import load_stored_config
 from transformer_cli.data.preparation import fingerprint
@@ -285,7 +285,7 @@ def test_the_words_of_a_corpus_that_has_changed_since_the_training_are_not_recor
     facts = {"data": {"phrasebook": "other"}}
     (run / "environment.json").write_text(json.dumps(facts), encoding="utf-8")
     loaded = load_run(str(run), [], command="validate")
-    assert _seen_by_training(loaded, RunFolder(run)) is None
+    assert words_seen_by_training(loaded, RunFolder(run)) is None
     assert "the data has changed since the training: " in caplog.text
     assert "phrasebook: was other, now" in caplog.text
     assert not (run / "seen_words.json").exists()

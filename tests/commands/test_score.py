@@ -14,7 +14,7 @@ import pytest
 from transformer_cli.commands import completion
 from transformer_cli.commands.score import chosen_scores, score_command, target_language
 from transformer_cli.config.schema import SCORES_BY_DEFAULT
-from transformer_cli.evaluation.metrics import _warn_of_characters, _warn_of_script
+from transformer_cli.evaluation.metrics import warn_of_characters, warn_of_script
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..evaluation.scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
@@ -265,7 +265,7 @@ def test_references_without_spaces_are_split_by_their_script(
     language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     words, tokenizer = UNSPACED[language]
-    _warn_of_script.cache_clear()
+    warn_of_script.cache_clear()
     write_lines(Path("reference"), [words.replace(" ", "")] * 3)
     write_lines(Path("system"), ["".join(words.split()[:-1])] * 3)
     found = figures(capfd, "reference", breakdown=True)
@@ -281,7 +281,7 @@ def test_references_without_spaces_are_split_by_their_script(
 def test_a_language_with_spaces_for_text_without_them_is_taken_with_a_warning(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    _warn_of_script.cache_clear()
+    warn_of_script.cache_clear()
     write_lines(Path("reference"), ["我们昨天去了火车站"] * len(HYPOTHESES))
     found = figures(capfd, "reference", to="en", scores="bleu")["scores"]
     assert "tok:13a" in found[0]["signature"]
@@ -291,7 +291,7 @@ def test_a_language_with_spaces_for_text_without_them_is_taken_with_a_warning(
 def test_a_language_without_spaces_for_text_with_them_is_taken_with_a_warning(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    _warn_of_characters.cache_clear()
+    warn_of_characters.cache_clear()
     write_lines(Path("reference"), ["The dog is in the house, and I am not there."] * len(HYPOTHESES))  # fmt: skip
     found = figures(capfd, "reference", to="ja", scores="bleu")["scores"]
     assert "tok:char" in found[0]["signature"]

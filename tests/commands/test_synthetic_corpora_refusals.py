@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.commands import recorded_steps, synthetic_corpus
 from transformer_cli.commands.recorded_steps import Languages, chosen_languages
-from transformer_cli.commands.student_report import _of_run
+from transformer_cli.commands.student_report import measured_run
 from transformer_cli.commands.synthetic_corpus import GivenText
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding.loading import load_translator
@@ -202,7 +202,7 @@ def test_conditions_are_checked_before_a_model_is_trained(
 
 
 def translate_for_report(lines: list[str]) -> None:
-    _of_run("student", [DOCS_RUN], ["runtime.device=cpu"], (None, None)).translate(lines)
+    measured_run("student", [DOCS_RUN], ["runtime.device=cpu"], (None, None)).translate(lines)
 
 
 def translate_for_export(lines: list[str]) -> None:

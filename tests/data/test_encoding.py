@@ -133,7 +133,7 @@ def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
 ENDLESS = """
 import multiprocessing, sys, threading, time
 from pathlib import Path
-from transformer_cli.data.encoded import _encoded_by_workers
+from transformer_cli.data.encoded import encoded_by_workers
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.pairs import write_text
 from transformer_cli.text import train_tokenizer
@@ -144,7 +144,7 @@ text = Path(sys.argv[1])
 write_text(text, [SentencePair("a", "b", 0)] * 2)
 tokenizer = train_tokenizer(["a b"], TokenizerConfig(kind="wordlevel"))
 files = tokenizer_files((tokenizer, tokenizer))
-batches = _encoded_by_workers(text, 1, lambda *_: time.sleep(600), files, 2)
+batches = encoded_by_workers(text, 1, lambda *_: time.sleep(600), files, 2)
 threading.Thread(target=lambda: next(batches), daemon=True).start()
 while len(multiprocessing.active_children()) < 2:
     time.sleep(0.01)

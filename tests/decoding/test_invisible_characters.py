@@ -17,7 +17,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Glossary, Translator
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.given_pairs import PairAligner, TextAligner, pair_likelihoods
-from transformer_cli.evaluation.validation import _loss
+from transformer_cli.evaluation.validation import validate
 from transformer_cli.extensions.documents import (
     ModelTranslator,
     format_named,
@@ -202,7 +202,8 @@ def test_scores_of_given_translations_are_those_of_the_text_that_is_seen(
         assert one.num_tokens == plain.num_tokens
         assert one.log_probability == pytest.approx(plain.log_probability, abs=1e-4)
     losses = [
-        _loss(trained, [SentencePair(text, TARGET)])[0] for text in (PLAIN, CHANGED[0], CHANGED[-1])
+        validate(trained, [SentencePair(text, TARGET)], scores=()).loss
+        for text in (PLAIN, CHANGED[0], CHANGED[-1])
     ]
     assert losses == pytest.approx([losses[0]] * 3, abs=1e-4)
 

@@ -14,7 +14,7 @@ from transformer_cli.config import DecodingConfig, Direction
 from transformer_cli.decoding import Hypothesis, Request, Translation, Translator
 from transformer_cli.decoding.doubts import BESIDE_PLACEHOLDER, ENCLOSED, MARKS, UNSURE
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry
-from transformer_cli.decoding.line_form import _without_single_marks
+from transformer_cli.decoding.line_form import without_single_marks
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.protected_spans import SpanKeeper, StandIns
 from transformer_cli.decoding.quality import can_be_green
@@ -613,7 +613,7 @@ def test_a_clause_behind_a_comma_whose_end_is_lost_is_translated_by_itself() -> 
     ],
 )
 def test_marks_around_a_sentence_are_left_out_with_their_partner(text: str, inside: str) -> None:
-    start, end = _without_single_marks(f"- {text}.", 2, 2 + len(text))
+    start, end = without_single_marks(f"- {text}.", 2, 2 + len(text))
     assert f"- {text}."[start:end] == inside
 
 

@@ -20,7 +20,7 @@ from transformer_cli.checkpoint.trained_files import TrainedFiles, read_files
 from transformer_cli.config import Config, DecodingConfig, ModelConfig
 from transformer_cli.decoding import numpy_engine, pytorch_engine
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, Term
-from transformer_cli.decoding.loading import _pytorch_engine, load_run, load_translator, once
+from transformer_cli.decoding.loading import load_pytorch_engine, load_run, load_translator, once
 from transformer_cli.decoding.numpy_engine import MAX_TOKENS, NumpyEngine, load_numpy_engine
 from transformer_cli.decoding.pytorch_engine import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
@@ -175,7 +175,7 @@ def test_pytorch_has_the_machine_of_the_config_behind_it(
     monkeypatch.setattr(
         pytorch_engine, "open_pytorch_engine", lambda _, config, alone: opened.append(config)
     )
-    engine = load_numpy_engine(files, config, partial(_pytorch_engine, files, config))
+    engine = load_numpy_engine(files, config, partial(load_pytorch_engine, files, config))
     assert engine is not None
     engine.pytorch()
     assert [one.runtime for one in opened] == [runtime]
@@ -233,7 +233,7 @@ def test_weights_that_overflow_give_what_pytorch_gives_without_a_warning(
     norm = "decoder.layers.0.feed_forward_norm.weight"
     weights = {**engine.weights, norm: np.full_like(engine.weights[norm], 1e38)}
     overflowing = replace(engine, weights=weights)
-    torch_engine = _pytorch_engine(files, files.config, weights)
+    torch_engine = load_pytorch_engine(files, files.config, weights)
     requests = [Request((*files.source_tokenizer.encode(TEXTS[0]),))]
     found = overflowing.translate(requests, DecodingConfig())
     assert found == torch_engine.translate(requests, DecodingConfig())

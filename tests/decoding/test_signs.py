@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.decoding.line_repairs import _candidates, with_signs, without_signs
+from transformer_cli.decoding.line_repairs import ways_to_keep_signs, with_signs, without_signs
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.decoding.signs import lost_signs
 
@@ -123,4 +123,4 @@ def test_many_signs_are_found_in_one_pass(sign: str) -> None:
     # With a time that grows with the square of the length, this would take a minute.
     line = sign * (60_000 // len(sign))
     lost_signs(line, "The hotel.", "it")
-    assert [*_candidates(0, line)] == []
+    assert [*ways_to_keep_signs(0, line)] == []

@@ -34,7 +34,7 @@ from transformer_cli.training.initial_weights import (
     shrunk_weights,
     with_new_rows,
 )
-from transformer_cli.training.run import _seen_lengths
+from transformer_cli.training.run import all_seen_lengths
 
 from ..experiments import forge
 
@@ -396,7 +396,7 @@ def test_the_sequences_of_a_task_are_no_text_whose_lengths_are_recorded() -> Non
         "training": {"max_steps": 1, "batch_sentences": 1},
     }
     unread = cast(PreparedData, None)
-    assert _seen_lengths(unread, Config.model_validate(of_task), None, None) == UNKNOWN_LENGTHS
+    assert all_seen_lengths(unread, Config.model_validate(of_task), None, None) == UNKNOWN_LENGTHS
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.process.errors import ConfigError, DataError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
 from transformer_cli.training.joining import StoppedError
-from transformer_cli.training.run import _between_batches, _who_received
+from transformer_cli.training.run import asked_between_batches, who_received
 
 QUICK = [
     *("data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"),
@@ -73,7 +73,7 @@ def test_int8_is_refused_before_anything_is_written(config: Config, tmp_path: Pa
     ],
 )
 def test_the_rank_that_received_a_signal_is_named(received: list[int], said: str) -> None:
-    assert _who_received(received) == said
+    assert who_received(received) == said
 
 
 @pytest.mark.long
@@ -439,7 +439,7 @@ def test_a_validation_is_asked_before_each_batch_whether_it_must_stop() -> None:
     answers, encoded = [False, False, True, False], []
 
     def encode_until_stopped() -> None:
-        with _between_batches(cast(Any, model), lambda: answers.pop(0)):
+        with asked_between_batches(cast(Any, model), lambda: answers.pop(0)):
             while True:
                 encoded.append(model.encoder(torch.zeros(1)))
 

@@ -254,13 +254,13 @@ def _with_seen_words(
     """The pipeline that knows which words training has seen; and the words of the calibration text, if these have to tell it."""
     if pipeline.seen_words is not None:
         return pipeline, None
-    if (seen := _seen_by_training(loaded, folder)) is not None:
+    if (seen := words_seen_by_training(loaded, folder)) is not None:
         return replace(pipeline, seen_words=seen), None
     words, in_two_lines = _of_calibration(pipeline, sources)
     return replace(pipeline, seen_words=in_two_lines), words
 
 
-def _seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
+def words_seen_by_training(loaded: LoadedRun, folder: RunFolder) -> SeenWords | None:
     """The words of the training text of a run that has not recorded them, from its corpus; they are recorded now.
 
     None if the corpus is not there, has changed or is streamed, or if the model began with the weights of another one.

@@ -114,24 +114,24 @@ def _teachers(teacher: Writer) -> list[_System]:
     plain = [*own, *_ON_CPU, "runtime.precision=float32", "decoding.engine=torch"]
     runs = list(teacher.runs)
     names = (teacher.to, teacher.from_)
-    found = [_of_run("teacher", runs, plain, names)]
+    found = [measured_run("teacher", runs, plain, names)]
     if len(runs) == 1:
         fast = [*own, *_ON_CPU, _INT8, "decoding.engine=torch", "decoding.beam_size=1"]
-        found += _if_possible(lambda: _of_run("teacher, int8", runs, fast, names))
+        found += _if_possible(lambda: measured_run("teacher, int8", runs, fast, names))
     return found
 
 
 def _students(student: str, loaded: LoadedRun, exported: Path | None) -> list[_System]:
     plain = [*_ON_CPU, "runtime.precision=float32", "decoding.shortlist=null"]
-    found = [_of_run("student", [student], plain, (None, None))]
+    found = [measured_run("student", [student], plain, (None, None))]
     fast = [*_ON_CPU, _INT8, "decoding.shortlist=null"]
     in_int8 = _if_possible(
-        lambda: _of_run("student, int8", [student], fast, (None, None), exported)
+        lambda: measured_run("student, int8", [student], fast, (None, None), exported)
     )
     if in_int8 and shortlist_path(loaded.trained.folder).is_file():
         # With few thousand entries, to choose the candidates costs more than they save.
         short = [*_ON_CPU, _INT8, "decoding.shortlist={}"]
-        in_int8.append(_of_run("  with shortlist", [student], short, (None, None), exported))
+        in_int8.append(measured_run("  with shortlist", [student], short, (None, None), exported))
     found += in_int8
     return found
 
@@ -144,7 +144,7 @@ def _if_possible(load: Callable[[], _System]) -> list[_System]:
         return []
 
 
-def _of_run(
+def measured_run(
     name: str,
     runs: list[str],
     settings: Sequence[str],

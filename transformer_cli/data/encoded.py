@@ -461,7 +461,7 @@ def encoded_text(
     num_workers = min(number_of_workers(config, num_pairs), num_batches)
     if num_workers > 1:
         files = tokenizer_files(tokenizers)
-        batches = _encoded_by_workers(text, num_batches, encode, files, num_workers)
+        batches = encoded_by_workers(text, num_batches, encode, files, num_workers)
     else:
         batches = (encode(rows, tokenizers) for rows in read_rows(text))
     num_seen = 0
@@ -524,7 +524,7 @@ def _encoded(number: int) -> EncodedBatch:
     return _workers[0].encoded(number)
 
 
-def _encoded_by_workers(
+def encoded_by_workers(
     text: Path, num_batches: int, encode: Encode, files: Mapping[str, bytes], num_workers: int
 ) -> Iterator[EncodedBatch]:
     """The batches of a file; each process loads the tokenizers from the content of their files."""

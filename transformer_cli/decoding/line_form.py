@@ -309,7 +309,7 @@ class LineForm:
         """
         whole = TextRange(start, end)
         if self.pipeline.keeps_text:
-            start, end = _without_single_marks(text, start, end)
+            start, end = without_single_marks(text, start, end)
         left_out = _SENTENCE_ENDS if self.pipeline.keeps_text else ""
         while self._is_outside(text[start]) or text[start] in left_out:
             start += 1
@@ -361,7 +361,7 @@ class LineForm:
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
 
 
-def _without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
+def without_single_marks(text: str, start: int, end: int) -> tuple[int, int]:
     """The range without apostrophes, braces and angle brackets around it, and without a bracket at an edge that has no partner.
 
     A model knows an apostrophe from other places, and a bracket from pairs, and loses them here; braces it hardly knows.

@@ -567,7 +567,7 @@ class _Candidate(NamedTuple):
     """Of a line without signs: the words that are translated by themselves, too; their texts stand behind that of the line."""
 
 
-def _candidates(place: int, text: str) -> Iterator[_Candidate]:
+def ways_to_keep_signs(place: int, text: str) -> Iterator[_Candidate]:
     """The ways to translate a line again that lost signs, from the best one on."""
     if not 0 < len(_places_of_signs(text)) <= _MOST_SIGNS:
         return
@@ -629,7 +629,7 @@ def _with_signs_in_place(
         for judged in [translator.with_doubts_of_line(found)]
         if _may_lack_signs(judged)
     }
-    tries = [iter(_candidates(place, lines[place].given)) for place in before]
+    tries = [iter(ways_to_keep_signs(place, lines[place].given)) for place in before]
     plain = replace(translator, reports_lines=False, only_green=False)
     answers: dict[tuple[int, str], Translation] = {}
     best: dict[int, Translation] = {}

@@ -322,7 +322,7 @@ def _ready(files: TrainedFiles, config: Config, *, alone: bool, starts: bool) ->
         qualities={} if run is None else _qualities(run, files.checkpoint.manifest.step),
     )
     engine: _DescribedEngine | None = None
-    pytorch = partial(_pytorch_engine, files, config)
+    pytorch = partial(load_pytorch_engine, files, config)
     if alone and options.engine in OTHER_ENGINES:
         engine = resolve_name(OTHER_ENGINES[options.engine].load)(
             files, config, pipeline, once(pytorch)
@@ -421,7 +421,7 @@ def _qualities(run: RunFolder, step: int) -> dict[str, Quality]:
     return qualities
 
 
-def _pytorch_engine(
+def load_pytorch_engine(
     files: TrainedFiles, config: Config, weights: "Weights | None" = None
 ) -> ExplainingEngine:
     """The PyTorch engine that serves beside another one; without weights it reads those of the checkpoint.

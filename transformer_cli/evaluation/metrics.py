@@ -444,15 +444,15 @@ def splitting_language(references: Lines, named: str | None) -> str | None:
     """
     found, is_unspaced = guess_language(references[:_NUM_READ]), language_code(named) in UNSPACED_LANGUAGES  # fmt: skip
     if named is not None and is_unspaced and found not in {UNKNOWN_LANGUAGE, *UNSPACED_LANGUAGES}:
-        _warn_of_characters(found, named)
+        warn_of_characters(found, named)
     if found not in UNSPACED_LANGUAGES or is_unspaced:
         return named
-    _warn_of_script(found, named)
+    warn_of_script(found, named)
     return named or found
 
 
 @cache
-def _warn_of_characters(found: str, named: str) -> None:
+def warn_of_characters(found: str, named: str) -> None:
     logger.warning(
         "the references look like %s (%s), but %s is named, so BLEU compares characters and is far too high",
         name_of_language(found),
@@ -462,7 +462,7 @@ def _warn_of_characters(found: str, named: str) -> None:
 
 
 @cache
-def _warn_of_script(found: str, named: str | None) -> None:
+def warn_of_script(found: str, named: str | None) -> None:
     if named is None:
         which = "BLEU and TER split" if _ter_splits(found) else "BLEU splits"
         outcome = (

@@ -35,7 +35,7 @@ def average_at_end(session: "TrainingSession") -> bool:
     """Write and validate the average that the config asks for, unless it is there already; returns whether it was written."""
     training, folder = session.config.training, session.checkpoints.folder
     assert training.average_last is not None
-    chosen = _chosen(folder, training, session.progress.step)
+    chosen = checkpoints_to_average(folder, training, session.progress.step)
     final = folder / f"{AVERAGE}{session.progress.step:08d}"
     is_new = not _is_still_right(final, chosen)
     if is_new:
@@ -55,7 +55,9 @@ def average_at_end(session: "TrainingSession") -> bool:
     return is_new
 
 
-def _chosen(folder: Path, training: TrainingConfig, last_step: int) -> list[Checkpoint]:
+def checkpoints_to_average(
+    folder: Path, training: TrainingConfig, last_step: int
+) -> list[Checkpoint]:
     """The checkpoints to average. An interruption saves further checkpoints; they are never among these."""
     whole = list_checkpoints(folder).whole
     if training.average_of == "best":

@@ -124,22 +124,22 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
             yield processes
             processes.sums(0)  # no process leaves while another may still need the store
     except BaseException as error:
-        _leave(device, error)
+        leave_group(device, error)
         raise
-    _leave(device)
+    leave_group(device)
 
 
-def _leave(device: torch.device, error: BaseException | None = None) -> None:
+def leave_group(device: torch.device, error: BaseException | None = None) -> None:
     # After an error, a sum may still wait on the GPU for a process that is gone, and to disconnect would wait for this
     # sum. A signal stops all processes at the same step.
     if device.type == "cuda" and not (error is None or isinstance(error, InterruptedBySignal)):
-        _end_within(_SECONDS_TO_END)
+        end_within(_SECONDS_TO_END)
         return
     with suppress(RuntimeError):  # after an error the others may be gone
         dist.destroy_process_group()
 
 
-def _end_within(seconds: int) -> None:
+def end_within(seconds: int) -> None:
     """Let the system end this process, if it has not ended by itself with a message; Windows has no such alarm."""
     if hasattr(signal, "alarm") and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -343,12 +343,12 @@ def _train_session(
     received: list[int] = processes.gathered(request.signal_number or 0)
     if any(received) and not is_finished(progress, config.training):
         what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"  # fmt: skip
-        raise InterruptedBySignal(max(received), f"{what}{_who_received(received)}")
+        raise InterruptedBySignal(max(received), f"{what}{who_received(received)}")
     if is_finished(progress, config.training):
         alarms.require_convergence(progress.step)
 
 
-def _who_received(received: Sequence[int]) -> str:
+def who_received(received: Sequence[int]) -> str:
     """With several processes, the one whose signal ends them; `received` has the number of the signal of each rank, or 0."""
     if len(received) == 1:
         return ""
@@ -609,12 +609,12 @@ def build_session(
     )
     return TrainingSession(
         config, data, experiment, progress, meter, checkpoints, validation_pairs(config, data),
-        validation, seen=_seen_lengths(data, config, newest, initial), compilation=compilation,
+        validation, seen=all_seen_lengths(data, config, newest, initial), compilation=compilation,
         files=portable_files(config, *data.tokenizers),
     )  # fmt: skip
 
 
-def _seen_lengths(
+def all_seen_lengths(
     data: PreparedData, config: Config, newest: Checkpoint | None, initial: InitialModel | None
 ) -> SeenLengths:
     """The lengths of the texts of the training, with those that the model has seen before."""
@@ -717,7 +717,7 @@ class TrainingSession:
             shared = replace(translator, engine=SharedEngine(translator.engine, processes))
         return_freed_memory()  # decoding cannot use what training has freed in small pieces
         try:
-            with _between_batches(model, must_stop_now):
+            with asked_between_batches(model, must_stop_now):
                 report = validate(
                     shared,
                     self.validation_pairs,
@@ -782,7 +782,7 @@ class TrainingSession:
 
 
 @contextmanager
-def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
+def asked_between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
     """Before each batch of sources, ask whether to stop; if so, end the block with StoppedError."""
 
     def ask(*_: Any) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import ReadingOptions
-from transformer_cli.extensions.documents.po import _plural_rule, read_po
+from transformer_cli.extensions.documents.po import plural_rule, read_po
 from transformer_cli.extensions.documents.translation import translate_document
 from transformer_cli.extensions.documents.translator import COPIED, AnsweredText
 from transformer_cli.process.errors import DataError
@@ -436,7 +436,7 @@ def test_a_header_with_the_rule_of_the_source_gets_that_of_the_target_and_as_man
     found = entries(result)
     assert [text for _, text in sorted(found["the dog"].msgstr_plural.items())] == wanted
     rule = polib.pofile(result.decode()).metadata["Plural-Forms"]
-    assert rule == {"de": "nplurals=2; plural=(n != 1);"}.get(target, _plural_rule(target))
+    assert rule == {"de": "nplurals=2; plural=(n != 1);"}.get(target, plural_rule(target))
 
 
 @pytest.mark.process
@@ -495,7 +495,7 @@ def test_a_rule_with_fewer_forms_than_a_translated_plural_is_not_taken(
 def test_the_rule_comes_into_headers_of_every_form(header: str) -> None:
     catalogue = f'msgid ""\nmsgstr ""\n{header}\nmsgid "the dog"\nmsgid_plural "the dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     result = of_language(catalogue, "ru").decode()
-    assert polib.pofile(result).metadata["Plural-Forms"] == _plural_rule("ru")
+    assert polib.pofile(result).metadata["Plural-Forms"] == plural_rule("ru")
     assert entries(result.encode())["the dog"].msgstr_plural == {0: ONE, 1: OTHER, 2: OTHER}
 
 

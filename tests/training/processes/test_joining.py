@@ -111,15 +111,15 @@ def test_after_an_error_with_gpus_no_process_waits_for_the_others(
 ) -> None:
     calls: list[str] = []
     monkeypatch.setattr(dist, "destroy_process_group", lambda: calls.append("disconnected"))
-    monkeypatch.setattr(joining, "_end_within", lambda seconds: calls.append("ends soon"))
-    joining._leave(torch.device(device), error)
+    monkeypatch.setattr(joining, "end_within", lambda seconds: calls.append("ends soon"))
+    joining.leave_group(torch.device(device), error)
     assert calls == ["disconnected" if disconnects else "ends soon"]
 
 
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarm")
 def test_a_process_that_does_not_end_by_itself_is_ended() -> None:
-    code = "import time; from transformer_cli.training import joining; joining._end_within(1); time.sleep(60)"
+    code = "import time; from transformer_cli.training import joining; joining.end_within(1); time.sleep(60)"
     ended = subprocess.run([sys.executable, "-c", code], timeout=50)
     assert ended.returncode == -signal.SIGALRM
 

@@ -171,7 +171,7 @@ class Catalogue:
         text = self.content.text
         line_end = "\r\n" if "\r\n" in text else "\n"
         place = _PLURALS_TO_FILL_IN.search(text, *self.header)
-        rule = _plural_rule(languages.target) if place else None
+        rule = plural_rule(languages.target) if place else None
         forms = self.rule if rule is None else _read_rule(rule)
         found: dict[int, tuple[_Message, dict[bool, TranslatedSegment]]] = {}
         changed = set()
@@ -267,7 +267,7 @@ def _new_rule(header: str, messages: Sequence[_Message], options: ReadingOptions
     plurals = [each for each in messages if "msgid_plural" in each.fields]
     if options.target_language is None or not plurals or not header:
         return None
-    target = _plural_rule(options.target_language)
+    target = plural_rule(options.target_language)
     found = _RULE.search(header)
     if target is None or "nplurals=INTEGER" in header:
         return None
@@ -275,7 +275,7 @@ def _new_rule(header: str, messages: Sequence[_Message], options: ReadingOptions
         return None  # not readable; `msgfmt --check` names it
     # Without a rule, gettext takes that of English and German.
     own = found[0] if found else _TWO_FORMS
-    of_source = _plural_rule(options.language) if options.language else _TWO_FORMS
+    of_source = plural_rule(options.language) if options.language else _TWO_FORMS
     if _values(own) == _values(target) or _values(own) != _values(of_source or _TWO_FORMS):
         return None
     language = re.search(r"^Language: *(.*)$", header, re.MULTILINE)
@@ -400,7 +400,7 @@ def _read_rule(text: str) -> _Rule:
         return _Rule(int(found[1]))
 
 
-def _plural_rule(language: str) -> str | None:
+def plural_rule(language: str) -> str | None:
     """The value of Plural-Forms for a language; None if it is not known."""
     from babel import UnknownLocaleError
     from babel.messages.plurals import PLURALS, get_plural
