@@ -253,19 +253,6 @@ _RESUMING = {
     "checkpoint",
     "from-checkpoint",
 }
-# Options of other programs, and those of tfm that mean the same.
-_OPTIONS_ELSEWHERE = {
-    "model": ("--run",), "checkpoint": ("--run",), "path": ("--run",), "src": ("--source",), "ref": ("--reference",),
-    "references": ("--reference",), "tgt": ("--target", "--output"), "hyp": ("--against",), "in": ("--input",),
-    "file": ("--input",), "i": ("--input",), "o": ("--output",), "out": ("--output",), "output-file": ("--output",),
-    "input-file": ("--input",), "nbest": ("--n-best",), "n-best-list": ("--n-best",), "num-hypotheses": ("--n-best",),
-    "beam": ("--beam-size",), "beams": ("--beam-size",), "num-beams": ("--beam-size",), "beam-width": ("--beam-size",),
-    "source-lang": ("--from", "--source-language"), "src-lang": ("--from", "--source-language"),
-    "target-lang": ("--to", "--target-language"), "tgt-lang": ("--to", "--target-language"),
-    "from": ("--source-language",), "to": ("--target-language",), "languages": ("--source-language", "--target-language"),
-    "lang": ("--to", "--target-language"), "metric": ("--scores",), "metrics": ("--scores",), "cfg": ("--config",), "yaml": ("--config",),
-    "overwrite": ("--force", "--from-scratch"), "dry": ("--dry-run",), "verbose": ("--debug",), "v": ("--debug",),
-}  # fmt: skip
 _FILES = (
     "--input",
     "--output",
@@ -399,15 +386,6 @@ def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
         _check_others(command, values, others)
 
 
-# What other programs call the commands of tfm.
-_COMMANDS_ELSEWHERE = {
-    "fit": "train", "finetune": "train", "fine-tune": "train", "resume": "train", "predict": "translate", "infer": "translate", "generate": "translate",
-    "decode": "translate", "interactive": "translate", "test": "validate", "eval": "validate", "evaluate": "validate", "bleu": "score",
-    "sacrebleu": "score", "preprocess": "data", "prepare": "data", "clean": "data clean", "check": "data check", "download": "data get",
-    "convert": "export", "server": "serve", "list": "runs", "compare": "runs compare", "help": "--help", "version": "--version",
-}  # fmt: skip
-
-
 def _similar(name: str, commands: Iterable[str]) -> str:
     """The command that is spelled nearly so; empty if none is."""
     close = difflib.get_close_matches(name.lower(), list(commands), n=1, cutoff=0.7)
@@ -424,19 +402,22 @@ def unknown_command(ctx: Any, name: str, meant: str = "") -> UsageError:
     """
     meant = meant or _similar(name, ctx.command.commands)
     if not meant and ctx.parent is None:
-        meant = _COMMANDS_ELSEWHERE.get(name.lower(), "")
+        from transformer_cli.config import other_programs
+
+        meant = other_programs.COMMANDS.get(name.lower(), ("",))[0]
     hint = f"did you mean {ctx.command_path} {meant}?" if meant else f"{ctx.command_path} --help lists the commands"  # fmt: skip
     return UsageError(f"{name}: there is no such command of {ctx.command_path}", hint=hint)
 
 
 def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError:
     """The error for an option that the command does not have, and what its name means in other programs."""
+    from transformer_cli.config import other_programs
     from transformer_cli.config.refusal import setting_called
 
     option = str(error.option_name)
     name = option.lstrip("-").lower()
     known = {spelled for one in command.get_params(ctx) for spelled in one.opts}
-    meant = [one for one in _OPTIONS_ELSEWHERE.get(name.replace("_", "-"), ()) if one in known]
+    meant = [one for one in other_programs.OPTIONS.get(name.replace("_", "-"), ()) if one in known]
     setting = setting_called(name)
     if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
         hint = f"the same command continues the run where it stopped: leave out {option}"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from transformer_cli import cli
-from transformer_cli.config.refusal import _SETTINGS, setting_called, setting_paths
+from transformer_cli.config.other_programs import SETTINGS
+from transformer_cli.config.refusal import setting_called, setting_paths
 
 RUN = str(Path(__file__).parents[2] / "docs" / "run")
 TRAIN = ["train", "--config", "en-it.yaml"]
@@ -106,8 +107,8 @@ def test_a_setting_of_other_programs_is_answered_with_its_name_here(
 def test_every_name_of_other_programs_means_a_setting() -> None:
     sources = ("phrasebook", "sequences", "files", "hub")
     known = {path for source in sources for path in setting_paths({"source": source})}
-    assert {meant.partition("=")[0] for meant in _SETTINGS.values()} <= known
-    assert [name for name in _SETTINGS if not re.fullmatch("[a-z0-9]+", name)] == []
+    assert {meant.partition("=")[0] for [meant] in SETTINGS.values()} <= known
+    assert [name for name in SETTINGS if not re.fullmatch("[a-z0-9]+", name)] == []
 
 
 def test_a_name_of_its_own_means_itself() -> None:

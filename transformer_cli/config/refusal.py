@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from transformer_cli.config import other_programs
 from transformer_cli.config.data import (
     LANGUAGE_PATTERN,
     TAG_PATTERN,
@@ -267,136 +268,10 @@ def _shorten(value: Any) -> str:
     return shortened(json.dumps(value) if is_word else repr(value), 60)
 
 
-# What other programs call the settings of tfm: their users type these names first.
-
-
-# The names are in small letters, without dashes and underscores.
-_SETTINGS = {
-    "epochs": "training.max_epochs", "nepochs": "training.max_epochs", "numepochs": "training.max_epochs",
-    "epoch": "training.max_epochs", "numtrainepochs": "training.max_epochs", "maxepoch": "training.max_epochs",
-    "steps": "training.max_steps", "trainsteps": "training.max_steps", "numsteps": "training.max_steps",
-    "maxupdate": "training.max_steps", "maxupdates": "training.max_steps", "updates": "training.max_steps",
-    "iterations": "training.max_steps", "iters": "training.max_steps", "maxiters": "training.max_steps",
-    "lr": "training.learning_rate", "learnrate": "training.learning_rate",
-    "lrscheduler": "training.schedule", "scheduler": "training.schedule", "lrschedulertype": "training.schedule",
-    "warmup": "training.warmup_steps", "warmupupdates": "training.warmup_steps",
-    "batchsize": "training.batch_sentences", "batch": "training.batch_sentences", "bs": "training.batch_sentences",
-    "perdevicetrainbatchsize": "training.batch_sentences", "trainbatchsize": "training.batch_sentences",
-    "maxtokens": "training.batch_tokens", "tokensperbatch": "training.batch_tokens",
-    "updatefreq": "training.accumulate", "accumcount": "training.accumulate",
-    "gradientaccumulation": "training.accumulate", "gradientaccumulationsteps": "training.accumulate",
-    "optim": "training.optimizer", "eps": "training.epsilon", "wd": "training.weight_decay",
-    "clip": "training.clip_norm", "clipgradnorm": "training.clip_norm", "maxgradnorm": "training.clip_norm",
-    "smoothing": "training.label_smoothing", "labelsmoothingfactor": "training.label_smoothing",
-    "earlystopping": "training.patience", "savesteps": "training.save_every", "saveinterval": "training.save_every",
-    "evalsteps": "training.validate_every", "validateinterval": "training.validate_every",
-    "loggingsteps": "training.log_every", "loginterval": "training.log_every",
-    "savetotallimit": "training.keep_last", "restorefile": "training.init_from", "finetune": "training.init_from",
-    "pretrained": "training.init_from", "finetunefrommodel": "training.init_from",
-    "layers": "model.encoder_layers", "nlayers": "model.encoder_layers", "encoderlayers": "model.encoder_layers",
-    "declayers": "model.decoder_layers", "decoderlayers": "model.decoder_layers",
-    "enclayers": "model.encoder_layers", "heads": "model.num_heads", "nhead": "model.num_heads",
-    "nheads": "model.num_heads", "hiddensize": "model.d_model", "hiddendim": "model.d_model",
-    "dim": "model.d_model", "embeddim": "model.d_model", "ffn": "model.d_ff", "dff": "model.d_ff",
-    "ffndim": "model.d_ff", "arch": "model.preset=base",
-    "vocab": "tokenizer.vocab_size", "vocabulary": "tokenizer.vocab_size", "tokenizertype": "tokenizer.kind",
-    "minfreq": "tokenizer.min_frequency", "minfrequency": "tokenizer.min_frequency",
-    "beam": "decoding.beam_size", "beams": "decoding.beam_size", "numbeams": "decoding.beam_size",
-    "beamwidth": "decoding.beam_size", "lenpen": "decoding.length_penalty", "alpha": "decoding.length_penalty",
-    "beamsize": "decoding.beam_size", "maxlength": "decoding.max_length",
-    "maxlen": "decoding.max_length", "maxlenb": "decoding.max_length", "maxnewtokens": "decoding.max_length",
-    "runname": "name", "experiment": "name", "experimentname": "name", "expname": "name", "savedir": "name",
-    "outputdir": "name", "randomseed": "seed",
-    "gpu": "runtime.device=cuda", "cuda": "runtime.device=cuda", "cpu": "runtime.device=cpu",
-    "usegpu": "runtime.device=cuda", "nocuda": "runtime.device=cpu", "gpus": "runtime.device=cuda",
-    "fp16": "runtime.precision=bfloat16", "bf16": "runtime.precision=bfloat16", "amp": "runtime.precision=bfloat16",
-    "dtype": "runtime.precision", "numworkers": "runtime.workers", "numthreads": "runtime.threads",
-    "src": "data.source_language", "srclang": "data.source_language", "sourcelang": "data.source_language",
-    "tgt": "data.target_language", "trg": "data.target_language", "tgtlang": "data.target_language",
-    "targetlang": "data.target_language", "datadir": "data.root",
-    "trainfile": "data.corpora", "trainpref": "data.corpora", "dataset": "data.corpora",
-    "validsplit": "data.validation_share", "testsplit": "data.test_share",
-    # The model.
-    "numlayers": "model.encoder_layers",
-    "encdepth": "model.encoder_layers", "decdepth": "model.decoder_layers", "numencoderlayers": "model.encoder_layers",
-    "numdecoderlayers": "model.decoder_layers", "encoderembeddim": "model.d_model", "decoderembeddim": "model.d_model",
-    "wordvecsize": "model.d_model", "rnnsize": "model.d_model", "dimemb": "model.d_model", "numembed": "model.d_model",
-    "embsize": "model.d_model", "transformermodelsize": "model.d_model", "encoderffnembeddim": "model.d_ff",
-    "decoderffnembeddim": "model.d_ff", "transformerff": "model.d_ff", "transformerdimffn": "model.d_ff", "ffsize": "model.d_ff",
-    "transformerfeedforwardnumhidden": "model.d_ff", "dimfeedforward": "model.d_ff", "encoderattentionheads": "model.num_heads",
-    "decoderattentionheads": "model.num_heads", "transformerheads": "model.num_heads", "transformerattentionheads": "model.num_heads",
-    "attentionheads": "model.num_heads", "numattentionheads": "model.num_heads", "activationfn": "model.activation",
-    "activationfunction": "model.activation", "transformeractivationtype": "model.activation",
-    "transformerffnactivation": "model.activation", "relu": "model.activation=relu", "activationdropout": "model.ff_dropout",
-    "reludropout": "model.ff_dropout", "transformerdropout": "model.dropout", "dropoutrate": "model.dropout",
-    "transformerdropoutattention": "model.attention_dropout", "transformerdropoutact": "model.ff_dropout",
-    "transformerdropoutprepost": "model.dropout", "encodernormalizebefore": "model.norm_placement=pre",
-    "decodernormalizebefore": "model.norm_placement=pre", "normalizebefore": "model.norm_placement=pre", "normfirst": "model.norm_placement=pre",
-    "prenorm": "model.norm_placement=pre", "postnorm": "model.norm_placement=post", "layernorm": "model.norm_placement",
-    "transformerpreprocess": "model.norm_placement", "transformerpostprocess": "model.norm_placement",
-    "layernormembedding": "model.embedding_norm=true", "positionencoding": "model.positions", "positionalencoding": "model.positions",
-    "encoderlearnedpos": "model.positions=learned", "decoderlearnedpos": "model.positions=learned",
-    "shareallembeddings": "model.tie_embeddings=all", "tiedembeddingsall": "model.tie_embeddings=all", "tiedembeddings": "model.tie_embeddings",
-    "shareembeddings": "model.tie_embeddings=all", "tiedsoftmax": "model.tie_embeddings=target-output", "weighttyingtype": "model.tie_embeddings",
-    "weighttying": "model.tie_embeddings", "tieweights": "model.tie_embeddings",
-    "sharedecoderinputoutputembed": "model.tie_embeddings=target-output", "sharedecoderembeddings": "model.tie_embeddings=target-output",
-    "initializer": "model.init", "paraminit": "model.init", "paraminitglorot": "model.init=xavier", "weightinit": "model.init",
-    "maxsourcepositions": "model.max_length", "maxtargetpositions": "model.max_length", "srcseqlength": "model.max_length",
-    "tgtseqlength": "model.max_length", "maxseqlen": "model.max_length", "maxseqlength": "model.max_length",
-    "maxsourcelength": "model.max_length", "maxtargetlength": "model.max_length",
-    # The training.
-    "adambetas": "training.betas", "optimizerbetas": "training.betas",
-    "adameps": "training.epsilon", "adamepsilon": "training.epsilon",
-    "lrwarmup": "training.warmup_steps", "learningratewarmup": "training.warmup_steps",
-    "initiallearningrate": "training.learning_rate", "baselr": "training.learning_rate", "peaklr": "training.learning_rate",
-    "minlr": "training.min_learning_rate", "stopminlr": "training.min_learning_rate", "learningratemin": "training.min_learning_rate",
-    "decaymethod": "training.schedule", "scheduling": "training.schedule", "lrdecayinvsqrt": "training.schedule=inverse_sqrt",
-    "learningrateschedulertype": "training.schedule", "learningratereducefactor": "training.plateau_factor", "decreasefactor": "training.plateau_factor",
-    "minibatch": "training.batch_sentences", "minibatchwords": "training.batch_tokens", "batchtype": "training.batch_tokens",
-    "minibatchfit": "training.batch_tokens=auto", "workspace": "training.batch_tokens=auto", "batchmultiplier": "training.accumulate",
-    "optimizerdelay": "training.accumulate", "updateinterval": "training.accumulate", "gradaccum": "training.accumulate",
-    "gradientclippingthreshold": "training.clip_norm", "gradclip": "training.clip_norm", "maxnumepochs": "training.max_epochs",
-    "afterepochs": "training.max_epochs", "afterbatches": "training.max_steps", "after": "training.max_steps", "maxtrainsteps": "training.max_steps",
-    "earlystoppingmetric": "training.best_metric", "bestcheckpointmetric": "training.best_metric", "metricforbestmodel": "training.best_metric",
-    "optimizedmetric": "training.best_metric", "validmetrics": "validation.scores", "evalmetrics": "validation.scores", "evalbleu": "validation.scores",
-    "maxnumcheckpointnotimproved": "training.patience", "saveintervalupdates": "training.save_every", "savefreq": "training.save_every",
-    "savecheckpointsteps": "training.save_every", "checkpointinterval": "training.save_every",
-    "validsteps": "training.validate_every", "validfreq": "training.validate_every", "validationfreq": "training.validate_every",
-    "validateintervalupdates": "training.validate_every", "dispfreq": "training.log_every", "loggingfreq": "training.log_every",
-    "reportevery": "training.log_every", "keepcheckpoint": "training.keep_last", "keeplastepochs": "training.keep_last",
-    "keepintervalupdates": "training.keep_last", "keeplastparams": "training.keep_last", "keepbestcheckpoints": "training.keep_best",
-    "keepbestckpts": "training.keep_best", "exponentialsmoothing": "training.ema_decay", "ema": "training.ema_decay",
-    "trainfrom": "training.init_from", "pretrainedmodel": "training.init_from", "loadmodel": "training.init_from",
-    "modelnameorpath": "training.init_from",
-    # The corpus and the vocabulary.
-    "joineddictionary": "tokenizer.shared=true", "sharevocab": "tokenizer.shared=true", "sharedvocab": "tokenizer.shared=true",
-    "srcvocabsize": "tokenizer.vocab_size", "tgtvocabsize": "tokenizer.vocab_size", "nwordssrc": "tokenizer.vocab_size",
-    "nwordstgt": "tokenizer.vocab_size", "numwords": "tokenizer.vocab_size", "dimvocabs": "tokenizer.vocab_size", "voclimit": "tokenizer.vocab_size",
-    "bpecodes": "tokenizer.vocab_size", "mergeops": "tokenizer.vocab_size", "bpeoperations": "tokenizer.vocab_size",
-    "vocminfreq": "tokenizer.min_frequency", "wordmincount": "tokenizer.min_frequency", "thresholdsrc": "tokenizer.min_frequency",
-    "thresholdtgt": "tokenizer.min_frequency", "bpe": "tokenizer.kind=bpe", "sentencepiece": "tokenizer.kind=sentencepiece",
-    "trainsets": "data.corpora", "validsets": "data.corpora",
-    "validpref": "data.corpora", "testpref": "data.corpora", "validationfile": "data.corpora", "testfile": "data.corpora",
-    "validationsource": "data.corpora", "validationtarget": "data.corpora", "traindata": "data.corpora", "datasetname": "data.corpora",
-    # The translations and the machine.
-    "beamalpha": "decoding.length_penalty", "lengthpenaltyalpha": "decoding.length_penalty", "normalize": "decoding.length_penalty",
-    "generationnumbeams": "decoding.beam_size", "generationmaxlength": "decoding.max_length", "maxoutputlength": "decoding.max_length",
-    "maxlengthfactor": "decoding.max_length_ratio", "maxlena": "decoding.max_length_ratio", "minlen": "decoding.min_length",
-    "nbest": "decoding.num_best", "nbestsize": "decoding.num_best", "numreturnsequences": "decoding.num_best",
-    "temperature": "decoding.sampling.temperature", "samplingtopk": "decoding.sampling.top_k", "samplingtopp": "decoding.sampling.top_p",
-    "dosample": "decoding.sampling.temperature=1.0", "allowunk": "decoding.allow_unknown=true", "norepeatngram": "decoding.no_repeat_ngram_size",
-    "savemodel": "name", "modeldir": "name", "usecuda": "runtime.device=cuda", "usecpu": "runtime.device=cpu", "devices": "runtime.device=cuda",
-    "deviceid": "runtime.device=cuda", "gpuranks": "runtime.device=cuda", "cputhreads": "runtime.threads", "torchcompile": "runtime.compile=true",
-    "apexamp": "runtime.precision=bfloat16", "dataloadernumworkers": "runtime.workers", "preprocessingnumworkers": "runtime.workers",
-}  # fmt: skip
-
-
 def setting_elsewhere_called(name: str) -> str | None:
     """The setting that a name of another program means, such as training.max_epochs for epochs.
-
-    Where the name is a flag elsewhere, a value follows: runtime.device=cuda for gpu.
 
     Args:
         name: without a section; dashes, underscores and capitals make no difference.
     """
-    return _SETTINGS.get(re.sub(r"[-_]", "", name.lower()))
+    return other_programs.SETTINGS.get(re.sub(r"[-_]", "", name.lower()), (None,))[0]
