@@ -14,7 +14,7 @@ The run must not have seen the text, and its checkpoint should not have been cho
 - planted errors: in good translations of the second half a number, a negation or a name is changed by rules. The model
   reads the changed text (no search), and the same estimate says whether it is green.
 
-The rules for errors are for English to Italian.
+The rules for errors are for Italian and German targets.
 """
 
 import argparse
@@ -47,35 +47,44 @@ from transformer_cli.evaluation.green import calibrated, chosen_threshold
 from transformer_cli.evaluation.metrics import measure_corpus
 
 NUM_ERRORS = 200
-NUMBERS = [
-    "due",
-    "tre",
-    "quattro",
-    "cinque",
-    "sei",
-    "sette",
-    "otto",
-    "nove",
-    "dieci",
-    "venti",
-    "trenta",
-    "cento",
-]
-NAMES = [
-    "Tom",
-    "Mary",
-    "John",
-    "Maria",
-    "Boston",
-    "Paris",
-    "Italy",
-    "Japan",
-    "Ken",
-    "Bob",
-    "Jim",
-    "Alice",
-]
-OTHER_NAMES = ["Luca", "Anna", "Sara", "Marco", "Berlino", "Londra"]
+
+
+class Errors(NamedTuple):
+    """How translations into a language are made wrong."""
+
+    numbers: Sequence[str]
+    names: Sequence[str]
+    """Groups of words, as those of the numbers; a word of a text becomes another one of its group."""
+    new_names: str
+    """Words that may take the place of any name; if empty, those of its group do."""
+    negation: str
+    """Matches a negation; without it the sentence says the opposite. Its group is the first letter behind it."""
+    negated: tuple[str, str]
+    """A pattern, and what makes a negative sentence of it."""
+
+
+ERRORS = {
+    "it": Errors(
+        ["due tre quattro cinque sei sette otto nove dieci venti trenta cento"],
+        ["Tom Mary John Maria Boston Paris Italy Japan Ken Bob Jim Alice"],
+        "Tom Mary John Maria Luca Anna Sara Marco Berlino Londra",
+        r"\b[Nn]on (\w)",
+        (r"\b(è|sono|ha|ho) ", r"non \1 "),
+    ),
+    # Captions of pictures name nobody: one person becomes another one with the same article.
+    "de": Errors(
+        ["zwei drei vier fünf sechs sieben acht neun zehn zwölf", "Zwei Drei Vier Fünf Sechs"],
+        [
+            "Mann Junge Hund",
+            "Frau Katze",
+            "Männer Frauen Kinder Hunde",
+        ],
+        "",
+        r"\bnicht (\w)|\bk(?=eine?n?\b)",
+        (r"\b(ist|sind|steht|stehen|sitzt|sitzen|trägt|hat|spielt|spielen) ", r"\1 nicht "),
+    ),
+}
+"""For each target language."""
 
 
 class Scored(NamedTuple):
@@ -114,14 +123,16 @@ class Planted(NamedTuple):
     text: str
 
 
-def planted(rows: Sequence[Scored], below: float, dice: random.Random) -> list[Planted]:
+def planted(
+    rows: Sequence[Scored], below: float, language: str, dice: random.Random
+) -> list[Planted]:
     """Errors in good translations, as many of each kind as there are, at most `NUM_ERRORS` together."""
     found: dict[str, list[Planted]] = {"number": [], "negation": [], "name": []}
     for line, (translation, score) in enumerate(rows):
         details = translation.details
         if score < below or details is None or len(details.parts) != 1:
             continue
-        for kind, text in _changed(translation.text, dice):
+        for kind, text in _changed(translation.text, ERRORS[language], dice):
             found[kind].append(Planted(kind, line, text))
     for each in found.values():
         dice.shuffle(each)
@@ -134,40 +145,33 @@ def planted(rows: Sequence[Scored], below: float, dice: random.Random) -> list[P
     return in_turns[:NUM_ERRORS]
 
 
-def _changed(text: str, dice: random.Random) -> list[tuple[str, str]]:
+def _changed(text: str, errors: Errors, dice: random.Random) -> list[tuple[str, str]]:
     """The text with one error of each kind that it has a place for."""
     changes = []
-    for kind, known, others in (
-        ("number", NUMBERS, NUMBERS),
-        ("name", NAMES, [*NAMES[:4], *OTHER_NAMES]),
-    ):
-        places = [match for match in re.finditer(r"\w+", text) if match[0] in known]
+    groups = [("number", group, group) for group in errors.numbers]
+    groups += [("name", group, errors.new_names or group) for group in errors.names]
+    for kind, known, others in groups:
+        places = [match for match in re.finditer(r"\w+", text) if match[0] in known.split()]
         if places:
             place = dice.choice(places)
-            other = dice.choice([each for each in others if each != place[0]])
+            other = dice.choice([each for each in others.split() if each != place[0]])
             changes.append((kind, text[: place.start()] + other + text[place.end() :]))
     digits = list(re.finditer(r"\d+", text))
     if digits:
         place = dice.choice(digits)
-        changes.append(
-            (
-                "number",
-                text[: place.start()]
-                + str(int(place[0]) + dice.choice([1, 2, 10]))
-                + text[place.end() :],
-            )
-        )
-    without = re.sub(
-        r"\b[Nn]on (\w)",
-        lambda match: match[1].upper() if match.start() == 0 else match[1],
-        text,
-        count=1,
-    )
+        other = str(int(place[0]) + dice.choice([1, 2, 10]))
+        changes.append(("number", text[: place.start()] + other + text[place.end() :]))
+    without = re.sub(errors.negation, _without_negation, text, count=1)
     if without != text:
         changes.append(("negation", without))
-    elif (negated := re.sub(r"\b(è|sono|ha|ho) ", r"non \1 ", text, count=1)) != text:
+    elif (negated := re.sub(*errors.negated, text, count=1)) != text:
         changes.append(("negation", negated))
     return changes
+
+
+def _without_negation(found: re.Match[str]) -> str:
+    behind = found[1] or ""
+    return behind.upper() if found.start() == 0 else behind
 
 
 def read_again(
@@ -325,7 +329,7 @@ def report(
     say(
         f"\n{promise}; {len(rows)} sentences, of which {sum(row.score < below for row in rows) / len(rows):.1%} are bad"
     )
-    errors = planted(rows, below, random.Random(1))
+    errors = planted(rows, below, translator.languages.target, random.Random(1))
     changed = read_again(translator, rows, errors)
     ours, baseline = [], []
     asked: Counter[str] = Counter()
