@@ -316,7 +316,8 @@ def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
     monkeypatch.setattr("transformer_cli.decoding.loading.load_run", None)
     Path("mine").mkdir()
     Path("mine/test.source.en").touch()
-    for folder, problem in (("mine", "not empty, and not one of tfm validate --write"), ("lost/texts", "there is no folder lost")):  # fmt: skip
+    Path("texts/other.source.en").touch()
+    for folder, problem in (("texts", "other.source.en, which is no file of .* would be lost"), ("mine", "not empty, and not one of tfm validate --write"), ("lost/texts", "there is no folder lost")):  # fmt: skip
         with pytest.raises(CannotCreateError, match=problem):
             validate_command("saved", "test", write=Path(folder))
 

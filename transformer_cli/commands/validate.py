@@ -316,6 +316,7 @@ def _write_texts(
     from transformer_cli.storage import staged_folder
 
     num_joined = 0
+    names: list[str] = []
     is_replaced = (folder / RECORD).exists()
     with staged_folder(folder) as unfinished:
         for report in reports:
@@ -331,7 +332,8 @@ def _write_texts(
                 num_joined += sum(map(str.__ne__, lines, sentences))
                 text = "".join(f"{line}\n" for line in lines)
                 (unfinished / name).write_text(text, encoding="utf-8", newline="\n")
-        record = json.dumps(figures, ensure_ascii=False, indent=1)
+            names += texts
+        record = json.dumps({**figures, "files": names}, ensure_ascii=False, indent=1)
         (unfinished / RECORD).write_text(f"{record}\n", encoding="utf-8", newline="\n")
     if num_joined:
         logger.warning("sentences with a line end in them, written with a space: %d", num_joined)
