@@ -98,6 +98,11 @@ class PreparedData:
         """Of source and target."""
         return self.source_tokenizer, self.target_tokenizer
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the fingerprint, which each checkpoint holds."""
+        return _digest(self.fingerprint)
+
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
         held_out = all_held_out_pairs(self.config)
@@ -113,6 +118,7 @@ def prepare_data(
     is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
     trained_on: Mapping[str, str] | None = None,
+    digest_of_training: str = "",
     runs: Path | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
@@ -128,6 +134,7 @@ def prepare_data(
             was lost. None: they are in the folder, or are learned.
         trained_on: the fingerprint of the data of the training, as the run has recorded it elsewhere; it counts if the folder
             was lost or damaged. None: not known.
+        digest_of_training: the `PreparedData.digest` of the data of the training, which counts where nothing else is known; empty: not known.
         runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:
@@ -158,6 +165,12 @@ def prepare_data(
                 tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
+    elif has_begun and not accept_change and digest_of_training not in ("", _digest(sought)):
+        raise DataError(
+            f"{folder}: the data differs from the data on which this run was trained; what has changed is not known, because "
+            "this folder and environment.json are lost",
+            hint="undo the change; or continue with the data as they are: --accept-data-change",
+        )
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
         watching = nullcontext() if watched is None else watched.unchanged(sought)
@@ -569,6 +582,10 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     settings |= {name: json.dumps(value) for name, value in initial.items() if value is not None}
     sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
     return {"version": VERSION} | settings | sources
+
+
+def _digest(made_from: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(dict(made_from), sort_keys=True).encode()).hexdigest()
 
 
 class WatchedFiles:
