@@ -264,6 +264,7 @@ _OPTIONS_ELSEWHERE = {
     "target-lang": ("--to", "--target-language"), "tgt-lang": ("--to", "--target-language"),
     "from": ("--source-language",), "to": ("--target-language",), "languages": ("--source-language", "--target-language"),
     "lang": ("--to", "--target-language"), "metric": ("--scores",), "metrics": ("--scores",), "cfg": ("--config",), "yaml": ("--config",),
+    "config": ("--run",), "run": ("--config",),
     "overwrite": ("--force", "--from-scratch"), "dry": ("--dry-run",), "verbose": ("--debug",), "v": ("--debug",),
 }  # fmt: skip
 _FILES = (
@@ -497,6 +498,11 @@ def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> No
         return
     is_config = PurePath(others[0]).suffix in (".yaml", ".yml") or "run" not in options
     name = "config" if is_config else "run"
+    if is_config and "config" not in options and "run" in options:
+        raise UsageError(
+            f"{others[0]}: a config, where a run is expected",
+            hint="--run NAME, with the name that the config gives to its run",
+        )
     if name in options and name not in values:
         raise UsageError(
             f"{others[0]}: an argument, where an option is expected",
