@@ -6,7 +6,7 @@ import logging
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -56,6 +56,7 @@ from transformer_cli.data.sources.corpus import (
 )
 from transformer_cli.data.sources.hub import COMMIT_OF, streams_kept_in
 from transformer_cli.data.sources.lines import file_digest
+from transformer_cli.data.sources.watching import recorded_warnings, warn_of_corpus
 from transformer_cli.process.errors import (
     ConfigError,
     DataError,
@@ -154,7 +155,7 @@ def prepare_data(
         is_extended = not has_begun and are_extended(config)
         is_there = found is not None and not changed
         if is_there and _are_those_of(folder, tokenizers, is_extended=is_extended):
-            return open_unchecked(config, folder, sought)
+            return _opened_again(config, folder, sought)
         if has_begun:
             is_acceptable = accept_change and not needs_other_tokenizers(before, sought)
             if changed and not is_acceptable:
@@ -175,8 +176,8 @@ def prepare_data(
     with staged_folder(folder) as partial:
         watching = nullcontext() if watched is None else watched.unchanged(sought)
         keeping = streams_kept_in(partial) if isinstance(config.data, HubData) else nullcontext()
-        with watching, keeping:
-            _build(config, partial, tokenizers, has_begun=has_begun)
+        with watching, keeping, recorded_warnings() as found_odd:
+            _build(config, partial, tokenizers, found_odd, has_begun=has_begun)
         seal(partial, sought)
     return open_unchecked(config, folder, sought)
 
@@ -187,7 +188,15 @@ def open_prepared(config: Config, folder: Path) -> PreparedData | None:
     found = read_seal(folder)
     if found is None or changes(found, sought):
         return None
-    return open_unchecked(config, folder, sought)
+    return _opened_again(config, folder, sought)
+
+
+def _opened_again(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+    """The data in a folder; what was odd about the corpus when they were prepared is told again."""
+    found = open_unchecked(config, folder, made_from)
+    for warning in found.report.warnings:
+        warn_of_corpus(warning)
+    return found
 
 
 def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
@@ -204,7 +213,14 @@ def write_report(folder: Path, report: DataReport) -> None:
     (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
 
 
-def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_begun: bool) -> None:
+def _build(
+    config: Config,
+    folder: Path,
+    tokenizers: Tokenizers | None,
+    found_odd: Iterable[str],
+    *,
+    has_begun: bool,
+) -> None:
     report = DataReport()
     is_read = isinstance(config.data, FilesData | HubData) and not config.data.streaming
     kept = KeptPairs() if is_read else None
@@ -245,6 +261,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config))
     order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)
+    report.warnings = list(found_odd)
     write_validation_pairs(folder / VALIDATION, validation)
     for name, content in tokenizer_files(tokenizers).items():
         (folder / name).write_bytes(content)
