@@ -33,6 +33,7 @@ from transformer_cli.storage.filesystem import (
     MANIFEST_NAME,
     REAL,
     TEMPORARY,
+    WRITABLE,
     DamagedError,
     FileSystem,
     ListedFile,
@@ -411,6 +412,29 @@ def _sweep(mark: Path, partial: Path, remove_tree: Callable[[Path], None]) -> bo
         os.close(file)
 
 
+def require_folder_of(path: Path) -> None:
+    """Refuse an output whose folder is not there.
+
+    Raises:
+        CannotCreateError: it is not.
+    """
+    if not path.absolute().parent.is_dir():
+        raise CannotCreateError(f"{path}: there is no folder {path.parent}")
+
+
+def require_place(path: Path) -> None:
+    """Refuse a file or folder that could not be made, before the work whose result it will hold.
+
+    Raises:
+        CannotCreateError: its folder is not there, or may not be written.
+    """
+    require_folder_of(path)
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise CannotCreateError(
+            f"{path}: no permission to write into the folder {path.parent}", hint=WRITABLE
+        )
+
+
 def require_replaceable_folder(
     folder: Path, record: str, kind: str, *, other: str, unlisted: Collection[str] = ()
 ) -> None:
@@ -427,8 +451,7 @@ def require_replaceable_folder(
         CannotCreateError: the folder cannot be made, or must not be replaced: it would take a person's files away.
     """
     require_name(folder)
-    if not folder.absolute().parent.is_dir():
-        raise CannotCreateError(f"{folder}: there is no folder {folder.parent}")
+    require_place(folder)
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CannotCreateError(f"{folder}: exists, and is not a folder", hint=other)
     if not folder.is_dir() or not any(folder.iterdir()):

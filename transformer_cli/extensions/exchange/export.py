@@ -52,6 +52,7 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import (
     require_name_in_utf8,
+    require_place,
     require_replaceable_folder,
     staged_file,
     staged_folder,
@@ -242,8 +243,7 @@ def _check_output(output: Path, wanted: ExportFormat) -> None:
     """Refuse an output that cannot be written, or that would replace something else than an earlier export."""
     require_name_in_utf8(output)  # the other programs take it as text
     if wanted.suffix:
-        if not output.absolute().parent.is_dir():
-            raise CannotCreateError(f"{output}: there is no folder {output.parent}")
+        require_place(output)
         if output.suffix != wanted.suffix:
             raise UsageError(
                 f"--output {output}: --to {wanted.name} makes a file whose name ends in {wanted.suffix}"
