@@ -274,6 +274,8 @@ def tfm_in(memory_folder: Path) -> TfmHere:
         ("info en-it", "did you mean --run en-it?"),
         ("info en-it.yaml", "did you mean --config en-it.yaml?"),
         ("validate en-it", "did you mean --run en-it?"),
+        ("validate my.yaml", "my.yaml: a config, where a run is expected"),
+        ("calibrate my.yml", "hint: --run NAME, with the name that the config gives to its run"),
     ],
 )
 def test_a_command_line_that_would_be_misread_is_refused(

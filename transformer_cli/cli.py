@@ -478,6 +478,11 @@ def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> No
         return
     is_config = PurePath(others[0]).suffix in (".yaml", ".yml") or "run" not in options
     name = "config" if is_config else "run"
+    if is_config and "config" not in options and "run" in options:
+        raise UsageError(
+            f"{others[0]}: a config, where a run is expected",
+            hint="--run NAME, with the name that the config gives to its run",
+        )
     if name in options and name not in values:
         raise UsageError(
             f"{others[0]}: an argument, where an option is expected",

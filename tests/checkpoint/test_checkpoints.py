@@ -27,7 +27,7 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.run_folder import StateValues
 from transformer_cli.config.schema import Metric
 from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
-from transformer_cli.storage import MANIFEST_NAME, DamagedError, Manifest, filesystem
+from transformer_cli.storage import MANIFEST_NAME, DamagedError, filesystem
 from transformer_cli.storage.filesystem import FORMAT_VERSION, parse_manifest
 
 from ..faults import RecordingFileSystem
@@ -388,19 +388,6 @@ def test_the_optimizer_is_not_read_for_the_model(tmp_path: Path) -> None:
     assert open_checkpoint(folder).model(EXPECTED)["output.bias"].tolist() == [10, 10, 10]
     with pytest.raises(DataError, match="SHA-256"):
         open_checkpoint(folder).optimizer({})
-
-
-def test_the_fingerprint_of_the_data_is_recorded_without_its_names(tmp_path: Path) -> None:
-    def recorded(fingerprint: dict[str, str]) -> Manifest:
-        run = tmp_path / str(len(os.listdir(tmp_path)))
-        return open_checkpoint(
-            Checkpoints(run, data_fingerprint=fingerprint).save(snapshot(1))
-        ).manifest
-
-    first = recorded({"/home/canary/a": "1", "b": "2"}).data_fingerprint
-    assert len(first) == 64
-    assert first == recorded({"b": "2", "/home/canary/a": "1"}).data_fingerprint
-    assert first != recorded({"/home/canary/a": "1", "b": "3"}).data_fingerprint
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**53, -(2**53), 0.5, math.inf])

@@ -291,6 +291,26 @@ def test_the_words_of_a_corpus_that_has_changed_since_the_training_are_not_recor
     assert not (run / "seen_words.json").exists()
 
 
+@pytest.mark.long
+def test_who_wants_marks_is_told_once_that_no_threshold_keeps_the_promise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The prompt and the server mark what they can; a command that asks for marks is refused; one that does not hears nothing."""
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run)
+    path = run / CALIBRATION_FILE
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    for one in facts["directions"].values():
+        one["threshold"] = None
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    translate_lines(["Hi."], tmp_path / "out", TranslateOptions(run=str(run)))
+    assert "threshold" not in caplog.text
+    assert not load_translator(run).with_estimates_if_possible().estimates
+    assert caplog.text.count("en-it: no threshold keeps the promise") == 1
+    with pytest.raises(UsageError, match="no threshold keeps the promise"):
+        translate_lines(["Hi."], None, TranslateOptions(run=str(run), only_green=True))
+
+
 @pytest.fixture(scope="module")
 def reverse_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model of the documentation as a run that is said to translate from Italian."""

@@ -54,6 +54,8 @@ def answer(
         (["translate", "--device", "cpu", "Hi"], "settings are given as --set runtime.device=cpu"),
         (["translate", "--lr", "3", "Hi"], "training.learning_rate is a setting of a run, such as tfm train "),
         (["translate", "--model", "x", "Hi"], "did you mean --run?"),
+        (["translate", "--config", "x", "Hi"], "did you mean --run?"),
+        ([*TRAIN, "--run", "x"], "did you mean --config?"),
         (["validate", "--ref", "x"], "did you mean --reference?"),
         (["init", "x.csv", "--from", "en"], "did you mean --source-language?"),
         (["init", "x.csv", "--to", "it"], "did you mean --target-language?"),

@@ -1,6 +1,7 @@
 """`tfm init`: a config that loads, trains without a warning, and says why each line is there."""
 
 import gzip
+import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -319,6 +320,17 @@ def test_a_validation_has_a_tenth_of_the_pairs_that_are_read_before_it(
         num_validation=num_validation,
     )
     assert num_validated(size) == pytest.approx(expected, rel=0.06)
+
+
+@pytest.mark.parametrize(("sentence", "metric"), [("{}", "chrf"), ("I see the {} there.", "bleu")])
+def test_a_corpus_of_single_words_is_judged_by_their_letters(
+    folder: Path, sentence: str, metric: str
+) -> None:
+    """BLEU of lines of fewer than four words is 0, so it could choose no checkpoint."""
+    words = ["".join(one) for one in itertools.product("kpt", "aei", "lmn", "ou")]
+    rows = [(sentence.format(word), sentence.format(word[::-1])) for word in words]
+    (folder / "words.csv").write_text(csv(rows), encoding="utf-8")
+    assert init("words.csv").training.best_metric == metric
 
 
 @pytest.mark.heavy

@@ -10,6 +10,7 @@ import pytest
 from transformer_cli.commands.init import init_command
 from transformer_cli.config import load_config
 from transformer_cli.data.sources.corpus import read_phrasebook
+from transformer_cli.extensions.corpora.commands.check import check_command
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 
 PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
@@ -191,3 +192,15 @@ def test_columns_of_dates_and_of_gaps_are_called_so(
     out = capsys.readouterr().out
     assert "day      dates" in out
     assert "note     gaps" in out
+
+
+def test_a_config_is_no_corpus(folder: Path) -> None:
+    (folder / "uk.yaml").write_text("name: uk\n", encoding="utf-8")
+    for command in (
+        lambda: init_command(["uk.yaml"]),
+        lambda: check_command(["uk.yaml"]),
+        lambda: init_command(["a.en", "uk.yaml"]),
+    ):
+        with pytest.raises(UsageError, match=r"uk\.yaml: a config, where the files") as refused:
+            command()
+        assert "--config uk.yaml" in str(refused.value.hint)

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -15,8 +16,15 @@ from types import SimpleNamespace
 import pytest
 import zstandard
 
+from transformer_cli.commands import calibrate
 from transformer_cli.commands.output import check_output, descriptor_of, opened_output
+from transformer_cli.commands.shortlist import learned_shortlist
+from transformer_cli.config import load_config
+from transformer_cli.data.exported import require_exportable
 from transformer_cli.process.errors import CannotCreateError, TryAgainError
+from transformer_cli.storage import require_replaceable_folder
+
+DOCS_RUN = Path(__file__).parents[2] / "docs" / "run"
 
 
 def put(path: Path, *lines: str) -> None:
@@ -125,6 +133,27 @@ def test_a_disk_that_takes_no_writing_is_told_and_not_the_mode_of_the_file(
     with pytest.raises(CannotCreateError, match="Read-only file system") as refusal:
         check_output(old)
     assert "chmod" not in str(refusal.value.hint)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["report", "texts", "data", "calibration", "shortlist"])
+def test_a_folder_that_may_not_be_written_is_refused_before_the_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A validation of hours would end without its report."""
+    run = tmp_path / "run"
+    shutil.copytree(DOCS_RUN, run)
+    monkeypatch.setattr(os, "access", lambda place, mode: not mode & os.W_OK)
+    monkeypatch.setattr(calibrate, "pairs_to_score", None)
+    commands: dict[str, Callable[[], object]] = {
+        "report": lambda: check_output(tmp_path / "new.html"),
+        "texts": lambda: require_replaceable_folder(tmp_path / "new", "a", "b", other="c"),
+        "data": lambda: require_exportable(load_config("en-it.yaml"), tmp_path / "new"),
+        "calibration": lambda: calibrate.calibrated_run(str(run)),
+        "shortlist": lambda: learned_shortlist(str(run)),
+    }
+    with pytest.raises(CannotCreateError, match="no permission to write into the folder"):
+        commands[command]()
 
 
 def test_another_hard_link_of_the_file_keeps_the_old_text(old: Path) -> None:

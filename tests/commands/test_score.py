@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -174,6 +175,19 @@ def test_files_that_do_not_fit_together_are_refused() -> None:
         score("lost")
     with pytest.raises(UsageError, match="standard input"):
         score("-", hypothesis="-")
+
+
+def test_a_file_is_not_compared_with_itself_under_whatever_name() -> None:
+    Path("link").symlink_to("other")
+    os.link("other", "same")
+    for twice in (
+        {"other_seeds": [Path("system")]},
+        {"other_seeds": [Path("other"), Path("link")]},
+        {"other_seeds": [Path("other"), Path("same")]},
+        {"against": Path("./system")},
+    ):
+        with pytest.raises(UsageError, match=r"this is the same file as .* compared with itself"):
+            score("reference", **twice)
 
 
 def test_an_unknown_score_is_refused_with_the_one_that_was_meant() -> None:

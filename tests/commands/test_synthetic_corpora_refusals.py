@@ -1,6 +1,7 @@
 """What `tfm student`, `tfm data back-translate` and `tfm data diversify` refuse or leave out, before work begins."""
 
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,30 @@ def test_a_run_of_another_direction_is_refused_before_anything_is_written(
     assert f"{DOCS_RUN} translates en-it" in refused.talk
     assert needed in refused.talk
     assert not (here.folder / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("data", "back-translate", "--text", "mono.txt"),
+        ("data", "diversify"),
+        ("student", "--translations", "a.txt"),
+    ],
+    ids=["back-translate", "diversify", "student"],
+)
+def test_the_files_of_another_folder_are_never_replaced(
+    here: TfmHere, command: tuple[str, ...]
+) -> None:
+    """These commands write files such as config.yaml and validation.source: the input of a person may have these names."""
+    mine = here.folder / "mine"
+    mine.mkdir()
+    given = {mine / "config.yaml": TINY, mine / "validation.source": "mine\n"}
+    for path, text in given.items():
+        path.write_text(text)
+    refused = here(*command, "--config", "mine/config.yaml", "--folder", "mine")
+    assert refused.exit_code == 73, refused.talk
+    assert "mine: this folder is not empty, and no earlier command has made it" in refused.talk
+    assert {path: path.read_text() for path in mine.iterdir()} == given
 
 
 def test_the_needed_direction_is_chosen_of_a_run_with_several(
@@ -146,7 +171,7 @@ def test_word_alignment_may_stand_before_or_after_the_score(here: TfmHere) -> No
         assert done.exit_code == 0, done.talk
         found = (here.folder / "small-distilled/n-best.tsv").read_text().splitlines()[1]
         assert found == f"1\t{'-2.500000' if number < 2 else '0.000000'}\tx y"
-        (here.folder / "small-distilled/steps.jsonl").unlink()
+        shutil.rmtree(here.folder / "small-distilled")
 
 
 def test_lines_that_are_not_utf_8_are_left_out_and_counted(

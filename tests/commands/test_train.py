@@ -2,7 +2,9 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +22,11 @@ def said(
     config: str = "en-it.yaml",
     limit: str = "training.max_steps=2",
     chrf: float = 0.0,
+    losses: Sequence[float] = (),
+    reported: Sequence[float] = (),
 ) -> list[str]:
     """The messages behind a training whose validations had these scores."""
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "kind": "validation",
             "step": step,
@@ -30,6 +34,9 @@ def said(
         }
         for step, value in enumerate(bleu)
     ]
+    for step, loss in enumerate(losses):
+        records[step] |= {"loss": loss}
+    records += [{"kind": "train", "step": step, "loss": loss} for step, loss in enumerate(reported)]
     (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
     done = training.TrainedRun(folder, 2, False, (limit,), "1 2 3")
     monkeypatch.setattr(training, "train", lambda *_, **__: done)
@@ -44,6 +51,24 @@ def test_a_poor_model_is_called_so_with_what_helps(
     step, poor = said(caplog, monkeypatch, tmp_path, 3.0, 11.34, None, 11.0)
     assert step.startswith("next: tfm translate --run en-it 'a sentence'")
     assert poor.startswith("BLEU 11.3 on the validation sentences: many translations will be wrong")
+
+
+def test_what_helps_follows_from_the_loss_that_the_run_has_measured(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """More pairs are no help to a run of few updates, nor more updates to one that has learned all it can."""
+
+    def advice(*bleu: float, **measured: Sequence[float]) -> str:
+        caplog.clear()
+        return said(caplog, monkeypatch, tmp_path, *bleu, **measured)[-1]  # type: ignore[arg-type]
+
+    falling = advice(1.0, 2.0, 3.0, losses=[5.0, 4.5, 4.0], reported=[5.0, 5.0, 5.0])
+    assert "What helps first: more than 2 updates: the loss fell by 0.50 in the" in falling
+    assert falling.index("more than 2 updates") < falling.index("more pairs")
+    for ended in ([5.0, 4.5, 4.49], [5.0, 4.5, 6.0]):
+        assert "more updates are no help. What helps: more pairs" in advice(1, 2, 3, losses=ended)
+    assert "fell by 0.50" in advice(1.0, losses=[5.0], reported=[6.0, 5.5, 5.0])  # one validation
+    assert "first: more than 2 updates. Then more pairs" in advice(1.0)  # nothing measured
 
 
 def test_behind_a_good_model_the_next_step_is_a_calibration(

@@ -4,11 +4,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.translate_lines import TranslateOptions
-from transformer_cli.commands.unfinished_output import translation_conditions
+from transformer_cli.commands.unfinished_output import opened_unfinished, translation_conditions
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.loading import LoadedRun
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.storage import MANIFEST_NAME
 
 
@@ -49,3 +52,20 @@ def test_a_new_calibration_or_shortlist_is_another_condition(tmp_path: Path) -> 
     before = now(), now(shortlist={})
     (run / "shortlist.npz").write_text("one")
     assert (before[0] == now(), before[1] == now(shortlist={})) == (True, False)
+
+
+def test_a_file_that_was_not_there_before_is_told_without_its_digest(tmp_path: Path) -> None:
+    """An earlier version of tfm did not note the calibration."""
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("dog\tHund\n")
+    given = TranslateOptions(glossary=glossary), TranslateOptions()
+    for before, now, told in ((*given[::-1], "not noted before, and one is there now"), (*given, "noted before, and none now")):  # fmt: skip
+        output = tmp_path / told
+        with pytest.raises(KeyError), opened_unfinished(output, conditions(before)):
+            raise KeyError  # interrupted
+        with (
+            pytest.raises(ConfigError, match=f"glossary: {told}\n") as refused,
+            opened_unfinished(output, conditions(now)),
+        ):
+            pass
+        assert f"to begin again from the first line, delete {output}" in str(refused.value.hint)

@@ -163,9 +163,12 @@ def test_a_run_of_other_languages_is_refused_before_anything_is_translated(
 
 
 @pytest.mark.long
-def test_a_file_with_too_few_translations_is_refused() -> None:
+def test_a_file_with_too_few_translations_is_refused_before_the_validation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     write_run_with_test_split()
     Path("out.txt").write_text("uno\n")
+    monkeypatch.setattr("transformer_cli.evaluation.validate", None)
     with pytest.raises(DataError, match=r"out\.txt has 1 lines, but 3 sentences are scored"):
         validate_command("saved", "test", against="out.txt")
 
@@ -316,9 +319,24 @@ def test_texts_replace_only_texts_of_an_earlier_time_and_say_so(
     monkeypatch.setattr("transformer_cli.decoding.loading.load_run", None)
     Path("mine").mkdir()
     Path("mine/test.source.en").touch()
-    for folder, problem in (("mine", "not empty, and not one of tfm validate --write"), ("lost/texts", "there is no folder lost")):  # fmt: skip
+    Path("texts/other.source.en").touch()
+    for folder, problem in (("texts", "other.source.en, which is no file of .* would be lost"), ("mine", "not empty, and not one of tfm validate --write"), ("lost/texts", "there is no folder lost")):  # fmt: skip
         with pytest.raises(CannotCreateError, match=problem):
             validate_command("saved", "test", write=Path(folder))
+
+
+@pytest.mark.long
+def test_the_files_that_a_validation_reads_are_not_replaced_by_its_texts() -> None:
+    write_run_with_test_split()
+    validate_command("saved", "test", write=Path("texts"))
+    given = {path: path.read_bytes() for path in Path("texts").iterdir()}
+    [source] = Path("texts").glob("*.source.*")
+    [reference] = Path("texts").glob("*.reference.*")
+    Path("link").symlink_to("texts", target_is_directory=True)
+    for read in (Path("texts"), Path("link")):
+        with pytest.raises(UsageError, match="is read from this folder, which would be replaced"):
+            validate_command("saved", source=read / source.name, reference=read / reference.name, write=Path("texts"))  # fmt: skip
+    assert {path: path.read_bytes() for path in Path("texts").iterdir()} == given
 
 
 def test_texts_without_a_score_are_refused_because_only_samples_would_be_translated() -> None:

@@ -1,13 +1,15 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from transformer_cli.config import Config
 from transformer_cli.data.preparation import (
     FILE_NAME,
+    PreparedData,
     changes,
     fingerprint,
     needs_other_tokenizers,
@@ -15,6 +17,8 @@ from transformer_cli.data.preparation import (
     refusal,
     seal,
 )
+
+ANY_DATA = PreparedData(*[cast(Any, None)] * 7)
 
 
 def config_of(folder: Path, **sections: Any) -> Config:
@@ -148,3 +152,13 @@ def test_a_damaged_folder_says_nothing(damage: str, sealed: Path) -> None:
 
 def test_a_missing_folder_says_nothing(tmp_path: Path) -> None:
     assert read_seal(tmp_path / "missing") is None
+
+
+def test_a_checkpoint_holds_the_digest_of_the_fingerprint_and_none_of_its_names() -> None:
+    def digest(made_from: dict[str, str]) -> str:
+        return replace(ANY_DATA, fingerprint=made_from).digest
+
+    first = digest({"/home/canary/a": "1", "b": "2"})
+    assert len(first) == 64
+    assert first == digest({"b": "2", "/home/canary/a": "1"})
+    assert first != digest({"/home/canary/a": "1", "b": "3"})

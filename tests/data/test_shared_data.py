@@ -10,6 +10,7 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.data import preparation
 from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.data.sources import watching
 from transformer_cli.process.errors import DataError
 
 
@@ -206,3 +207,17 @@ def test_without_links_the_files_are_copied(
     assert content(runs / "a/data") == content(runs / "b/data")
     inodes = {os.stat(runs / name / "data/train.arrow").st_ino for name in "ab"}
     assert len(inodes) == 2
+
+
+def test_what_is_odd_about_a_corpus_is_told_wherever_its_data_are_used(
+    runs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once in each process, also where nothing of the corpus is read any more."""
+    lines = [f"w{n} does n't x{n % 7} .\tv{n} y{n % 5}\n" for n in range(40)]
+    (runs.parent / "train.tsv").write_text("".join(lines))
+    for name in "abb":
+        watching._log_once.cache_clear()  # as in another process
+        caplog.clear()
+        found = prepare(runs, name)
+        assert caplog.text.count("the source is tokenised in 40 of the first 40 pairs") == 1
+        assert [text for text in found.report.warnings if "the source is tokenised" in text]

@@ -67,6 +67,19 @@ def test_a_loop_is_searched_again_without_repetitions() -> None:
     assert (found.text, found.is_repaired, found.doubts) == ("THE HOTEL", True, ())
 
 
+@pytest.mark.parametrize(("length", "num_searches"), [(30, 1), (10, 2)])
+def test_a_run_of_letters_that_is_no_word_is_searched_once_and_stays(
+    length: int, num_searches: int
+) -> None:
+    """A key that was held down, or a key for a program: each search of it goes on to the longest translation."""
+    of = translator_that(loops_unless_blocked)
+    text = "hotel" * length
+    [found] = of.translate([text])
+    assert isinstance(of.engine, TalkingEngine)
+    assert len(of.engine.options) == num_searches
+    assert (found.text == text) is (num_searches == 1)
+
+
 def test_without_the_setting_a_loop_stays() -> None:
     of = translator_that(loops_unless_blocked, repair=False)
     [found] = of.translate(["the hotel"])

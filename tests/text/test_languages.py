@@ -35,7 +35,10 @@ def test_the_language_of_plain_sentences_is_recognised(language: str) -> None:
     assert guess_language(SENTENCES[language]) == language
 
 
-@pytest.mark.parametrize("text", ["", "12 34", "zub kalo pim durru", "???"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "12 34", "zub kalo pim durru", "???", "A31-B O4 a-77 E_1", "A\nB\nO\nE", "x_1 os_2 da_3"],
+)
 def test_what_is_no_known_language_is_not_guessed(text: str) -> None:
     assert guess_language([text]) == "und"
 

@@ -297,6 +297,15 @@ def test_a_run_whose_config_or_data_were_lost_still_refuses_another_experiment(
     with pytest.raises(DataError, match=r"differs from the data on which this run was trained:\n    a\.tsv: was"):  # fmt: skip
         train(config)
     assert not (run / "data").exists()
+    (run / "environment.json").unlink()  # then the checkpoint alone knows the data
+    with pytest.raises(DataError, match=r"differs from the data .* what has changed is not known"):
+        train(config)
+    assert not (run / "data").exists()
+    (tmp_path / "a.tsv").write_text("".join(lines), encoding="utf-8")
+    assert train(config, callbacks=at_once).step == 2
+    (tmp_path / "a.tsv").write_text("".join(lines[:40]), encoding="utf-8")
+    shutil.rmtree(run / "data")
+    (run / "environment.json").unlink()
     assert train(config, accept_data_change=True).step == 4
 
 

@@ -1,13 +1,11 @@
 """The checkpoints of one run: saving, finding the newest and the best, replacing, deleting old ones; their config and tokenizers, without any path of this machine."""
 
-import hashlib
 import itertools
-import json
 import logging
 import math
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path, PurePath, PureWindowsPath
 
 from transformer_cli import storage
@@ -56,16 +54,13 @@ class Checkpoints:
         run_folder: Path,
         retention: Retention | None = None,
         *,
-        data_fingerprint: Mapping[str, str] | None = None,
+        data_fingerprint: str = "",
         fs: FileSystem = REAL,
     ) -> None:
         self.run_folder = run_folder
         self.folder = RunFolder(run_folder).checkpoints_folder
         self.retention = retention or Retention()
-        self._data_fingerprint = ""
-        if data_fingerprint:
-            shown = json.dumps(dict(data_fingerprint), sort_keys=True)
-            self._data_fingerprint = hashlib.sha256(shown.encode()).hexdigest()
+        self._data_fingerprint = data_fingerprint
         self._fs = fs
         self._known: KnownFolder | None = None
         self._run_id: str | None = None
@@ -215,9 +210,9 @@ class Checkpoints:
         )
 
     def _at(self, run_folder: Path) -> "Checkpoints":
-        elsewhere = Checkpoints(run_folder, self.retention, fs=self._fs)
-        elsewhere._data_fingerprint = self._data_fingerprint
-        return elsewhere
+        return Checkpoints(
+            run_folder, self.retention, data_fingerprint=self._data_fingerprint, fs=self._fs
+        )
 
     def _continue_run(self, step: int) -> None:
         """Before the first save: take the run's id from its newest checkpoint, or draw one."""

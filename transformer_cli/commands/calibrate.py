@@ -140,6 +140,7 @@ def calibrated_run(
 
     Raises:
         UsageError: the run is a checkpoint outside of a run folder.
+        CannotCreateError: the folder of the run may not be written.
         DataError: there is too little text.
     """
     from transformer_cli.checkpoint.run_folder import RunFolder
@@ -156,7 +157,7 @@ def calibrated_run(
     from transformer_cli.evaluation.green import FEWEST_SENTENCES, calibrated
     from transformer_cli.evaluation.metrics import measure_corpus
     from transformer_cli.evaluation.validation import conditions_of
-    from transformer_cli.storage import replace_file
+    from transformer_cli.storage import replace_file, require_place
 
     source, reference = text or (None, None)
     loaded = load_run(run, list(overrides), command="validate --source" if source else "validate")
@@ -166,6 +167,8 @@ def calibrated_run(
             f"{loaded.trained.folder}: a checkpoint outside of a run has no place for a calibration",
             hint="name a run folder: --run FOLDER",
         )
+    path = folder.path / CALIBRATION_FILE
+    require_place(path)
     translator = loaded.translator.towards(*languages)
     name = "test" if split is None and source is None else split
     pairs = pairs_to_score(loaded, translator, name, source, reference)
@@ -220,7 +223,6 @@ def calibrated_run(
             f"{len(pairs)} sentences: a calibration needs at least {FEWEST_SENTENCES} that the model translates",
             hint="give more text: --source FILE --reference FILE",
         )
-    path = folder.path / CALIBRATION_FILE
     try:
         before = read_quality(folder.path)
     except DataError:  # loading the run has told it

@@ -76,13 +76,14 @@ def init_command(
     from transformer_cli.config.loading import check_settings, parse_yaml
     from transformer_cli.config.recipe import recipe
     from transformer_cli.data.survey import survey
-    from transformer_cli.data.unknown_files import GivenFacts
+    from transformer_cli.data.unknown_files import GivenFacts, require_no_config
     from transformer_cli.storage import replace_file
 
     if name is not None:
         require_run_name(name)
     run = name or _name_of(corpus)
     file = output or Path(f"{run}.yaml")
+    require_no_config(corpus)
     _require_no_corpus(file, corpus)
     if file.exists() and not force:
         raise CannotCreateError(

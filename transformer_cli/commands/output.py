@@ -118,13 +118,15 @@ def check_output(path: Path | None) -> None:
     """Refuse an output that cannot be written, before the translation begins.
 
     Raises:
-        CannotCreateError: the path is a folder, a disk, a write-protected file or a file of a run, or its folder does not exist.
+        CannotCreateError: the path is a folder, a disk, a write-protected file or a file of a run, or its folder does not exist or
+            may not be written.
     """
     if path is None or descriptor_of(path) is not None:
         return
     _require_no_part_of_run(path)
-    if not path.parent.is_dir():
-        raise CannotCreateError(f"{path}: there is no folder {path.parent}")
+    from transformer_cli.storage import require_folder_of, require_place
+
+    require_folder_of(path)
     if path.is_dir():
         raise CannotCreateError(f"{path}: this is a folder, where the name of a file is expected")
     status = _status(path)
@@ -146,6 +148,10 @@ def check_output(path: Path | None) -> None:
             f"{path}: no permission to write to this file (its mode is {mode:04o})",
             hint=f"permit it: chmod u+w {path}; or {_OTHER_OUTPUT}",
         )
+    if status is None or stat.S_ISREG(
+        status.st_mode
+    ):  # it is written beside its place, and renamed
+        require_place(Path(os.path.realpath(path)) if path.is_symlink() else path)
 
 
 def _require_no_part_of_run(path: Path) -> None:

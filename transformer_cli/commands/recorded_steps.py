@@ -14,7 +14,7 @@ from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.run_folder import STEPS_FILE
 from transformer_cli.checkpoint.trained_files import first_usable, read_files
 from transformer_cli.config.data import Direction
-from transformer_cli.process.errors import UsageError
+from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.storage import MANIFEST_NAME, make_folders
 from transformer_cli.storage.writing import append_json_line, read_json_lines
 from transformer_cli.text.languages import primary_language, scripts_of_language
@@ -32,10 +32,19 @@ class Cost(NamedTuple):
 
 
 class Steps:
-    """The record of a folder: which steps are done, under which conditions, and what each has cost."""
+    """The record of a folder: which steps are done, under which conditions, and what each has cost.
+
+    Raises:
+        CannotCreateError: the folder holds other files, which a step could replace, such as a config.yaml or a corpus.
+    """
 
     def __init__(self, folder: Path) -> None:
         make_folders(folder)
+        if any(folder.iterdir()) and not (folder / STEPS_FILE).is_file():
+            raise CannotCreateError(
+                f"{folder}: this folder is not empty, and no earlier command has made it; its files could be replaced",
+                hint="name a new folder: --folder",
+            )
         self.folder = folder
         self._path = folder / STEPS_FILE
         self._records = list(read_json_lines(self._path))

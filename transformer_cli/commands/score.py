@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -76,6 +77,8 @@ def score_command(
     _check_comet(references, source=source, comet=comet)
     optional = [path for path in (against, source) if path is not None]
     seeds = other_seeds or []
+    _require_different([hypothesis, *seeds])
+    _require_different([hypothesis, *([against] if against else [])])
     texts = _lines_of_all([hypothesis, *references, *seeds, *optional])
     after_references = 1 + len(references)
     hypotheses, reference_texts = texts[0], texts[1:after_references]
@@ -124,6 +127,21 @@ def score_command(
         figures["breakdown"] = [groups.as_json()]
         lines += ["", *fitting(groups.lines())]
     show(figures, lines, as_json=as_json)
+
+
+def _require_different(systems: Sequence[Path]) -> None:
+    """Refuse a file of translations that is given twice, perhaps under several names: it would be compared with itself.
+
+    Raises:
+        UsageError: one is.
+    """
+    files = [path for path in systems if path.is_file()]
+    for one, other in combinations(files, 2):
+        if one.samefile(other):
+            raise UsageError(
+                f"{other}: this is the same file as {one}, so it would be compared with itself",
+                hint="give the translations of another system to --against, and those of other seeds to --other-seed",
+            )
 
 
 def _lines_of_all(paths: Sequence[Path]) -> list[list[str]]:

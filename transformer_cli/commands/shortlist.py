@@ -48,6 +48,7 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
     Raises:
         UsageError: the run has no training pairs.
         MissingInputError: their file is gone.
+        CannotCreateError: the folder of the run may not be written.
     """
     from transformer_cli.config.decoding import ShortlistConfig
     from transformer_cli.data.lexical_translations import learn_lexicon
@@ -58,18 +59,19 @@ def learned_shortlist(run: str | None, pairs: int = MOST_PAIRS) -> dict[str, Any
         shortlist_content,
         shortlist_path,
     )
-    from transformer_cli.storage import replace_file
+    from transformer_cli.storage import replace_file, require_place
 
     on_cpu = ["runtime.device=cpu", "decoding.engine=torch", "decoding.shortlist=null"]
     loaded = load_run(run, on_cpu)
     trained = loaded.trained
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    path = shortlist_path(trained.folder)
+    require_place(path)
     train = _training_pairs(loaded)
     started_at = time.perf_counter()
     sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
     lexicon = learn_lexicon(train, sizes, num_best=MOST_BEST, max_pairs=pairs)
     learning_seconds = time.perf_counter() - started_at
-    path = shortlist_path(trained.folder)
     content = shortlist_content(*lexicon[:3], tokenizers)
     replace_file(path, content)
     settings = trained.config.decoding.shortlist or ShortlistConfig()

@@ -1,13 +1,18 @@
 """`tfm train`: trains a run from a config, or continues it where it stopped."""
 
+from __future__ import annotations
+
 import logging
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.command_line import ConfigOption, Overrides, set_option
+
+if TYPE_CHECKING:
+    from transformer_cli.training.run import TrainedRun
 
 logger = logging.getLogger(__name__)
 
@@ -68,37 +73,56 @@ def train_command(
         settings.name,
     )
     if is_over and not isinstance(settings.data, SequencesData):
-        logger.info("%s", _what_to_expect(run.folder, settings.name, options))
+        logger.info("%s", _what_to_expect(run, settings.name, options))
 
 
 _LOW_BLEU = 20.0
 """Below it, translations of everyday sentences had guessed nouns (docs/own_corpus.md, how much data)."""
 _HIGH_CHRF = 60.0
 """BLEU counts four words in a row, so lines of one to three words have BLEU 0 even if all are right; their chrF is high."""
+_LEAST_FALL = 0.05
+"""In nats per token, in half of a run: a loss that falls by less has come to its end, or rises."""
 
 
-def _what_to_expect(folder: Path, name: str, options: str) -> str:
-    """That the translations of a run are poor; else which command tells the good ones.
+def _what_to_expect(run: TrainedRun, name: str, options: str) -> str:
+    """That the translations of a run are poor, and what helps; else which command tells the good ones.
 
     A calibration of a poor model finds no threshold, so it would be no help.
 
     Args:
-        folder: of the run.
+        run: the training that has ended.
         name: of the run.
         options: those that choose a direction, with a space before each.
     """
     from transformer_cli.checkpoint.recorded_series import finite, read_series
     from transformer_cli.checkpoint.run_folder import RunFolder
 
-    validation = read_series(RunFolder(folder).metrics_file).validation
-    bleu, chrf = (finite(validation.get(name, {})).values() for name in ("bleu", "chrf"))
+    series = read_series(RunFolder(run.folder).metrics_file)
+    bleu, chrf = (finite(series.validation.get(name, {})).values() for name in ("bleu", "chrf"))
     best = max(bleu, default=_LOW_BLEU)
     if best < _LOW_BLEU and max(chrf, default=0.0) < _HIGH_CHRF:
-        return (
-            f"BLEU {best:.1f} on the validation sentences: many translations will be wrong. What helps: more pairs "
-            "(docs/own_corpus.md has how many gave what), and more updates if the score was still rising"
+        poor = f"BLEU {best:.1f} on the validation sentences: many translations will be wrong"
+        losses = finite(series.validation.get("loss", {}))
+        if len(losses) < 2:  # then the reports alone say how the loss went
+            losses = finite(series.training.get("loss", {}))
+        fall = _late_fall(losses)
+        pairs = "more pairs (docs/own_corpus.md has how many gave what)"
+        if fall is not None and fall < _LEAST_FALL:
+            return f"{poor}. In the second half of the run the loss no longer fell, so more updates are no help. What helps: {pairs}"
+        measured = (
+            "" if fall is None else f": the loss fell by {fall:.2f} in the second half of the run"
         )
+        return f"{poor}. What helps first: more than {run.step:,} updates{measured}. Then {pairs}"
     return (
         f"to learn which translations can be trusted: tfm calibrate --run {name}{options}, "
         f"then tfm translate --run {name}{options} --mark"
     )
+
+
+def _late_fall(losses: Mapping[int, float]) -> float | None:
+    """By how much the loss at the end of a run is below that at half of its steps, in nats; None: not measured."""
+    if not losses:
+        return None
+    last = max(losses)
+    before = [step for step in losses if step <= last / 2]
+    return losses[max(before)] - losses[last] if before else None

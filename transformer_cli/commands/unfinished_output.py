@@ -135,9 +135,12 @@ class UnfinishedOutput:
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """In words; digests of files would tell a person nothing."""
-    if all(isinstance(one, str) and _DIGESTS.fullmatch(one) for one in (before, now)):
+    """In words; digests of files would tell a person nothing. An earlier version did not note all of them."""
+    is_file = [isinstance(one, str) and bool(_DIGESTS.fullmatch(one)) for one in (before, now)]
+    if all(is_file):
         return f"{name}: other files than before"
+    if any(is_file) and None in (before, now):
+        return f"{name}: {'noted before, and none now' if is_file[0] else 'not noted before, and one is there now'}"
     return f"{name} was {before}, and is {now}"
 
 

@@ -165,6 +165,7 @@ def validate_command(
         raise UsageError(f"{needing} needs a score", hint="name one: --scores chrf")
     if judging:
         require_means(judging, translator, pairs, against=against, has_calibration=calibration)
+    other_texts = _lines_against(against, len(pairs))
     explains = isinstance(translator.engine, ExplainingEngine)
     with sentence_progress():
         found = validate(
@@ -179,7 +180,6 @@ def validate_command(
         found = with_comet(found, comet_model, with_intervals=True)
     judged = Judgements()
     if judging:
-        other_texts = _lines_against(against, len(pairs))
         with sentence_progress():
             judged = judge(
                 found,
@@ -236,6 +236,16 @@ def _check_options(
         require_replaceable_folder(
             write, RECORD, "one of tfm validate --write", other="name another folder"
         )
+        for read in (source, reference, Path(against or "")):
+            if (
+                read is not None
+                and read.is_file()
+                and read.resolve().is_relative_to(write.resolve())
+            ):
+                raise UsageError(
+                    f"--write {write}: {read} is read from this folder, which would be replaced",
+                    hint="name another folder",
+                )
 
 
 def check_text(split: str | None, source: Path | None, reference: Path | None) -> None:
@@ -316,6 +326,7 @@ def _write_texts(
     from transformer_cli.storage import staged_folder
 
     num_joined = 0
+    names: list[str] = []
     is_replaced = (folder / RECORD).exists()
     with staged_folder(folder) as unfinished:
         for report in reports:
@@ -331,7 +342,8 @@ def _write_texts(
                 num_joined += sum(map(str.__ne__, lines, sentences))
                 text = "".join(f"{line}\n" for line in lines)
                 (unfinished / name).write_text(text, encoding="utf-8", newline="\n")
-        record = json.dumps(figures, ensure_ascii=False, indent=1)
+            names += texts
+        record = json.dumps({**figures, "files": names}, ensure_ascii=False, indent=1)
         (unfinished / RECORD).write_text(f"{record}\n", encoding="utf-8", newline="\n")
     if num_joined:
         logger.warning("sentences with a line end in them, written with a space: %d", num_joined)

@@ -140,8 +140,8 @@ SETTINGS = _by_their_names(
 
 OPTIONS = _by_their_names(
     {
-        "--run": "model checkpoint path",
-        "--config": "cfg yaml",
+        "--run": "model checkpoint path config",
+        "--config": "cfg yaml run",
         "--input": "in file i input-file",
         "--source": "src",
         "--target": "tgt",

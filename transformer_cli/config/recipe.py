@@ -70,6 +70,7 @@ _OPTIMIZER_REASONS = {
     "muon": "learns in fewer updates than Adam, where the model is small",
     "adam": "the optimizer of the paper",
 }
+_WORDS_OF_BLEU = 4
 _MIN_STEPS, _MAX_STEPS = 400, 100_000
 
 
@@ -191,6 +192,10 @@ def _training_lines(size: CorpusSize) -> list[str]:
     interval = _two_digits(steps / _NUM_VALIDATIONS)
     warmup_steps = min(4000, _two_digits(steps / 10))
     validated = num_validated(size)
+    has_sentences = size.target_words >= _WORDS_OF_BLEU * size.num_pairs
+    why_chrf = (
+        "" if has_sentences else "; BLEU counts four words in a row, and most lines have fewer"
+    )
     training = [
         # How many passes these are depends on the vocabulary, which is learned later: the plan of tfm train counts them.
         ("max_steps", steps, "updates of the weights; tfm train says how many passes over the pairs these are"),
@@ -202,7 +207,7 @@ def _training_lines(size: CorpusSize) -> list[str]:
         ("log_every", max(10, min(100, 10 * round(interval / 40))), "updates between two reports of the loss"),
         ("validate_every", interval, f"updates between validations: about {steps // interval} in the run, with sample translations"),
         ("save_every", interval, "updates between checkpoints; an interrupted run continues from the last"),
-        ("best_metric", "bleu", "the score that decides which checkpoint translates"),
+        ("best_metric", "bleu" if has_sentences else "chrf", f"the score that decides which checkpoint translates{why_chrf}"),
     ]  # fmt: skip
     validation = [
         ("max_sentences", validated, "sentences of a validation: at most a tenth of the pairs that are read between two of them")

@@ -366,6 +366,8 @@ class DataReport:
     """Share of padding among the tokens of training batches."""
     examples: dict[str, list[SentencePair]] = field(default_factory=dict)
     """Split -> its first pairs after cleaning."""
+    warnings: list[str] = field(default_factory=list)
+    """What was odd about the corpus when it was read."""
 
     def count(self, pairs: EncodedPairs, split: str) -> None:
         """Add encoded pairs to the numbers of a split."""

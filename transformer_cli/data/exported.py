@@ -1,6 +1,7 @@
 """Prepared data for other programs: texts, ids, the place of each pair in its corpus, and why pairs were dropped."""
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -31,7 +32,7 @@ from transformer_cli.data.selection import (
 )
 from transformer_cli.data.sources.corpus import corpus_pairs, has_split, read_pairs
 from transformer_cli.process.errors import CannotCreateError, ConfigError
-from transformer_cli.storage import staged_folder
+from transformer_cli.storage import require_place, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import IdLists
 
@@ -81,14 +82,15 @@ def require_exportable(config: Config, folder: Path) -> None:
 
     Raises:
         ConfigError: the pairs are read while the model trains.
-        CannotCreateError: the folder exists.
+        CannotCreateError: the folder exists, or cannot be made.
     """
     if isinstance(config.data, FilesData | HubData) and config.data.streaming:
         raise ConfigError(
             "data.streaming: true, so the pairs are read while the model trains, and none are prepared",
             hint="--set data.streaming=false",
         )
-    if folder.exists():
+    require_place(folder)
+    if os.path.lexists(folder):
         raise CannotCreateError(f"{folder}: exists already", hint="give the name of a new folder")
 
 

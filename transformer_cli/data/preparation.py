@@ -6,7 +6,7 @@ import logging
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -56,6 +56,7 @@ from transformer_cli.data.sources.corpus import (
 )
 from transformer_cli.data.sources.hub import COMMIT_OF, streams_kept_in
 from transformer_cli.data.sources.lines import file_digest
+from transformer_cli.data.sources.watching import recorded_warnings, warn_of_corpus
 from transformer_cli.process.errors import (
     ConfigError,
     DataError,
@@ -98,6 +99,11 @@ class PreparedData:
         """Of source and target."""
         return self.source_tokenizer, self.target_tokenizer
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the fingerprint, which each checkpoint holds."""
+        return _digest(self.fingerprint)
+
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
         held_out = all_held_out_pairs(self.config)
@@ -113,6 +119,7 @@ def prepare_data(
     is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
     trained_on: Mapping[str, str] | None = None,
+    digest_of_training: str = "",
     runs: Path | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
@@ -128,6 +135,7 @@ def prepare_data(
             was lost. None: they are in the folder, or are learned.
         trained_on: the fingerprint of the data of the training, as the run has recorded it elsewhere; it counts if the folder
             was lost or damaged. None: not known.
+        digest_of_training: the `PreparedData.digest` of the data of the training, which counts where nothing else is known; empty: not known.
         runs: the folder of all runs, of which one may hold the data for this config already; None: none of them is asked.
 
     Raises:
@@ -147,7 +155,7 @@ def prepare_data(
         is_extended = not has_begun and are_extended(config)
         is_there = found is not None and not changed
         if is_there and _are_those_of(folder, tokenizers, is_extended=is_extended):
-            return open_unchecked(config, folder, sought)
+            return _opened_again(config, folder, sought)
         if has_begun:
             is_acceptable = accept_change and not needs_other_tokenizers(before, sought)
             if changed and not is_acceptable:
@@ -158,12 +166,18 @@ def prepare_data(
                 tokenizers = tokenizers or _tokenizers_in(folder)
         for change in changed:
             logger.info("data changed: %s", change)
+    elif has_begun and not accept_change and digest_of_training not in ("", _digest(sought)):
+        raise DataError(
+            f"{folder}: the data differs from the data on which this run was trained; what has changed is not known, because "
+            "this folder and environment.json are lost",
+            hint="undo the change; or continue with the data as they are: --accept-data-change",
+        )
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
         watching = nullcontext() if watched is None else watched.unchanged(sought)
         keeping = streams_kept_in(partial) if isinstance(config.data, HubData) else nullcontext()
-        with watching, keeping:
-            _build(config, partial, tokenizers, has_begun=has_begun)
+        with watching, keeping, recorded_warnings() as found_odd:
+            _build(config, partial, tokenizers, found_odd, has_begun=has_begun)
         seal(partial, sought)
     return open_unchecked(config, folder, sought)
 
@@ -174,7 +188,15 @@ def open_prepared(config: Config, folder: Path) -> PreparedData | None:
     found = read_seal(folder)
     if found is None or changes(found, sought):
         return None
-    return open_unchecked(config, folder, sought)
+    return _opened_again(config, folder, sought)
+
+
+def _opened_again(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+    """The data in a folder; what was odd about the corpus when they were prepared is told again."""
+    found = open_unchecked(config, folder, made_from)
+    for warning in found.report.warnings:
+        warn_of_corpus(warning)
+    return found
 
 
 def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
@@ -191,7 +213,14 @@ def write_report(folder: Path, report: DataReport) -> None:
     (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
 
 
-def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_begun: bool) -> None:
+def _build(
+    config: Config,
+    folder: Path,
+    tokenizers: Tokenizers | None,
+    found_odd: Iterable[str],
+    *,
+    has_begun: bool,
+) -> None:
     report = DataReport()
     is_read = isinstance(config.data, FilesData | HubData) and not config.data.streaming
     kept = KeptPairs() if is_read else None
@@ -232,6 +261,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config))
     order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)
+    report.warnings = list(found_odd)
     write_validation_pairs(folder / VALIDATION, validation)
     for name, content in tokenizer_files(tokenizers).items():
         (folder / name).write_bytes(content)
@@ -569,6 +599,10 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     settings |= {name: json.dumps(value) for name, value in initial.items() if value is not None}
     sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
     return {"version": VERSION} | settings | sources
+
+
+def _digest(made_from: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(dict(made_from), sort_keys=True).encode()).hexdigest()
 
 
 class WatchedFiles:

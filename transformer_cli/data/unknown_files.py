@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -82,8 +82,10 @@ def find_corpus(paths: Sequence[str], facts: GivenFacts) -> FoundCorpus:
 
     Raises:
         MissingInputError: a path does not exist.
+        UsageError: a path is a config.
         DataError: the files are no corpus, or cannot be read.
     """
+    require_no_config(paths)
     facts = facts._replace(
         source_language=_code_of(facts.source_language, "source_language"),
         target_language=_code_of(facts.target_language, "target_language"),
@@ -97,6 +99,20 @@ def find_corpus(paths: Sequence[str], facts: GivenFacts) -> FoundCorpus:
     if Path(paths[0]).is_dir():
         return _folder(Path(paths[0]), facts)
     return _table(Path(paths[0]), paths[0], facts)
+
+
+def require_no_config(paths: Iterable[str]) -> None:
+    """Refuse a config, where the files of a corpus are meant.
+
+    Raises:
+        UsageError: a file has the name of one.
+    """
+    for path in paths:
+        if Path(path).suffix.lower() in (".yaml", ".yml") and Path(path).is_file():
+            raise UsageError(
+                f"{path}: a config, where the files of a corpus are expected",
+                hint=f"name the corpus; commands that read it from a config take --config {path}",
+            )
 
 
 def _code_of(given: str | None, setting: str) -> str | None:

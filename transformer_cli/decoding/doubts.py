@@ -203,7 +203,7 @@ def doubts_about(
         OTHER_SCRIPT: not (translation.isascii() or there.letters.issuperset(translation))
         and _has_foreign_letters(source, translation, languages.target),
         UNREADABLE: not (source.isascii() or here.letters.issuperset(source))
-        and is_unreadable(source, languages.source),
+        and _is_in_other_scripts(source, languages.source),
         NUMBERS: has_number and has_other_numbers(source, translation, languages, read, written),
         NEGATION: is_negated != _negates(translation, written, there.negations, has_digit=has_digit)
         and _has_other_negation(source, translation, here.code, there.code, is_negated=is_negated),
@@ -386,7 +386,19 @@ def _has_foreign_letters(source: str, translation: str, target: str) -> bool:
     return any(letter.isalpha() and _script(letter) not in expected for letter in added)
 
 
+_LONGEST_WORD = 100
+"""Characters. The longest words of a text have up to 80; a run of more is a key, or a key that was held down."""
+
+
 def is_unreadable(source: str, language: str) -> bool:
+    """Whether a source is of other scripts than its language, or a run of letters and digits that is too long to be a word."""
+    is_run = (
+        len(source) > _LONGEST_WORD and source.strip(" .,!?…").isalnum() and has_spaces(language)
+    )
+    return is_run or _is_in_other_scripts(source, language)
+
+
+def _is_in_other_scripts(source: str, language: str) -> bool:
     """Whether most letters of a source belong to scripts in which its language is not written."""
     if source.isascii():
         return False

@@ -569,7 +569,7 @@ _NUM_SAMPLES = 8
 class Repair:
     """Finds the doubtful translations of some lines, and better ones for them.
 
-    1. A part in a script that the model cannot read stays as it is.
+    1. A part in a script that the model cannot read stays as it is, and so does a run of letters that is too long to be a word.
     2. Each other doubtful part is translated again with a wider beam. If its translation repeats itself, is too long or does not
        end, no three tokens may stand twice, and the first translation without its repeated words is a candidate, too. If strong
        doubts are left, samples follow. The hypothesis with the best score less the `COSTS` of its doubts is kept; one with less

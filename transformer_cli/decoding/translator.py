@@ -435,9 +435,11 @@ class Translator:
     def with_estimates_if_possible(self) -> "Translator":
         """The translator whose translations have estimates, if the direction has a calibration that promises something.
 
-        Without, and with a warning, if the reverse model of the calibration is not there.
+        Without, and with a warning, if no threshold keeps the promise, or the reverse model of the calibration is not there.
         """
         quality = self.pipeline.quality
+        if quality is not None and quality.threshold is None:
+            logger.warning("%s: no threshold keeps the promise of the calibration, so translations are not marked", self.pipeline.languages)  # fmt: skip
         if quality is None or quality.threshold is None or not isinstance(self.engine, ExplainingEngine):  # fmt: skip
             return self
         estimating = replace(self, estimates=True)

@@ -20,8 +20,10 @@ from transformer_cli.storage.writing import point_link as point_link
 from transformer_cli.storage.writing import read_json_lines as read_json_lines
 from transformer_cli.storage.writing import remove as remove
 from transformer_cli.storage.writing import replace_file as replace_file
+from transformer_cli.storage.writing import require_folder_of as require_folder_of
 from transformer_cli.storage.writing import require_name as require_name
 from transformer_cli.storage.writing import require_name_in_utf8 as require_name_in_utf8
+from transformer_cli.storage.writing import require_place as require_place
 from transformer_cli.storage.writing import require_replaceable_folder as require_replaceable_folder
 from transformer_cli.storage.writing import require_space as require_space
 from transformer_cli.storage.writing import staged_file as staged_file

@@ -181,6 +181,9 @@ class FileSystem:
 REAL = FileSystem()
 
 
+WRITABLE = "choose a folder in which you have permission to write"
+
+
 @contextmanager
 def errors_explained(
     path: Path,
@@ -213,7 +216,7 @@ def errors_explained(
         if creating and error.errno in NOT_CREATABLE:
             raise CannotCreateError(
                 f"{place}: cannot be created: {reason}",
-                hint="choose a folder in which you have permission to write",
+                hint=WRITABLE,
             ) from error
         raise StorageError(
             f"{place}: {reason}",

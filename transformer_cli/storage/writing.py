@@ -19,25 +19,28 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from transformer_cli.process.errors import CannotCreateError, DataError, TryAgainError
-from transformer_cli.process.messages import escaped_in_json
+from transformer_cli.process.messages import escaped_in_json, on_one_line
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import filesystem
 from transformer_cli.storage.filesystem import (
     MANIFEST_NAME,
     REAL,
     TEMPORARY,
+    WRITABLE,
+    DamagedError,
     FileSystem,
     ListedFile,
     Manifest,
     as_named,
     errors_explained,
+    parse_json,
     try_lock,
 )
 
@@ -409,25 +412,67 @@ def _sweep(mark: Path, partial: Path, remove_tree: Callable[[Path], None]) -> bo
         os.close(file)
 
 
-def require_replaceable_folder(folder: Path, record: str, kind: str, *, other: str) -> None:
+def require_folder_of(path: Path) -> None:
+    """Refuse an output whose folder is not there.
+
+    Raises:
+        CannotCreateError: it is not.
+    """
+    if not path.absolute().parent.is_dir():
+        raise CannotCreateError(f"{path}: there is no folder {path.parent}")
+
+
+def require_place(path: Path) -> None:
+    """Refuse a file or folder that could not be made, before the work whose result it will hold.
+
+    Raises:
+        CannotCreateError: its folder is not there, or may not be written.
+    """
+    require_folder_of(path)
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise CannotCreateError(
+            f"{path}: no permission to write into the folder {path.parent}", hint=WRITABLE
+        )
+
+
+def require_replaceable_folder(
+    folder: Path, record: str, kind: str, *, other: str, unlisted: Collection[str] = ()
+) -> None:
     """Refuse a folder that cannot be written, or that would replace something else than an earlier one of its kind.
 
     Args:
         folder: the output; a new or an empty folder is free.
-        record: the name of a file that each folder of this kind has.
+        record: the name of a JSON file that each folder of this kind has; its `files` are the files that were written there.
         kind: for the message: what an earlier folder would be.
         other: for the hint: how to write somewhere else.
+        unlisted: names of files that are written there too.
 
     Raises:
-        CannotCreateError: the folder cannot be made, or must not be replaced.
+        CannotCreateError: the folder cannot be made, or must not be replaced: it would take a person's files away.
     """
     require_name(folder)
-    if not folder.absolute().parent.is_dir():
-        raise CannotCreateError(f"{folder}: there is no folder {folder.parent}")
+    require_place(folder)
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CannotCreateError(f"{folder}: exists, and is not a folder", hint=other)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / record).is_file():
-        raise CannotCreateError(f"{folder}: this folder is not empty, and not {kind}", hint=other)
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    try:
+        facts = parse_json((folder / record).read_bytes(), str(folder / record))
+        written = {record, *unlisted, *_OF_THE_SYSTEM, *facts["files"]}
+    except (OSError, DamagedError, KeyError, TypeError):
+        problem = f"{folder}: this folder is not empty, and not {kind}"
+        raise CannotCreateError(problem, hint=other) from None
+    found = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+    added = {path.relative_to(folder).as_posix() for path in found} - written
+    if added:
+        raise CannotCreateError(
+            f"{folder}: holds {on_one_line(min(added), 100)}, which is no file of {kind} and would be lost",
+            hint=f"move it away, or {other}",
+        )
+
+
+# A file browser writes it into each folder that it shows.
+_OF_THE_SYSTEM = (".DS_Store",)
 
 
 # One writer of a run folder at a time, also after the folder was renamed or replaced.

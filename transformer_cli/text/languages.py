@@ -110,6 +110,7 @@ _SURE_LEAD = 2.0
 # Of so many different frequent words, as codes and formulas have some by chance; letters, and parts of codes, are none.
 _MIN_DIFFERENT = 3
 _WHOLE_WORD = re.compile(r"\b[^\W\d_]{2,}\b")
+_WORD_BESIDE_NO_CODE = re.compile(r"(?<![\w-])[^\W\d_]+(?![\w-])")
 _SCRIPT_OF = {
     **{language: script for script, language in LANGUAGE_OF_SCRIPT.items()},
     "ja": "CJK",
@@ -309,7 +310,7 @@ def guess_language(sentences: Iterable[str]) -> str:
     script = scripts.most_common(1)[0][0]
     if script != "LATIN":
         return _language_of_script(script, letters)
-    return _language_of_words(re.findall(r"[^\W\d_]+", text))
+    return _language_of_words(text)
 
 
 def script_of(text: str) -> str:
@@ -371,9 +372,13 @@ def shares_of_frequent(words: list[str]) -> Counter[str]:
     )
 
 
-def _language_of_words(words: list[str]) -> str:
+def _language_of_words(text: str) -> str:
+    """The language with the largest share of its frequent words; parts of codes such as A12-B and x_1 are words by chance only."""
+    words = _WORD_BESIDE_NO_CODE.findall(text)
     (best, share), (_, second) = shares_of_frequent(words).most_common(2)
-    return best if share >= _MIN_SHARE and share >= _MIN_LEAD * second else UNKNOWN_LANGUAGE
+    has_whole_word = any(len(word) > 1 and word in _WORDS[best] for word in words)
+    is_sure = has_whole_word and share >= _MIN_SHARE and share >= _MIN_LEAD * second
+    return best if is_sure else UNKNOWN_LANGUAGE
 
 
 # Names and codes beyond those above come from the Common Locale Data Repository of Unicode, by babel.

@@ -517,6 +517,7 @@ def _prepared_data(
         is_finished=progress is not None and is_finished(Counts.of(progress), config.training),
         tokenizers=tokenizers,
         trained_on=folder.data_of_training(),
+        digest_of_training=newest.manifest.data_fingerprint if newest else "",
         runs=folder.path.parent if newest is None else None,
     )
     if newest is None or accept_data_change:
@@ -544,7 +545,7 @@ def build_session(
         TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
     """
     retention = Retention.of(config.training)
-    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
+    checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.digest)
     checkpoints.recognise_folder()
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     require_memory_for_training(config, vocab_sizes, machine.device, read_launch())

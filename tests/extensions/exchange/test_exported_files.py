@@ -120,3 +120,14 @@ def test_a_package_replaces_nothing_but_an_earlier_package(tmp_path: Path) -> No
     output.unlink()
     for _ in range(2):
         export_run(trained, ArgosFormat(), output, lines=ENGLISH[:1])
+
+
+@pytest.mark.parametrize("added", ["notes.txt", ".git/config", "tfm/more.txt", "README.md"])
+def test_a_folder_with_files_of_a_person_is_not_replaced(export: Path, added: str) -> None:
+    """What a person added to an export, or wrote into its model card, would be lost."""
+    (export / added).parent.mkdir(exist_ok=True)
+    (export / added).write_text("mine")
+    with pytest.raises(CannotCreateError, match=f"{added}.* would be lost") as refused:
+        export_run(load_trained(DOCS_RUN), CTranslate2Format(), export, lines=["Good morning."])
+    assert "move it away, or name another --output" in str(refused.value.hint)
+    assert (export / added).read_text() == "mine"

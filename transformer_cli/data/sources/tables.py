@@ -1,11 +1,9 @@
 """Reads TSV and CSV files as bytes, so that damaged text cannot shift a column."""
 
 import difflib
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +15,10 @@ from transformer_cli.data.sources.lines import (
     carriage_return_error,
     read_lines,
 )
+from transformer_cli.data.sources.watching import warn_of_corpus
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import shortened
 from transformer_cli.text.languages import LANGUAGE_OF_NAME
-
-logger = logging.getLogger(__name__)
 
 # Usual column names of parallel corpora in lower case: roles, and languages by name and by code.
 ROLES = frozenset(
@@ -137,7 +134,11 @@ def warn_of_likely_header(source: str, target: str, fields: Fields, path: str) -
     if meanings[0] != meanings[1] and all(
         name in known or name.replace("_", "-").split("-")[0] in known for name in names
     ):
-        _warn_once(source, target, fields.setting, path)
+        warn_of_corpus(
+            f"{path}: the first row, {source} and {target}, looks like a header but is read as a sentence pair; if it is a header, "
+            f"set {fields.setting}.has_header: true, or set source_field and target_field to these names; if it is a pair, set "
+            "has_header: false"
+        )
 
 
 def warn_of_unused_columns(
@@ -155,37 +156,15 @@ def warn_of_unused_columns(
     if not unused or not are_by_place:
         return
     others = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
-    _warn_once_of_columns(path, *(shown[number] for number in chosen), others, fields.setting)
-
-
-@cache
-def _warn_once_of_columns(path: str, source: str, target: str, others: str, setting: str) -> None:
-    logger.warning(
-        "%s: the source is column %s, the target is column %s; not used: %s; to choose other columns, or to say "
-        "that these are right, set source_field and target_field of %s",
-        path,
-        source,
-        target,
-        others,
-        setting,
+    source, target = (shown[number] for number in chosen)
+    warn_of_corpus(
+        f"{path}: the source is column {source}, the target is column {target}; not used: {others}; to choose other columns, or to "
+        f"say that these are right, set source_field and target_field of {fields.setting}"
     )
 
 
 def _excerpt(text: str) -> str:
     return repr(shortened(text, _VALUE_CHARACTERS))
-
-
-@cache  # one warning is enough, although a corpus is read once for each split
-def _warn_once(source: str, target: str, setting: str, path: str) -> None:
-    logger.warning(
-        "%s: the first row, %s and %s, looks like a header but is read as a sentence pair; "
-        "if it is a header, set %s.has_header: true, or set source_field and target_field to these "
-        "names; if it is a pair, set has_header: false",
-        path,
-        source,
-        target,
-        setting,
-    )
 
 
 def kind_of(value: Any) -> str:

@@ -1,8 +1,10 @@
-"""What is odd about the first pairs of a corpus, as warnings while it is read: numbers, tokenised text, other languages."""
+"""What is odd about the first pairs of a corpus, as warnings while it is read: numbers, tokenised text, other languages; and their record."""
 
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import islice
 
@@ -61,7 +63,7 @@ def _place_of(data: FilesData | HubData, index: int) -> str:
 def _watch_for_numbers(place: str, side: str, texts: Sequence[str]) -> None:
     numbers = [text for text in texts if _is_number(text)]
     if len(numbers) > max(_MIN_NUMBERS, len(texts) // 2):
-        _warn(
+        warn_of_corpus(
             f"{place}: the {side} is a number in {len(numbers)} of the first {len(texts)} pairs, such as {numbers[0]!r}; if these "
             "are ids and no sentences, set source_field and target_field to the columns of the sentences"
         )
@@ -82,7 +84,7 @@ def is_tokenised(text: str) -> bool:
 def _watch_for_subwords(place: str, side: str, texts: Sequence[str]) -> None:
     found = [text for text in texts if _SUBWORD.search(text)]
     if len(found) >= max(_MIN_TOKENISED, _TOKENISED_SHARE * len(texts)):
-        _warn(
+        warn_of_corpus(
             f"{place}: the {side} is cut into subwords in {len(found):,} of the first {len(texts):,} pairs, such as "
             f"{on_one_line(found[0], 60)!r}: the model would learn such text, and tfm translate gets plain text; give the corpus "
             "before it was cut, or join it: sed 's/@@ //g' FILE > NEW, or spm_decode for SentencePiece"
@@ -95,7 +97,7 @@ def _watch_for_tokens(place: str, side: str, texts: Sequence[str]) -> None:
     if len(found) < max(_MIN_TOKENISED, _TOKENISED_SHARE * (len(found) + num_plain)):
         return
     examples = " and ".join(repr(on_one_line(text, 60)) for text in dict.fromkeys(found[:2]))
-    _warn(
+    warn_of_corpus(
         f"{place}: the {side} is tokenised in {len(found):,} of the first {len(texts):,} pairs, such as {examples}: the model "
         "would learn such text, and tfm translate gets plain text; give the corpus before it was tokenised, or detokenise it "
         "(sacremoses detokenize, or detokenizer.perl of Moses)"
@@ -108,7 +110,7 @@ def _watch_for_languages(
     codes = [primary_language(language) for language in languages]
     found = [contradicting_language(code, texts) for code, texts in zip(codes, sides, strict=True)]
     if found == codes[::-1]:
-        _warn(
+        warn_of_corpus(
             f"{place}: the source looks like {_named(found[0])} and the target like {_named(found[1])}, so the sides are the wrong "
             "way round: exchange source_path and target_path, or source_field and target_field, or data.source_language and "
             "data.target_language"
@@ -116,7 +118,7 @@ def _watch_for_languages(
         return
     for side, code, other, texts in zip(("source", "target"), codes, found, sides, strict=True):
         if other is not None:
-            _warn(
+            warn_of_corpus(
                 f"{place}: the {side} looks like {_named(other)}, such as {on_one_line(texts[0], 60)!r}, and the config says "
                 f"{_named(code)}: give other files or columns, or correct data.{side}_language"
             )
@@ -126,6 +128,26 @@ def _named(code: str | None) -> str:
     return "" if code is None else f"{name_of(code)} ({code})"
 
 
-@cache  # one warning is enough, although a large corpus is read twice
-def _warn(message: str) -> None:
+_FOUND: ContextVar[dict[str, None]] = ContextVar("found")
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[dict[str, None]]:
+    """The warnings about a corpus that is read in the block, as keys; prepared data keep them, and tell them again."""
+    found: dict[str, None] = {}
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
+
+
+def warn_of_corpus(message: str) -> None:
+    """Log a warning, once, although a large corpus is read twice; and note it."""
+    _FOUND.get({})[message] = None
+    _log_once(message)
+
+
+@cache
+def _log_once(message: str) -> None:
     logger.warning("%s", message)

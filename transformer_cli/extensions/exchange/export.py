@@ -1,11 +1,12 @@
 """Exporting a run: all formats, and the files of one, written beside their final name, checked, and then renamed."""
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformer_cli import __version__
 from transformer_cli.checkpoint import TrainedModel
@@ -28,7 +29,12 @@ from transformer_cli.extensions.exchange.export_format import (
     json_content,
     shared_obstacles,
 )
-from transformer_cli.extensions.exchange.exported_files import checksums
+from transformer_cli.extensions.exchange.exported_files import (
+    CARD,
+    UNLISTED,
+    checksum,
+    checksums,
+)
 from transformer_cli.extensions.exchange.hugging_face import HuggingFaceFormat
 from transformer_cli.extensions.exchange.marian import MarianFormat
 from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
@@ -46,6 +52,7 @@ from transformer_cli.process.errors import (
 from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import (
     require_name_in_utf8,
+    require_place,
     require_replaceable_folder,
     staged_file,
     staged_folder,
@@ -116,7 +123,7 @@ def export_run(
     Args:
         trained: the run, on the CPU.
         wanted: the format.
-        output: the folder or file that appears; an earlier export is replaced.
+        output: the folder or file that appears; an earlier export is replaced, if nobody has added files to it or changed its model card.
         quantization: of the weights. The float32 model is checked first.
         lines: texts for the check; None: those of the run.
         card_options: what the model card cannot know; None: nothing is said.
@@ -174,11 +181,11 @@ def export_run(
             notes=notes,
         )
         if wanted.suffix:
-            record = _record(trained, wanted, quantization, agreements, {})
+            record = _record(trained, wanted, quantization, agreements, None)
             wanted.add_files(path, {RECORD: record, **card})
         else:
             wanted.add_files(path, card)
-            record = _record(trained, wanted, quantization, agreements, checksums(path))
+            record = _record(trained, wanted, quantization, agreements, path)
             wanted.add_files(path, {RECORD: record})
     if is_replaced:
         logger.info("%s: replaced what was exported there before", output)
@@ -236,8 +243,7 @@ def _check_output(output: Path, wanted: ExportFormat) -> None:
     """Refuse an output that cannot be written, or that would replace something else than an earlier export."""
     require_name_in_utf8(output)  # the other programs take it as text
     if wanted.suffix:
-        if not output.absolute().parent.is_dir():
-            raise CannotCreateError(f"{output}: there is no folder {output.parent}")
+        require_place(output)
         if output.suffix != wanted.suffix:
             raise UsageError(
                 f"--output {output}: --to {wanted.name} makes a file whose name ends in {wanted.suffix}"
@@ -249,7 +255,18 @@ def _check_output(output: Path, wanted: ExportFormat) -> None:
                 f"{output}: this file is not an earlier export", hint=_OTHER_OUTPUT
             )
         return
-    require_replaceable_folder(output, RECORD, "an earlier export", other=_OTHER_OUTPUT)
+    require_replaceable_folder(
+        output, RECORD, "an earlier export", other=_OTHER_OUTPUT, unlisted=UNLISTED
+    )
+    card, record = output / CARD, output / RECORD
+    if not record.is_file() or not card.is_file():
+        return
+    # An export of an earlier version has no checksum of its card.
+    if json.loads(record.read_bytes()).get("model_card", checksum(card)) != checksum(card):
+        raise CannotCreateError(
+            f"{card}: was changed after it was exported, and would be lost",
+            hint=f"move it away, or {_OTHER_OUTPUT}",
+        )
 
 
 def _is_earlier_package(output: Path) -> bool:
@@ -265,9 +282,9 @@ def _record(
     wanted: ExportFormat,
     quantization: Quantization | None,
     agreements: Sequence[Agreement],
-    files: Mapping[str, str],
+    folder: Path | None,
 ) -> bytes:
-    facts = {
+    facts: dict[str, Any] = {
         "format": wanted.name,
         "quantization": quantization,
         "run": trained.config.name,
@@ -276,8 +293,9 @@ def _record(
         "tfm": __version__,
         "checks": [one.as_json() for one in agreements],
     }
-    # An export that is one file, a zip archive, has checksums of its own.
-    return json_content(facts | {"files": files} if files else facts)
+    if folder is not None:  # an export that is one file, a zip archive, has checksums of its own
+        facts |= {"model_card": checksum(folder / CARD), "files": checksums(folder)}
+    return json_content(facts)
 
 
 def _num_bytes(output: Path) -> int:

@@ -17,8 +17,10 @@ from transformer_cli.process.errors import ConfigError, DataError, MissingInputE
 from transformer_cli.storage import SIGNATURE_NAME, DamagedError
 from transformer_cli.storage.filesystem import parse_json
 
-_EDITED = "README.md"
-"""The model card, which people complete by hand."""
+CARD = "README.md"
+"""People complete it by hand."""
+UNLISTED = (CARD, SIGNATURE_NAME)
+"""Files of an export that its record does not list: they may change."""
 _MAX_RECORD_BYTES = 16 << 20
 
 
@@ -35,10 +37,15 @@ def checksums(folder: Path) -> dict[str, str]:
     found = {}
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
-        if name not in (RECORD, _EDITED, SIGNATURE_NAME):
-            with path.open("rb") as file:
-                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        if name not in (RECORD, *UNLISTED):
+            found[name] = checksum(path)
     return found
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_export(folder: Path) -> bool:

@@ -19,6 +19,7 @@ from transformer_cli.decoding import Translator
 from transformer_cli.evaluation.curve_pictures import learning_curves, svg_of
 from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
 from transformer_cli.evaluation.validation import DirectionReport, validate
+from transformer_cli.extensions.exchange.exported_files import CARD
 from transformer_cli.process.imports import require_extra
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import name_of_language
@@ -28,7 +29,6 @@ LONGEST_STEP = timedelta(hours=1)
 """A longer time between two lines of the log is a pause between two trainings."""
 NUM_PAIRS = 200
 """Validation pairs of each direction that are translated for a card."""
-CARD = "README.md"
 NUM_TYPICAL, NUM_WORST = 6, 4
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`<>[]"})
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")

@@ -51,7 +51,8 @@ def card_command(
     from transformer_cli.checkpoint.run_folder import name_of_run
     from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.export import float32_translator
-    from transformer_cli.extensions.exchange.model_card import CARD, CardOptions, card_files
+    from transformer_cli.extensions.exchange.exported_files import CARD
+    from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
     from transformer_cli.storage import replace_file
 
     if output is not None and not output.is_dir():
