@@ -125,8 +125,40 @@ def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
         zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True)
     )
     assert set(left) <= set(zip(source, target, strict=True))
-    # The last lines of the longer side have no line of the same number beside them.
-    assert len(left) >= len(source) - 220
+    assert len(left) >= len(source) - 120
+
+
+@pytest.mark.parametrize("shorter", [0, 1])
+def test_the_lines_behind_the_end_of_the_shorter_side_keep_their_translations(
+    tfm: Tfm, shorter: int
+) -> None:
+    sides = clean_lines(NUM_PAIRS)
+    pairs = set(zip(*sides, strict=True))
+    last = [side[-1] for side in sides]
+    cut = list(sides)
+    cut[shorter] = sides[shorter][:150] + sides[shorter][190:]
+    names = write_sides(tfm.folder, *cut)
+    rules = ("--set", "drop_near_duplicates=false", "--set", "drop_wrong_language=false")
+    finished = tfm("data", "clean", *names, "--output", "out", *rules)
+    assert finished.exit_code == 0, finished.talk
+    kept, removed = (
+        lines(tfm.folder / "out/train.en"),
+        rows(tfm.folder / "out/train.en.removed.tsv"),
+    )
+    left = list(zip(kept, lines(tfm.folder / "out/train.it"), strict=True))
+    assert set(left) <= pairs
+    assert left[-1] == tuple(last)
+    assert len(left) >= NUM_PAIRS - 50
+    assert len(left) + len(removed) == NUM_PAIRS, "each line is either kept or listed"
+
+
+def test_sides_with_different_numbers_of_lines_are_refused_without_realign(tfm: Tfm) -> None:
+    source, target = clean_lines(NUM_PAIRS)
+    names = write_sides(tfm.folder, source, target[1:])
+    finished = tfm("data", "clean", *names, "--output", "out", "--set", "realign=false")
+    assert finished.exit_code == 65
+    assert "train.en has 400 lines, train.it has 399 lines" in finished.talk
+    assert not (tfm.folder / "out").exists()
 
 
 @pytest.mark.long

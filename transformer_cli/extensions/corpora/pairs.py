@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from transformer_cli.config import Direction, FilesData, HubData, SplitName
 from transformer_cli.config.schema import DataConfig
 from transformer_cli.data.pairs import Finding, ReadingReport
 from transformer_cli.data.sources.corpus import has_split, read_pairs
-from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError
+from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError, read_lines
 from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
 from transformer_cli.process.signals import cleaned_up
 from transformer_cli.text.languages import primary_language
@@ -20,6 +21,8 @@ from transformer_cli.text.languages import primary_language
 NOT_UTF_8 = "not UTF-8"
 """Also of bytes that are no text in the encoding that a corpus names."""
 NUL_BYTE = "a NUL byte"
+NO_SOURCE, NO_TARGET = "no line of the source", "no line of the target"
+"""Of the lines behind the end of the shorter side: which side has ended."""
 
 
 class NumberedPair(NamedTuple):
@@ -30,7 +33,7 @@ class NumberedPair(NamedTuple):
     source: str
     target: str
     damage: str = ""
-    """Why the files do not hold text here: `NOT_UTF_8`, `NUL_BYTE` or `TOO_LONG`; empty for ordinary text."""
+    """Why the files do not hold a pair here: `NOT_UTF_8`, `NUL_BYTE`, `TOO_LONG`, `NO_SOURCE` or `NO_TARGET`; empty for ordinary text."""
     offset: int = 0
     """Its target stands so many lines after the line of the same number; 0 in a corpus as it was read."""
 
@@ -102,10 +105,15 @@ class NumberedPairs:
     """The pairs of a part, in order.
 
     `unequal` is the error about different numbers of lines, if there was one; it is known at the end.
+
+    Args:
+        has_surplus: whether the lines behind the end of the shorter side follow, each with an empty other side.
     """
 
-    def __init__(self, part: NumberedPart, data: DataConfig, *, seed: int = 0) -> None:
-        self.part, self._data, self._seed = part, data, seed
+    def __init__(
+        self, part: NumberedPart, data: DataConfig, *, seed: int = 0, has_surplus: bool = False
+    ) -> None:
+        self.part, self._data, self._seed, self._has_surplus = part, data, seed, has_surplus
         self.unequal: UnequalLinesError | None = None
 
     def __iter__(self) -> Iterator[NumberedPair]:
@@ -117,10 +125,25 @@ class NumberedPairs:
             for number, pair in enumerate(forward, start=1):
                 yield NumberedPair(number, pair.source, pair.target)
             return
+        num_pairs = 0
         try:
-            yield from map(decoded_pair, raw_pairs(part.files, data, part.index))
+            for raw in raw_pairs(part.files, data, part.index):
+                num_pairs = raw.line_number
+                yield decoded_pair(raw)
         except UnequalLinesError as error:
             self.unequal = error
+            if self._has_surplus:
+                yield from _surplus(part.files, data.corpora[part.index].encoding, num_pairs)
+
+
+def _surplus(files: CorpusFiles, encoding: str | None, num_pairs: int) -> Iterator[NumberedPair]:
+    """The lines of the longer side behind the pairs."""
+    for path, missing in ((files.source, NO_TARGET), (files.target, NO_SOURCE)):
+        lines = enumerate(read_lines(path, encoding), start=1)
+        for number, line in islice(lines, num_pairs, None):
+            sides = (line, b"") if missing == NO_TARGET else (b"", line)
+            pair = decoded_pair(RawPair(number, *sides))
+            yield pair._replace(damage=pair.damage or missing)
 
 
 def decoded_pair(raw: RawPair) -> NumberedPair:
