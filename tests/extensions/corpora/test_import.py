@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from transformer_cli.data.unknown_files import GivenFacts
 from transformer_cli.extensions.corpora import translation_memories
 from transformer_cli.extensions.corpora.importing import import_pairs
 from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
+from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
 from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx, pairs_of_xliff
 from transformer_cli.process.errors import DataError
 
@@ -225,6 +227,26 @@ def test_the_columns_of_a_spreadsheet_are_found(tfm: Tfm) -> None:
     turned = imported(tfm, "a.xlsx", "--source-field", "Italian", "--target-field", "English")
     assert turned.exit_code == 0, turned.talk
     assert pairs(tfm)[0] == ("Il mare è blu.", "The sea is blue.")
+
+
+@pytest.mark.parametrize("stated", [b'<dimension ref="A1:B2"/>', b'<dimension ref="A1"/>', b""])
+def test_the_size_that_a_sheet_states_hides_no_cells(tmp_path: Path, stated: bytes) -> None:
+    """Some programs write a wrong one, or none; the first row has no name for its last column."""
+    book = openpyxl.Workbook()
+    rows = [("Id", "English"), *((n, f"It is {n} o'clock.", f"Sono le {n}.") for n in range(9))]
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "whole.xlsx")
+    with (
+        zipfile.ZipFile(tmp_path / "whole.xlsx") as whole,
+        zipfile.ZipFile(tmp_path / "a.xlsx", "w") as changed,
+    ):
+        for name in whole.namelist():
+            content = re.sub(rb"<dimension[^>]*>", stated, whole.read(name))
+            changed.writestr(name, content)
+    sheet_as_tsv(tmp_path / "a.xlsx", tmp_path / "a.tsv", None)
+    table = (tmp_path / "a.tsv").read_text(encoding="utf-8").splitlines()
+    assert table == ["Id\tEnglish\t", *("\t".join(map(str, row)) for row in rows[1:])]
 
 
 @pytest.mark.parametrize(
