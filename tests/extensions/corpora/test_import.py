@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from transformer_cli.data.unknown_files import GivenFacts
 from transformer_cli.extensions.corpora import translation_memories
 from transformer_cli.extensions.corpora.importing import import_pairs
-from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
+from transformer_cli.extensions.corpora.pairs import ImportReport, one_line
 from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
 from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx, pairs_of_xliff
-from transformer_cli.process.errors import DataError
+from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.text.languages import best_match
 
 from ...launcher import Finished, Tfm
 
@@ -387,6 +388,41 @@ def test_a_language_matches_exactly_or_without_its_region(
     wanted: str, codes: list[str], index: int | None
 ) -> None:
     assert best_match(wanted, codes) == index
+
+
+@pytest.mark.parametrize(
+    ("given", "languages"),
+    [
+        (("en-US", None), ("en-US", "it")), (("English", None), ("en", "it")), (("eng", "ita"), ("eng", "ita")),
+        ((None, "Italian"), ("en", "it")), (("it", None), ("it", "en")),
+    ],
+)  # fmt: skip
+def test_the_languages_of_a_memory_are_given_by_codes_or_names(
+    tmp_path: Path, given: tuple[str | None, str | None], languages: tuple[str, str]
+) -> None:
+    (tmp_path / "a.tmx").write_text(TMX.format(encoding="utf-8"), encoding="utf-8")
+    facts = GivenFacts(source_language=given[0], target_language=given[1])
+    found = import_pairs([tmp_path / "a.tmx"], facts, sheet=None, output=lambda _: (tmp_path / "a.tsv",))  # fmt: skip
+    assert found.direction == languages
+    assert found.report.num_written == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "problem"),
+    [
+        ("a.tmx", GivenFacts(encoding="cp1252"), "--encoding is for text"),
+        ("a.xlsx", GivenFacts(encoding="cp1252"), "--encoding is for text"),
+        ("a.tmx", GivenFacts(target_field="1"), "are for tables"),
+    ],
+)
+def test_facts_without_effect_are_refused(
+    tmp_path: Path, name: str, facts: GivenFacts, problem: str
+) -> None:
+    workbook(tmp_path / "a.xlsx")
+    (tmp_path / "a.tmx").write_text(TMX.format(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(UsageError, match=problem):
+        import_pairs([tmp_path / name], facts, sheet=None, output=lambda _: (tmp_path / "out.tsv",))
+    assert not (tmp_path / "out.tsv").exists()
 
 
 FRENCH = [("The coffee is ready.", "Le café est prêt."), ("Where is my father?", "Où est mon père ?"),

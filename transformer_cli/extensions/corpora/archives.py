@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from transformer_cli.data.sources.local_files import corpus_format, without_compression
-from transformer_cli.extensions.corpora.pairs import same_language
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.filesystem import ZIP_DAMAGE, zip_damage_explained
+from transformer_cli.text.languages import best_match
 
 _COPIED_BYTES = 1 << 20
 _MAX_RATIO = 1000
@@ -153,12 +153,9 @@ def _sides(found: dict[str, str], languages: tuple[str | None, str | None]) -> l
     """The names of both sides among files that differ in their ending."""
     if None in languages:
         return list(found.values()) if len(found) == 2 else []
-    return [
-        name
-        for language in languages
-        for ending, name in found.items()
-        if same_language(ending, str(language))
-    ]
+    endings = list(found)
+    places = [best_match(str(language), endings) for language in languages]
+    return [found[endings[place]] for place in dict.fromkeys(places) if place is not None]
 
 
 def _is_whole_corpus(name: str) -> bool:

@@ -16,7 +16,6 @@ from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError, read_lines
 from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
 from transformer_cli.process.signals import cleaned_up
-from transformer_cli.text.languages import primary_language
 
 NOT_UTF_8 = "not UTF-8"
 """Also of bytes that are no text in the encoding that a corpus names."""
@@ -196,23 +195,3 @@ class ImportReport:
 def one_line(text: str) -> str:
     """The text with single spaces in place of line ends, tabs and other white space."""
     return _WHITE_SPACE.sub(" ", text).strip()
-
-
-def same_language(code: str, other: str) -> bool:
-    """Whether two codes are equal, apart from case and from - or _."""
-    return _plain(code) == _plain(other)
-
-
-def best_match(wanted: str, codes: list[str]) -> int | None:
-    """The index of the code for a language: an equal one, else one without regard to region and script."""
-    for index, code in enumerate(codes):
-        if same_language(code, wanted):
-            return index
-    for index, code in enumerate(codes):
-        if primary_language(code) == primary_language(wanted):
-            return index
-    return None
-
-
-def _plain(code: str) -> str:
-    return code.strip().lower().replace("_", "-")
