@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -172,6 +173,25 @@ def test_the_config_lines_read_what_is_left(tfm: Tfm) -> None:
     looked = tfm("data", "--config", "mine.yaml", "--json")
     assert looked.exit_code == 0, looked.talk
     assert json.loads(looked.text)["pairs"][0]["source"] == damaged()[0][0]
+
+
+def test_the_config_lines_have_the_languages_and_the_weight_of_each_corpus(tfm: Tfm) -> None:
+    source, target = clean_lines(60)
+    write_sides(tfm.folder, source[:30], target[:30])
+    write_sides(tfm.folder, source[30:], target[30:], "more")
+    corpora = [
+        "    - {source_path: train.en, target_path: train.it, split: train}",
+        "    - {source_path: more.it, target_path: more.en, split: train, source_language: it, target_language: en, weight: 2.0}",
+    ]
+    head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "tokenizer: {shared: true}", "data:"]  # fmt: skip
+    write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", "  corpora:", *corpora])
+    finished = tfm("data", "clean", "--config", "mine.yaml", "--output", "out", "--set", "realign=false")  # fmt: skip
+    assert finished.exit_code == 0, finished.talk
+    data = yaml.safe_load(finished.text.partition("write into a config:\n")[2])["data"]
+    assert (data["source_language"], data["target_language"]) == ("en", "it")
+    assert "source_language" not in data["corpora"][0]
+    second = {"source_language": "it", "target_language": "en", "weight": 2.0, "split": "train"}
+    assert data["corpora"][1].items() >= second.items()
 
 
 def test_a_table_stays_a_table_and_quoted_line_ends_become_spaces(tfm: Tfm) -> None:
