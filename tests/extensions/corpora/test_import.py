@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from transformer_cli.data.unknown_files import GivenFacts
 from transformer_cli.extensions.corpora import translation_memories
+from transformer_cli.extensions.corpora.archives import extract, unpacked_corpus
 from transformer_cli.extensions.corpora.importing import import_pairs
 from transformer_cli.extensions.corpora.pairs import ImportReport, one_line
 from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
 from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx, pairs_of_xliff
-from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, TryAgainError, UsageError
 from transformer_cli.text.languages import best_match
 
 from ...launcher import Finished, Tfm
@@ -388,6 +389,22 @@ def test_a_language_matches_exactly_or_without_its_region(
     wanted: str, codes: list[str], index: int | None
 ) -> None:
     assert best_match(wanted, codes) == index
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_is_no_damage_of_a_file_that_is_unpacked(tmp_path: Path) -> None:
+    workbook(tmp_path / "a.xlsx")
+    text = "The sea is blue.\n" * 100_000
+    archive(tmp_path / "a.zip", {"a.en": text, "a.it": text})
+    for name in ("member-0-0", "a.en", "a.tsv"):
+        (tmp_path / name).symlink_to("/dev/full")
+    for unpack in (
+        lambda: extract(tmp_path / "a.zip", ["*.en"], tmp_path),
+        lambda: unpacked_corpus(tmp_path / "a.zip", tmp_path, ("en", "it")),
+        lambda: sheet_as_tsv(tmp_path / "a.xlsx", tmp_path / "a.tsv", None),
+    ):
+        with pytest.raises(TryAgainError, match="No space left on device"):
+            unpack()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from transformer_cli.extensions.corpora.pairs import one_line
 from transformer_cli.process.errors import DataError, TfmError
+from transformer_cli.storage import REAL, errors_explained
 
 MAX_BYTES = 4 << 30
 """A workbook that unpacks to more than this is refused."""
@@ -38,7 +39,10 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
                 # Some programs write a wrong size of the sheet, beyond which openpyxl would read nothing.
                 found.reset_dimensions()
                 rows = found.iter_rows(values_only=True)
-                with output.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+                with (
+                    errors_explained(output, fs=REAL, only_full_disk=True),
+                    output.open("w", encoding="utf-8", errors="replace", newline="\n") as file,
+                ):
                     _write(rows, file)
             finally:
                 workbook.close()
