@@ -246,6 +246,20 @@ def test_a_refusal_leaves_no_output(
     assert not (tfm.folder / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("", "no sentence pair in train.en and train.it"), (" \n", "(drop_empty 1), and no pair is left")],
+)  # fmt: skip
+def test_files_of_which_nothing_is_left_are_refused_for_that(
+    tfm: Tfm, text: str, problem: str
+) -> None:
+    for side in ("en", "it"):
+        (tfm.folder / f"train.{side}").write_text(text)
+    rules = ("--set", "realign=false", "--set", "max_dropped_share=1.0")
+    finished = tfm("data", "clean", "train.en", "train.it", "--output", "out", *rules)
+    assert (finished.exit_code, problem in finished.talk) == (65, True), finished.talk
+
+
 @pytest.mark.long
 def test_a_folder_is_replaced_only_if_it_holds_a_cleaned_corpus(tfm: Tfm) -> None:
     assert clean(tfm).exit_code == 0

@@ -333,13 +333,16 @@ def _check_share(one: CleanedPart, rules: CorpusRules) -> None:
     num_dropped = one.num_read - one.num_kept
     if one.num_kept and num_dropped <= rules.max_dropped_share * one.num_read:
         return
+    if not one.num_read:
+        raise DataError(f"no sentence pair in {one.part.name}", hint="give files with text")
+    allowed = f"max_dropped_share allows {rules.max_dropped_share:.0%}"
     reasons = sorted(one.counts.items(), key=lambda item: -item[1].num_dropped)[:3]
     shown = ", ".join(
         f"{rule} {count.num_dropped:,}" for rule, count in reasons if count.num_dropped
     )
     raise DataError(
         f"{one.part.name}: the rules drop {num_dropped:,} of {one.num_read:,} pairs ({shown}), and "
-        f"max_dropped_share allows {rules.max_dropped_share:.0%}; nothing was written",
+        f"{allowed if one.num_kept else 'no pair is left'}; nothing was written",
         hint="look at the corpus with tfm data check; switch a rule off, such as --set drop_wrong_language=false, "
         "or allow more: --set max_dropped_share=0.9",
     )
