@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from transformer_cli.config import Direction, FilesData, HubData, SplitName
 from transformer_cli.config.schema import DataConfig
-from transformer_cli.data.pairs import Finding, ReadingReport
-from transformer_cli.data.sources.corpus import has_split, read_pairs
+from transformer_cli.data.pairs import Finding, ReadingReport, SentencePair
+from transformer_cli.data.sources.corpus import corpus_pairs, is_read_for, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError, read_lines
 from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
 from transformer_cli.process.signals import cleaned_up
@@ -66,6 +66,9 @@ class NumberedPart:
         return f"{self.target_name if of_target else self.source_name}:{line}"
 
 
+_SPLITS: tuple[SplitName, ...] = ("validation", "test", "train")
+
+
 def corpus_parts(data: DataConfig) -> list[NumberedPart]:
     """The parts of a corpus: the validation split first, then test, then the rest.
 
@@ -82,12 +85,17 @@ def corpus_parts(data: DataConfig) -> list[NumberedPart]:
             for files in find_files(data, index):
                 names = str(files.source), str(files.target)
                 parts.append(NumberedPart(corpus.split, *names, direction, files, index))
+    elif isinstance(data, HubData):
+        for index, of_hub in enumerate(data.corpora):
+            direction = data.directions_of(index)[0]
+            for split in _SPLITS:
+                if is_read_for(data, index, split):
+                    label = f"{of_hub.dataset}, {split}"
+                    parts.append(NumberedPart(split, label, label, direction, None, index))
     else:
-        name = "the hub" if isinstance(data, HubData) else data.source
-        for split in ("validation", "test", "train"):
-            if has_split(data, split):
-                label = f"{name}, {split}"
-                parts.append(NumberedPart(split, label, label, data.directions[0], None, 0))
+        for split in _SPLITS:
+            label = f"{data.source}, {split}"
+            parts.append(NumberedPart(split, label, label, data.directions[0], None, 0))
     order = ("validation", "test", None, "train")
     return sorted(parts, key=lambda part: order.index(part.split))
 
@@ -119,8 +127,8 @@ class NumberedPairs:
         part, data = self.part, self._data
         if part.files is None or not isinstance(data, FilesData):
             assert part.split is not None
-            pairs = read_pairs(data, part.split, seed=self._seed, report=ReadingReport())
-            forward = (pair for pair in pairs if pair.direction == 0)
+            direction = data.directions.index(part.direction)
+            forward = (pair for pair in self._of_split(part.split) if pair.direction == direction)
             for number, pair in enumerate(forward, start=1):
                 yield NumberedPair(number, pair.source, pair.target)
             return
@@ -133,6 +141,12 @@ class NumberedPairs:
             self.unequal = error
             if self._has_surplus:
                 yield from _surplus(part.files, data.corpora[part.index].encoding, num_pairs)
+
+    def _of_split(self, split: SplitName) -> Iterator[SentencePair]:
+        if not isinstance(self._data, HubData):
+            return read_pairs(self._data, split, seed=self._seed)
+        drawn = corpus_pairs(self._data, self.part.index, ReadingReport())
+        return (pair for of_split, pair in drawn if of_split == split)
 
 
 def _surplus(files: CorpusFiles, encoding: str | None, num_pairs: int) -> Iterator[NumberedPair]:
