@@ -9,9 +9,11 @@ import tokenizers
 from pyarrow import parquet
 
 from transformer_cli import Config, load_config
-from transformer_cli.data.exported import export_prepared
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.data.exported import export_prepared, save_tokenizers
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.process.errors import CannotCreateError, ConfigError
+from transformer_cli.text import Tokenizer, train_tokenizer
 
 from ..launcher import TfmHere
 
@@ -133,6 +135,21 @@ def test_both_tokenizers_open_in_the_libraries_tokenizers_and_transformers(
         auto = transformers.AutoTokenizer.from_pretrained(folder)
         assert auto(text).input_ids == own.encode(text)
         assert (auto.pad_token_id, auto.eos_token_id) == (own.pad_id, own.eos_id)
+
+
+@pytest.mark.parametrize(
+    "kind", [{"algorithm": "bpe"}, {"byte_fallback": True}, {"user_symbols": ["<x>"]}]
+)
+def test_a_sentencepiece_model_without_a_tokenizer_json_is_saved_as_its_own_file(
+    tmp_path: Path, kind: dict[str, Any]
+) -> None:
+    pytest.importorskip("sentencepiece")
+    settings = TokenizerConfig.model_validate({"kind": "sentencepiece", "vocab_size": 320} | kind)
+    tokenizer = train_tokenizer(["A house", "Una casa", "the tree of the garden"] * 20, settings)
+    save_tokenizers(tmp_path, (tokenizer, tokenizer))
+    saved = (tmp_path / "tokenizer/tokenizer.spm").read_bytes()
+    again = Tokenizer.from_file("tokenizer.spm", saved)
+    assert again.encode("the garden of Una") == tokenizer.encode("the garden of Una")
 
 
 def test_a_folder_that_exists_and_a_stream_are_refused_before_the_work(tfm_here: TfmHere) -> None:

@@ -25,6 +25,17 @@ def test_pairs_of_a_held_out_split_do_not_count_for_training(tmp_path: Path) -> 
     assert list(num_pairs_by_split(config)) == ["train", "validation"]
 
 
+def test_empty_pairs_of_a_given_split_are_not_counted_as_usable(tmp_path: Path) -> None:
+    for split, number in (("train", 30), ("dev", 5)):
+        for language, word in (("en", "the house"), ("it", "la casa")):
+            lines = [f"{word} {one}\n" for one in range(number)]
+            text = "".join([*lines, "\n", "\n", lines[0]])
+            (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
+    found = survey([str(tmp_path)], GivenFacts())
+    assert found.num_pairs == {"train": 30, "validation": 6}
+    assert found.dropped["a side is empty (data.cleaning.drop_empty)"] == 4
+
+
 @pytest.mark.parametrize(
     ("factor", "expected"), [(1, 3.0), (3, 9.0)], ids=["alike", "one language is three times as long"]
 )  # fmt: skip

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.data.unknown_files import GivenFacts, find_corpus
-from transformer_cli.process.errors import DataError
+from transformer_cli.process.errors import DataError, UsageError
 
 ENGLISH = "The cat is on the table.\nI do not know what they have done.\n"
 ITALIAN = "Il gatto \xe8 sul tavolo.\nNon so che cosa hanno fatto.\n"
@@ -26,6 +26,65 @@ def test_a_folder_with_texts_in_two_languages_is_a_corpus_of_them(tmp_path: Path
         "it": "train.it",
     }
     assert found.left_out == ["table.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("given", "languages", "source"),
+    [
+        (("it", None), ("it", "en"), "train.it"), (("eng", None), ("eng", "it"), "train.en"),
+        (("it-IT", "en-GB"), ("it-IT", "en-GB"), "train.it"), ((None, "English"), ("it", "en"), "train.it"),
+        (("fr", None), None, ""), (("it", "it"), None, ""),
+    ],
+)  # fmt: skip
+def test_the_languages_of_a_folder_are_those_that_the_user_gives(
+    tmp_path: Path,
+    given: tuple[str | None, str | None],
+    languages: tuple[str, str] | None,
+    source: str,
+) -> None:
+    (tmp_path / "train.en").write_text("The sea is blue.\n", encoding="utf-8")
+    (tmp_path / "train.it").write_text("Il mare è blu.\n", encoding="utf-8")
+    facts = GivenFacts(source_language=given[0], target_language=given[1])
+    if languages is None:
+        with pytest.raises(UsageError, match="are in en and it, where"):
+            find_corpus([str(tmp_path)], facts)
+        return
+    data = find_corpus([str(tmp_path)], facts).data
+    assert (data.source_language, data.target_language) == languages
+    assert data.corpora[0].source_path == str(tmp_path / source)
+
+
+def test_a_column_is_found_by_a_code_of_three_letters(tmp_path: Path) -> None:
+    table = tmp_path / "a.tsv"
+    rows = [("Il mare è blu e la casa è rossa.", "The sea is blue and it is not red.")] * 30
+    table.write_text("".join(f"{n} {one}\t{n} {two}\n" for n, (one, two) in enumerate(rows)), encoding="utf-8")  # fmt: skip
+    [corpus] = find_corpus([str(table)], GivenFacts(source_language="eng")).data.corpora
+    assert (corpus.source_field, corpus.target_field) == (1, 0)
+
+
+def test_fields_of_plain_text_and_the_encoding_of_a_parquet_file_are_refused(
+    tmp_path: Path,
+) -> None:
+    for name in ("train.en", "train.it", "a.parquet"):
+        (tmp_path / name).write_text("a\n", encoding="utf-8")
+    fields = GivenFacts(source_field="1")
+    both = [str(tmp_path / "train.en"), str(tmp_path / "train.it")]
+    for paths, facts in (
+        (both, fields),
+        ([str(tmp_path)], fields),
+        ([str(tmp_path / "a.parquet")], GivenFacts(encoding="cp1252")),
+    ):
+        with pytest.raises(UsageError, match=r"--(source-field|encoding) .*(are|is) for"):
+            find_corpus(paths, facts)
+
+
+def test_text_in_utf_8_that_shall_be_read_as_another_encoding_is_a_doubt(tmp_path: Path) -> None:
+    for name in ("train.en", "train.it"):
+        (tmp_path / name).write_text("It is.\n" if name == "train.en" else "È.\n", encoding="utf-8")
+    found = find_corpus([str(tmp_path)], GivenFacts(encoding="windows-1252"))
+    assert any("train.it: looks like UTF-8" in doubt for doubt in found.doubts)
+    (tmp_path / "train.it").write_text("È.\n", encoding="cp1252")
+    assert find_corpus([str(tmp_path)], GivenFacts(encoding="windows-1252")).doubts == []
 
 
 def test_a_folder_with_texts_in_one_language_is_no_corpus(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from transformer_cli.process.errors import DataError
 from transformer_cli.process.messages import on_one_line
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
+    best_match,
     code_of_language,
     contradicting_language,
     guess_language,
@@ -145,8 +146,8 @@ def choose_columns(
     texts.sort(key=lambda one: (_is_identifier(one), not named_language(one.title)))
     for side, language in enumerate(languages):
         if chosen[side] is None and language is not None:
-            fitting = [one for one in texts if one.language == primary_language(language)]
-            chosen[side] = fitting[0] if fitting else None
+            place = best_match(language, [one.language for one in texts])
+            chosen[side] = None if place is None else texts[place]
             texts = [one for one in texts if one is not chosen[side]]
     best = iter(sorted(texts[: chosen.count(None)], key=columns.index))
     source, target = (next(best, None) if one is None else one for one in chosen)

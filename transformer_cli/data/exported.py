@@ -35,6 +35,7 @@ from transformer_cli.process.errors import CannotCreateError, ConfigError
 from transformer_cli.storage import require_place, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.token_ids import IdLists
+from transformer_cli.text.tokenizer import SHARED, Tokenizers, as_spm
 
 PARQUET = "parquet"
 """The folder of the Parquet files, beside the splits that `datasets.load_from_disk` opens."""
@@ -61,8 +62,7 @@ def export_prepared(prepared: PreparedData, folder: Path) -> dict[str, int]:
     """Write prepared data to a new folder; returns the number of pairs of each split.
 
     `datasets.load_from_disk(folder)` opens it: the splits train, validation, test and dropped, as far as they have pairs.
-    The same rows are in folder/parquet. `AutoTokenizer.from_pretrained(folder/tokenizer)` opens the tokenizer, or tokenizer.source and
-    tokenizer.target. The folder appears complete or not at all.
+    The same rows are in folder/parquet. For the tokenizers see `save_tokenizers`. The folder appears complete or not at all.
 
     Raises: as `require_exportable`.
     """
@@ -72,8 +72,7 @@ def export_prepared(prepared: PreparedData, folder: Path) -> dict[str, int]:
         counts = _write_splits(prepared, staged / PARQUET)
         # The library datasets opens no saved split without rows.
         _save_for_datasets(staged, [split for split, count in counts.items() if count])
-        for name, tokenizer in _tokenizers(prepared):
-            _save_tokenizer(staged / name, tokenizer)
+        save_tokenizers(staged, prepared.tokenizers)
     return counts
 
 
@@ -280,15 +279,24 @@ def _save_for_datasets(folder: Path, splits: list[str]) -> None:
         datasets.DatasetDict(opened).save_to_disk(str(folder))
 
 
-def _tokenizers(prepared: PreparedData) -> list[tuple[str, Tokenizer]]:
-    source, target = prepared.source_tokenizer, prepared.target_tokenizer
-    if source.to_json() == target.to_json():
-        return [("tokenizer", source)]
-    return [("tokenizer.source", source), ("tokenizer.target", target)]
+def save_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
+    """Write the folder `tokenizer`, or `tokenizer.source` and `tokenizer.target` if they differ.
+
+    `AutoTokenizer.from_pretrained` opens it; a model of SentencePiece that has no tokenizer.json is there as tokenizer.spm.
+    """
+    source, target = tokenizers
+    if source.to_file() == target.to_file():
+        _save_tokenizer(folder / "tokenizer", source)
+        return
+    _save_tokenizer(folder / "tokenizer.source", source)
+    _save_tokenizer(folder / "tokenizer.target", target)
 
 
 def _save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     folder.mkdir()
+    if not tokenizer.has_json:
+        (folder / as_spm(SHARED)).write_bytes(tokenizer.to_file())
+        return
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",

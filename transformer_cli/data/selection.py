@@ -399,10 +399,13 @@ def is_drawn(config: Config, pair: SentencePair) -> bool:
 
 
 def rules_for_held_out(config: Config, *, drawn: bool) -> CleaningConfig:
-    """The rules for validation and test pairs: those of training pairs if they are drawn from the same corpus; else only those that change text."""
+    """The rules for validation and test pairs: those of training pairs if they are drawn from the same corpus; else `rules_of_given_splits`."""
     rules = config.applied_cleaning
-    if drawn:
-        return rules
+    return rules if drawn else rules_of_given_splits(rules)
+
+
+def rules_of_given_splits(rules: CleaningConfig) -> CleaningConfig:
+    """Those of the rules that change text, and the one that drops empty pairs."""
     return CleaningConfig(
         normalize_unicode=rules.normalize_unicode,
         remove_control_characters=rules.remove_control_characters,

@@ -9,7 +9,7 @@ from itertools import islice
 from transformer_cli.config import Config, FilesData, SplitName
 from transformer_cli.data.columns import Column
 from transformer_cli.data.pairs import CleaningReport, ReadingReport, SentencePair, pair_digest
-from transformer_cli.data.selection import clean, compared
+from transformer_cli.data.selection import clean, compared, rules_of_given_splits
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.unknown_files import FoundCorpus, GivenFacts, find_corpus
 from transformer_cli.process.errors import DataError
@@ -95,8 +95,8 @@ def _measured(found: FoundCorpus) -> Survey:
     whole = _undrawn(data)
     for split in _splits_of(data):
         pairs = read_pairs(whole, split, seed=0, report=reading)
-        kept = clean(pairs, data.cleaning, cleaning) if split == "train" else pairs
-        for pair in kept:
+        rules = data.cleaning if split == "train" else rules_of_given_splits(data.cleaning)
+        for pair in clean(pairs, rules, cleaning):
             num_pairs[split] += 1
             if split == "train" and num_pairs[split] <= NUM_MEASURED_PAIRS:
                 _measure(source, pair.source)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 
@@ -30,6 +30,7 @@ from transformer_cli.process.messages import on_one_line
 from transformer_cli.storage import require_name_in_utf8
 from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,
+    best_match,
     code_of_language,
     language_code,
     language_in,
@@ -60,6 +61,17 @@ class GivenFacts(NamedTuple):
     target_language: str | None = None
     encoding: str | None = None
 
+    def with_codes(self) -> Self:
+        """The facts with the code of each language, which may be given by its name.
+
+        Raises:
+            UsageError: a language is neither a code nor a name that is known.
+        """
+        return self._replace(
+            source_language=_code_of(self.source_language, "source_language"),
+            target_language=_code_of(self.target_language, "target_language"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FoundCorpus:
@@ -86,10 +98,7 @@ def find_corpus(paths: Sequence[str], facts: GivenFacts) -> FoundCorpus:
         DataError: the files are no corpus, or cannot be read.
     """
     require_no_config(paths)
-    facts = facts._replace(
-        source_language=_code_of(facts.source_language, "source_language"),
-        target_language=_code_of(facts.target_language, "target_language"),
-    )
+    facts = facts.with_codes()
     for path in paths:
         require_name_in_utf8(path)
         if not Path(path).exists():
@@ -126,6 +135,7 @@ def _code_of(given: str | None, setting: str) -> str | None:
 
 
 def _two_texts(source: str, target: str, facts: GivenFacts) -> FoundCorpus:
+    _require_no_fields(facts)
     for path in (source, target):
         if (kind := corpus_format(Path(path))) is not None:
             raise DataError(
@@ -144,6 +154,13 @@ def _two_texts(source: str, target: str, facts: GivenFacts) -> FoundCorpus:
     doubts = [doubt for doubt in (how, *(doubt for _, doubt in spoken)) if doubt]
     corpus = {"source_path": source, "target_path": target} | _named(encoding)
     return FoundCorpus(_data([corpus], languages), doubts=doubts)
+
+
+def _require_no_fields(facts: GivenFacts) -> None:
+    if (facts.source_field, facts.target_field) != (None, None):
+        raise UsageError(
+            "--source-field and --target-field are for tables, and plain text is given"
+        )
 
 
 def _named(encoding: str | None) -> dict[str, str]:
@@ -185,6 +202,7 @@ def _folder(folder: Path, facts: GivenFacts) -> FoundCorpus:
 
 
 def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundCorpus:
+    _require_no_fields(facts)
     whole = {name: both for name, both in sides.items() if len(both) == 2}
     if not whole:
         raise DataError(
@@ -194,10 +212,7 @@ def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundC
     of_folder = [path for both in whole.values() for path in both.values()]
     encoding, how = encoding_of(of_folder, facts.encoding)
     spoken = {name: _spoken_in(path, encoding) for name, path in first.items()}
-    source = next((one for one in spoken if spoken[one][0] == facts.source_language), None)
-    target = next((one for one in spoken if spoken[one][0] == facts.target_language), None)
-    source = source or next(one for one in spoken if one != target)
-    target = next(one for one in spoken if one != source)
+    source, target = _sides(spoken, facts)
     splits = {name: _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0]) for name in whole}
     is_split = set(splits.values()) >= {"train", "validation"}
     corpora = [
@@ -207,8 +222,35 @@ def _split_texts(sides: dict[str, dict[str, Path]], facts: GivenFacts) -> FoundC
         for name, both in whole.items()
     ]
     doubts = [doubt for doubt in (how, *(doubt for _, doubt in spoken.values())) if doubt]
-    languages = spoken[source][0], spoken[target][0]
+    languages = (
+        facts.source_language or spoken[source][0],
+        facts.target_language or spoken[target][0],
+    )
     return FoundCorpus(_data(corpora, languages), doubts=doubts)
+
+
+def _sides(spoken: dict[str, tuple[str, str | None]], facts: GivenFacts) -> list[str]:
+    """The keys of the source and the target.
+
+    Args:
+        spoken: the language of each of the two sides of a folder, by the name in its files.
+
+    Raises:
+        UsageError: the sides are not in the languages that the user gives.
+    """
+    wanted, names = (facts.source_language, facts.target_language), list(spoken)
+    for order in (names, names[::-1]):
+        languages = [spoken[name][0] for name in order]
+        if all(
+            given is None or best_match(given, languages) == index
+            for index, given in enumerate(wanted)
+        ):
+            return order
+    raise UsageError(
+        f"the files of this folder are in {' and '.join(spoken[name][0] for name in names)}, where "
+        f"{' and '.join(filter(None, wanted))} is given",
+        hint="if the names of the files deceive, give the two files themselves, the source first",
+    )
 
 
 def _table(path: Path, given: str, facts: GivenFacts, others: Sequence[Path] = ()) -> FoundCorpus:
@@ -216,6 +258,8 @@ def _table(path: Path, given: str, facts: GivenFacts, others: Sequence[Path] = (
     kind = corpus_format(path)
     corpus: dict[str, Any] = {"path": given}
     encoding, how = None, None
+    if kind == "parquet" and facts.encoding is not None:
+        raise UsageError(f"--encoding is for text, and {path}, a Parquet file, is always UTF-8")
     if kind != "parquet":
         texts = [path, *(other for other in others if corpus_format(other) == kind)]
         encoding, how = encoding_of(texts, facts.encoding)
@@ -333,6 +377,7 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
         UsageError: there is no encoding of the given name.
         DataError: two readings are nearly as likely, or the files are in different encodings.
     """
+    texts = {path: _beginning(path) for path in dict.fromkeys(paths)}
     if given is not None:
         name = known_encoding(given)
         if name is None:
@@ -340,8 +385,8 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
                 f"--encoding {given}: no such encoding is known",
                 hint="such as windows-1252, iso-8859-2, shift_jis or utf-16",
             )
-        return FoundEncoding(None if name == "utf-8" else given)
-    texts = {path: _beginning(path) for path in dict.fromkeys(paths)}
+        doubt = None if name.startswith("utf") else _doubt_of_utf_8(texts, given)
+        return FoundEncoding(None if name == "utf-8" else given, doubt)
     marked = [path for path, text in texts.items() if text.startswith(UTF_16_MARKS)]
     if marked and len(marked) == len(texts):
         return FoundEncoding("utf-16")
@@ -362,6 +407,17 @@ def encoding_of(paths: Sequence[Path], given: str | None) -> FoundEncoding:
         f"{', '.join(on_one_line(path.name, 50) for path in legacy)}: not UTF-8, and read as {reading}; "
         "if these words are wrong, name the right encoding with --encoding",
     )
+
+
+def _doubt_of_utf_8(texts: dict[Path, bytes], given: str) -> str | None:
+    """A warning if texts can be read as UTF-8, letters beyond ASCII included: hardly any other text can."""
+    are_utf_8 = [
+        path.name for path, text in texts.items() if not (text.isascii() or is_not_utf_8(text))
+    ]
+    if not are_utf_8:
+        return None
+    shown = ", ".join(on_one_line(name, 50) for name in are_utf_8)
+    return f"{shown}: looks like UTF-8, and is read as {given}, as --encoding says: leave out --encoding, unless its words are right so"
 
 
 def not_certain(where: str, readings: Sequence[Reading]) -> DataError:

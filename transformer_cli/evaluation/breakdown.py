@@ -13,9 +13,9 @@ from transformer_cli.decoding import TextPipeline
 from transformer_cli.evaluation.metrics import (
     UNSPACED_LANGUAGES,
     Measurement,
-    language_code,
     num_digits,
 )
+from transformer_cli.text.languages import plain_code
 
 LENGTHS = (1, 6, 11, 16, 21, 31, 41, 61)
 """The shortest length of each group but the first, which holds empty lines."""
@@ -89,7 +89,7 @@ def by_name(measured: Sequence[Measurement], by: str, names: Sequence[str]) -> B
 
 def lengths_in_words(texts: Iterable[str], language: str | None) -> tuple[str, list[int]]:
     """The unit of length, and the length of each text: words, or characters if there are no spaces between words."""
-    if language_code(language) in UNSPACED_LANGUAGES:
+    if plain_code(language) in UNSPACED_LANGUAGES:
         return "characters", [len("".join(text.split())) for text in texts]
     return "words", [len(text.split()) for text in texts]
 

@@ -19,11 +19,10 @@ from sacrebleu.metrics.ter import TER
 from transformer_cli import __version__
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.languages import (
-    LANGUAGE_OF_NAME,
     UNKNOWN_LANGUAGE,
     guess_language,
     name_of_language,
-    primary_language,
+    plain_code,
 )
 from transformer_cli.text.normalization import UNK
 
@@ -442,7 +441,7 @@ def splitting_language(references: Lines, named: str | None) -> str | None:
     are compared, and BLEU is 0.00: a warning says so once. So does one where text with spaces is split into characters,
     whose BLEU is far too high.
     """
-    found, is_unspaced = guess_language(references[:_NUM_READ]), language_code(named) in UNSPACED_LANGUAGES  # fmt: skip
+    found, is_unspaced = guess_language(references[:_NUM_READ]), plain_code(named) in UNSPACED_LANGUAGES  # fmt: skip
     if named is not None and is_unspaced and found not in {UNKNOWN_LANGUAGE, *UNSPACED_LANGUAGES}:
         warn_of_characters(found, named)
     if found not in UNSPACED_LANGUAGES or is_unspaced:
@@ -488,13 +487,7 @@ def metric_of(name: str, target_language: str | None = None) -> Metric:
     Raises:
         UsageError: it needs a package that is not installed.
     """
-    return _METRICS[name.lower()](language_code(target_language))
-
-
-def language_code(language: str | None) -> str:
-    """The code without its region, in lower case, of two letters if it is known: pt for pt-BR and por; empty for None."""
-    primary = primary_language(language or "")
-    return LANGUAGE_OF_NAME.get(primary, primary)
+    return _METRICS[name.lower()](plain_code(target_language))
 
 
 def _several(references: Lines | Sequence[Lines]) -> list[list[str]]:

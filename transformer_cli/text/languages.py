@@ -127,6 +127,28 @@ def primary_language(language: str) -> str:
     return re.split("[-_]", language.lower(), maxsplit=1)[0]
 
 
+def plain_code(language: str | None) -> str:
+    """The code without its region, in lower case, of two letters if it is known: pt for pt-BR and por; empty for None."""
+    primary = primary_language(language or "")
+    return LANGUAGE_OF_NAME.get(primary, primary)
+
+
+def code_with_region(language: str) -> str:
+    """The code in lower case, with - in place of _: pt-br for pt_BR."""
+    return language.strip().lower().replace("_", "-")
+
+
+def best_match(wanted: str, codes: Sequence[str]) -> int | None:
+    """The index of the code for a language: an equal one, else one without regard to region and script."""
+    for index, code in enumerate(codes):
+        if code_with_region(code) == code_with_region(wanted):
+            return index
+    for index, code in enumerate(codes):
+        if plain_code(code) == plain_code(wanted):
+            return index
+    return None
+
+
 def frequent_words(language: str) -> frozenset[str]:
     """Frequent words of a language, without capital letters; nothing for a language that is not known."""
     return _WORDS.get(primary_language(language), frozenset())

@@ -312,11 +312,17 @@ class Tokenizer:
         with tokenizer_errors_explained("the tokenizer cannot be built"):
             return cls(library_parts(content, name))
 
-    def to_json(self) -> str:
-        """The content of a tokenizer.json, which the `tokenizers` library can load as well.
+    @property
+    def has_json(self) -> bool:
+        """Whether it has a tokenizer.json; of the models of the SentencePiece library, those of kind unigram without bytes and symbols."""
+        layout = self.parts.layout
+        is_plain = layout.kind == "Unigram" and not layout.has_byte_fallback and not layout.symbols
+        return is_plain or not layout.is_of_library
 
-        For a tokenizer of the SentencePiece library: of one that gives the same ids, if it is a unigram model without bytes
-        and symbols.
+    def to_json(self) -> str:
+        """The content of a tokenizer.json, which the `tokenizers` library can load as well; only if it `has_json`.
+
+        For a tokenizer of the SentencePiece library: of one that gives the same ids.
         """
         if not self.parts.layout.is_of_library:
             return tokenizer_file.write(self.parts)

@@ -221,6 +221,12 @@ def test_the_hint_for_a_row_with_too_few_columns_says_what_may_be_missing(
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_blank_lines_above_the_first_row_are_empty_pairs(kind: str, tmp_path: Path) -> None:
+    pairs = _read(tmp_path, "\r\n\nen\tit\nyou\ttu\n", kind)
+    assert pairs == [RawPair(1, b"", b""), RawPair(2, b"", b""), RawPair(4, b"you", b"tu")]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
 def test_one_column_is_an_error(kind: str, tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match="one column only, where two are needed; it begins with 'hello'"

@@ -191,6 +191,26 @@ def test_training_pairs_that_are_validation_pairs_are_found_after_normalisation(
     assert f"train.en:{number + 3}" in places["leaked_source"]
 
 
+def test_only_test_pairs_that_are_validation_pairs_are_shared(tfm: Tfm) -> None:
+    source, target = clean_lines(60)
+    write_sides(tfm.folder, source[:20], target[:20], "dev")
+    again = [*range(20, 40), 25, 3]
+    write_sides(tfm.folder, [source[n] for n in again], [target[n] for n in again], "test")
+    write_sides(tfm.folder, source[40:] + source[21:22], target[40:] + target[21:22])
+    names = {"dev": "validation", "test": "test", "train": "train"}
+    corpora = [
+        f"    - {{split: {split}, source_path: {name}.en, target_path: {name}.it}}"
+        for name, split in names.items()
+    ]
+    head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "data:"]
+    write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", "  corpora:", *corpora])
+    finished = tfm("data", "check", "--config", "mine.yaml", "--json")
+    assert findings(finished, part=1)["duplicates"]["count"] == 1
+    [shared] = findings(finished, part=1)["shared_test"]["examples"]
+    assert shared["place"] == "test.en:22"
+    assert findings(finished, part=2)["leakage"]["count"] == 1
+
+
 def test_a_table_is_checked_by_its_rows(tfm: Tfm) -> None:
     source, target = clean_lines(NUM_PAIRS)
     target[40] = "&quot;Sì&quot;"

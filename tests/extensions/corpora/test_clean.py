@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,8 +126,40 @@ def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
         zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True)
     )
     assert set(left) <= set(zip(source, target, strict=True))
-    # The last lines of the longer side have no line of the same number beside them.
-    assert len(left) >= len(source) - 220
+    assert len(left) >= len(source) - 120
+
+
+@pytest.mark.parametrize("shorter", [0, 1])
+def test_the_lines_behind_the_end_of_the_shorter_side_keep_their_translations(
+    tfm: Tfm, shorter: int
+) -> None:
+    sides = clean_lines(NUM_PAIRS)
+    pairs = set(zip(*sides, strict=True))
+    last = [side[-1] for side in sides]
+    cut = list(sides)
+    cut[shorter] = sides[shorter][:150] + sides[shorter][190:]
+    names = write_sides(tfm.folder, *cut)
+    rules = ("--set", "drop_near_duplicates=false", "--set", "drop_wrong_language=false")
+    finished = tfm("data", "clean", *names, "--output", "out", *rules)
+    assert finished.exit_code == 0, finished.talk
+    kept, removed = (
+        lines(tfm.folder / "out/train.en"),
+        rows(tfm.folder / "out/train.en.removed.tsv"),
+    )
+    left = list(zip(kept, lines(tfm.folder / "out/train.it"), strict=True))
+    assert set(left) <= pairs
+    assert left[-1] == tuple(last)
+    assert len(left) >= NUM_PAIRS - 50
+    assert len(left) + len(removed) == NUM_PAIRS, "each line is either kept or listed"
+
+
+def test_sides_with_different_numbers_of_lines_are_refused_without_realign(tfm: Tfm) -> None:
+    source, target = clean_lines(NUM_PAIRS)
+    names = write_sides(tfm.folder, source, target[1:])
+    finished = tfm("data", "clean", *names, "--output", "out", "--set", "realign=false")
+    assert finished.exit_code == 65
+    assert "train.en has 400 lines, train.it has 399 lines" in finished.talk
+    assert not (tfm.folder / "out").exists()
 
 
 @pytest.mark.long
@@ -140,6 +173,25 @@ def test_the_config_lines_read_what_is_left(tfm: Tfm) -> None:
     looked = tfm("data", "--config", "mine.yaml", "--json")
     assert looked.exit_code == 0, looked.talk
     assert json.loads(looked.text)["pairs"][0]["source"] == damaged()[0][0]
+
+
+def test_the_config_lines_have_the_languages_and_the_weight_of_each_corpus(tfm: Tfm) -> None:
+    source, target = clean_lines(60)
+    write_sides(tfm.folder, source[:30], target[:30])
+    write_sides(tfm.folder, source[30:], target[30:], "more")
+    corpora = [
+        "    - {source_path: train.en, target_path: train.it, split: train}",
+        "    - {source_path: more.it, target_path: more.en, split: train, source_language: it, target_language: en, weight: 2.0}",
+    ]
+    head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "tokenizer: {shared: true}", "data:"]  # fmt: skip
+    write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", "  corpora:", *corpora])
+    finished = tfm("data", "clean", "--config", "mine.yaml", "--output", "out", "--set", "realign=false")  # fmt: skip
+    assert finished.exit_code == 0, finished.talk
+    data = yaml.safe_load(finished.text.partition("write into a config:\n")[2])["data"]
+    assert (data["source_language"], data["target_language"]) == ("en", "it")
+    assert "source_language" not in data["corpora"][0]
+    second = {"source_language": "it", "target_language": "en", "weight": 2.0, "split": "train"}
+    assert data["corpora"][1].items() >= second.items()
 
 
 def test_a_table_stays_a_table_and_quoted_line_ends_become_spaces(tfm: Tfm) -> None:
@@ -192,6 +244,20 @@ def test_a_refusal_leaves_no_output(
     assert finished.exit_code == code
     assert problem in finished.talk
     assert not (tfm.folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("", "no sentence pair in train.en and train.it"), (" \n", "(drop_empty 1), and no pair is left")],
+)  # fmt: skip
+def test_files_of_which_nothing_is_left_are_refused_for_that(
+    tfm: Tfm, text: str, problem: str
+) -> None:
+    for side in ("en", "it"):
+        (tfm.folder / f"train.{side}").write_text(text)
+    rules = ("--set", "realign=false", "--set", "max_dropped_share=1.0")
+    finished = tfm("data", "clean", "train.en", "train.it", "--output", "out", *rules)
+    assert (finished.exit_code, problem in finished.talk) == (65, True), finished.talk
 
 
 @pytest.mark.long

@@ -319,6 +319,50 @@ def test_other_formats_and_directions_are_fetched_too(tfm: Tfm, server: Server) 
     }  # fmt: skip
 
 
+def test_all_members_of_a_pattern_are_fetched_in_pairs(tfm: Tfm, server: Server) -> None:
+    members = {"train.en": "A.\nB.\n", "train.it": "a.\nb.\n", "dev.en": "C.\n", "dev.it": "c.\n"}
+    server.files["/m.zip"] = zipped(members)
+    server.files["/n.zip"] = zipped(members | {"test.en": "D.\n"})
+    patterns = {"kind": "txt", "members": ["*.en", "*.it"]}
+    catalogue(
+        tfm,
+        {"name": "whole", "urls": [f"{server.url}/m.zip"]} | patterns,
+        {"name": "odd", "urls": [f"{server.url}/n.zip"]} | patterns,
+    )
+    finished = get(tfm, "whole")
+    assert finished.exit_code == 0, finished.talk
+    found = [(tfm.folder / f"corpora/whole.{side}").read_text() for side in ("en", "it")]
+    assert found == ["C.\nA.\nB.\n", "c.\na.\nb.\n"]
+    refused = get(tfm, "odd")
+    assert (refused.exit_code, "3 members *.en, and 2 members *.it" in refused.talk) == (65, True)
+
+
+def test_a_row_with_a_nul_byte_is_left_out_of_a_table(tfm: Tfm, server: Server) -> None:
+    server.files["/a.tsv"] = b"The sea\tIl mare\nThe s\0ky\tIl cielo\n"
+    catalogue(tfm, {"name": "table", "urls": [f"{server.url}/a.tsv"], "kind": "tsv"})
+    finished = get(tfm, "table", "--max-dropped-share", "0.5")
+    assert finished.exit_code == 0, finished.talk
+    assert (locked(tfm)["rows"], locked(tfm)["skipped"]) == (1, {"a NUL byte": 1})
+
+
+def test_a_corpus_that_is_here_is_read_in_the_direction_that_is_asked_for(books: Tfm) -> None:
+    assert "source_path: books.en" in get(books, "books").text
+    turned = get(books, "books", "--source-language", "it", "--target-language", "en")
+    assert "nothing downloaded" in turned.text
+    assert "source_path: books.it" in turned.text
+    assert "source_language: it" in turned.text
+
+
+@pytest.mark.parametrize("address", ["/perch\xe9.tsv", "/a b.tsv", "/a%20b.tsv"])
+def test_an_address_may_have_spaces_and_letters_beyond_ascii(
+    tfm: Tfm, server: Server, address: str
+) -> None:
+    server.files |= dict.fromkeys(("/perch%C3%A9.tsv", "/a%20b.tsv"), b"The sea\tIl mare\n")
+    catalogue(tfm, {"name": "table", "urls": [server.url + address], "kind": "tsv"})
+    finished = get(tfm, "table")
+    assert finished.exit_code == 0, finished.talk
+
+
 def test_a_download_that_is_no_archive_is_refused_and_nothing_is_locked(
     books: Tfm, server: Server
 ) -> None:

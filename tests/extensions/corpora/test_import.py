@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -14,10 +15,13 @@ from hypothesis import strategies as st
 
 from transformer_cli.data.unknown_files import GivenFacts
 from transformer_cli.extensions.corpora import translation_memories
+from transformer_cli.extensions.corpora.archives import extract, unpacked_corpus
 from transformer_cli.extensions.corpora.importing import import_pairs
-from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
+from transformer_cli.extensions.corpora.pairs import ImportReport, one_line
+from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
 from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx, pairs_of_xliff
-from transformer_cli.process.errors import DataError
+from transformer_cli.process.errors import DataError, TryAgainError, UsageError
+from transformer_cli.text.languages import best_match
 
 from ...launcher import Finished, Tfm
 
@@ -227,6 +231,26 @@ def test_the_columns_of_a_spreadsheet_are_found(tfm: Tfm) -> None:
     assert pairs(tfm)[0] == ("Il mare è blu.", "The sea is blue.")
 
 
+@pytest.mark.parametrize("stated", [b'<dimension ref="A1:B2"/>', b'<dimension ref="A1"/>', b""])
+def test_the_size_that_a_sheet_states_hides_no_cells(tmp_path: Path, stated: bytes) -> None:
+    """Some programs write a wrong one, or none; the first row has no name for its last column."""
+    book = openpyxl.Workbook()
+    rows = [("Id", "English"), *((n, f"It is {n} o'clock.", f"Sono le {n}.") for n in range(9))]
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "whole.xlsx")
+    with (
+        zipfile.ZipFile(tmp_path / "whole.xlsx") as whole,
+        zipfile.ZipFile(tmp_path / "a.xlsx", "w") as changed,
+    ):
+        for name in whole.namelist():
+            content = re.sub(rb"<dimension[^>]*>", stated, whole.read(name))
+            changed.writestr(name, content)
+    sheet_as_tsv(tmp_path / "a.xlsx", tmp_path / "a.tsv", None)
+    table = (tmp_path / "a.tsv").read_text(encoding="utf-8").splitlines()
+    assert table == ["Id\tEnglish\t", *("\t".join(map(str, row)) for row in rows[1:])]
+
+
 @pytest.mark.parametrize(
     ("arguments", "content", "problem"),
     [
@@ -365,6 +389,57 @@ def test_a_language_matches_exactly_or_without_its_region(
     wanted: str, codes: list[str], index: int | None
 ) -> None:
     assert best_match(wanted, codes) == index
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_is_no_damage_of_a_file_that_is_unpacked(tmp_path: Path) -> None:
+    workbook(tmp_path / "a.xlsx")
+    text = "The sea is blue.\n" * 100_000
+    archive(tmp_path / "a.zip", {"a.en": text, "a.it": text})
+    for name in ("member-0-0", "a.en", "a.tsv"):
+        (tmp_path / name).symlink_to("/dev/full")
+    for unpack in (
+        lambda: extract(tmp_path / "a.zip", ["*.en"], tmp_path),
+        lambda: unpacked_corpus(tmp_path / "a.zip", tmp_path, ("en", "it")),
+        lambda: sheet_as_tsv(tmp_path / "a.xlsx", tmp_path / "a.tsv", None),
+    ):
+        with pytest.raises(TryAgainError, match="No space left on device"):
+            unpack()
+
+
+@pytest.mark.parametrize(
+    ("given", "languages"),
+    [
+        (("en-US", None), ("en-US", "it")), (("English", None), ("en", "it")), (("eng", "ita"), ("eng", "ita")),
+        ((None, "Italian"), ("en", "it")), (("it", None), ("it", "en")),
+    ],
+)  # fmt: skip
+def test_the_languages_of_a_memory_are_given_by_codes_or_names(
+    tmp_path: Path, given: tuple[str | None, str | None], languages: tuple[str, str]
+) -> None:
+    (tmp_path / "a.tmx").write_text(TMX.format(encoding="utf-8"), encoding="utf-8")
+    facts = GivenFacts(source_language=given[0], target_language=given[1])
+    found = import_pairs([tmp_path / "a.tmx"], facts, sheet=None, output=lambda _: (tmp_path / "a.tsv",))  # fmt: skip
+    assert found.direction == languages
+    assert found.report.num_written == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "problem"),
+    [
+        ("a.tmx", GivenFacts(encoding="cp1252"), "--encoding is for text"),
+        ("a.xlsx", GivenFacts(encoding="cp1252"), "--encoding is for text"),
+        ("a.tmx", GivenFacts(target_field="1"), "are for tables"),
+    ],
+)
+def test_facts_without_effect_are_refused(
+    tmp_path: Path, name: str, facts: GivenFacts, problem: str
+) -> None:
+    workbook(tmp_path / "a.xlsx")
+    (tmp_path / "a.tmx").write_text(TMX.format(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(UsageError, match=problem):
+        import_pairs([tmp_path / name], facts, sheet=None, output=lambda _: (tmp_path / "out.tsv",))
+    assert not (tmp_path / "out.tsv").exists()
 
 
 FRENCH = [("The coffee is ready.", "Le café est prêt."), ("Where is my father?", "Où est mon père ?"),

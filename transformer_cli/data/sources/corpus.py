@@ -90,7 +90,7 @@ def read_pairs(
     for index in range(len(data.corpora)):
         if split == "train" and kept is not None and index in kept.readings:
             yield from kept.take(index, report)
-        elif _is_read_for(data, index, split):
+        elif is_read_for(data, index, split):
             pairs = corpus_pairs(data, index, report)
             yield from (pair for drawn, pair in pairs if drawn == split)
 
@@ -184,7 +184,7 @@ def read_held_out(
             held_out.pairs.extend(read_pairs(data, split, seed=seed, report=held_out.reading))
         return found
     for index, corpus in enumerate(data.corpora):
-        wanted = [split for split in splits if _is_read_for(data, index, split)]
+        wanted = [split for split in splits if is_read_for(data, index, split)]
         if not wanted:
             continue
         reading = found[wanted[0]].reading if corpus.split else ReadingReport()
@@ -204,10 +204,10 @@ def has_split(data: DataConfig, split: SplitName) -> bool:
     """Whether the config has a source of pairs for this split."""
     if isinstance(data, PhrasebookData | SequencesData):
         return True
-    return any(_is_read_for(data, index, split) for index in range(len(data.corpora)))
+    return any(is_read_for(data, index, split) for index in range(len(data.corpora)))
 
 
-def _is_read_for(data: FilesData | HubData, index: int, split: SplitName) -> bool:
+def is_read_for(data: FilesData | HubData, index: int, split: SplitName) -> bool:
     """Whether pairs of a corpus belong to a split: all of them, or a share that is drawn."""
     # Training gets the rest of each corpus without `split`.
     shares = {"train": 1.0, "validation": data.validation_share, "test": data.test_share}
@@ -234,7 +234,7 @@ def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) 
         return {f"sequences: {data.task}": sequences_fingerprint(data, seed=seed)}
     digests: dict[str, str] = {}
     for index in range(len(data.corpora)):
-        if split is not None and not _is_read_for(data, index, split):
+        if split is not None and not is_read_for(data, index, split):
             continue
         if isinstance(data, FilesData):
             digests |= fingerprint_files(data, index)

@@ -210,6 +210,9 @@ def read_table(
         if row is None:
             yield RawPair(line, None, None)
             continue
+        if row == [b""]:
+            yield RawPair(line, b"", b"")
+            continue
         if not num_columns:
             try:
                 header, source, target = _find_columns(row, fields, has_header, str(path))
@@ -221,9 +224,6 @@ def read_table(
             num_columns = len(row)
             if header:
                 continue
-        if row == [b""]:
-            yield RawPair(line, b"", b"")
-            continue
         if len(row) != num_columns:
             found = f"{len(row)} column{'s' if len(row) > 1 else ''}, where the first row has {num_columns}"
             if any(b"\r" in cell for cell in row):

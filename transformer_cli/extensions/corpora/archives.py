@@ -10,9 +10,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from transformer_cli.data.sources.local_files import corpus_format, without_compression
-from transformer_cli.extensions.corpora.pairs import same_language
 from transformer_cli.process.errors import DataError
+from transformer_cli.storage import REAL, errors_explained
 from transformer_cli.storage.filesystem import ZIP_DAMAGE, zip_damage_explained
+from transformer_cli.text.languages import best_match
 
 _COPIED_BYTES = 1 << 20
 _MAX_RATIO = 1000
@@ -75,7 +76,8 @@ def _copy(open_member: _Opener, output: Path, path: Path) -> None:
     most = _MAX_RATIO * max(1 << 20, path.stat().st_size)
     member = open_member()
     assert member is not None
-    with member, output.open("wb") as file:
+    full_disk = errors_explained(output, fs=REAL, only_full_disk=True)
+    with member, full_disk, output.open("wb") as file:
         while chunk := member.read(_COPIED_BYTES):
             file.write(chunk)
             if file.tell() > most:
@@ -123,7 +125,8 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, pat
     # Only the last part of the name is used, so a name such as ../../x stays in the folder.
     name = re.sub(r"[^\w.-]", "_", PurePosixPath(member.filename).name)[-_MAX_NAME:]
     output = folder / (name if name.strip(".") else "_")
-    with archive.open(member) as packed, output.open("wb") as file:
+    full_disk = errors_explained(output, fs=REAL, only_full_disk=True)
+    with archive.open(member) as packed, full_disk, output.open("wb") as file:
         shutil.copyfileobj(packed, file)
     return output
 
@@ -153,12 +156,9 @@ def _sides(found: dict[str, str], languages: tuple[str | None, str | None]) -> l
     """The names of both sides among files that differ in their ending."""
     if None in languages:
         return list(found.values()) if len(found) == 2 else []
-    return [
-        name
-        for language in languages
-        for ending, name in found.items()
-        if same_language(ending, str(language))
-    ]
+    endings = list(found)
+    places = [best_match(str(language), endings) for language in languages]
+    return [found[endings[place]] for place in dict.fromkeys(places) if place is not None]
 
 
 def _is_whole_corpus(name: str) -> bool:

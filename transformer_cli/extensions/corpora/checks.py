@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -223,12 +224,18 @@ def inspect(
         parts = corpus_parts(data)
         for part in parts:
             if part.split is None:
-                _add_drawn(held_out, part, data)
-        for number, part in enumerate(parts):
-            (scratch / str(number)).mkdir()
-            checks = PairChecks(part, data.cleaning, detector, held_out, scratch / str(number))
-            yield _inspected(part, data, checks, held_out, seed=seed, all_languages=all_languages)
-            checks.close()
+                _add_held_out(held_out, part, data, seed)
+        for split, group in groupby(enumerate(parts), key=lambda numbered: numbered[1].split):
+            of_split = list(group)
+            for number, part in of_split:
+                (scratch / str(number)).mkdir()
+                checks = PairChecks(part, data.cleaning, detector, held_out, scratch / str(number))
+                yield _inspected(part, data, checks, seed=seed, all_languages=all_languages)
+                checks.close()
+            if split in ("validation", "test"):
+                # Only now: a pair that stands twice among the test pairs is no validation pair.
+                for _, part in of_split:
+                    _add_held_out(held_out, part, data, seed)
         held_out.close()
 
 
@@ -240,11 +247,12 @@ def split_of(pair: SentencePair, part: NumberedPart, data: DataConfig) -> str:
     return draw_split(pair, **shares)
 
 
-def _add_drawn(held_out: HeldOutForms, part: NumberedPart, data: DataConfig) -> None:
-    """Add the validation and test pairs that are drawn from a part without split."""
-    if not (getattr(data, "validation_share", 0.0) or getattr(data, "test_share", 0.0)):
+def _add_held_out(held_out: HeldOutForms, part: NumberedPart, data: DataConfig, seed: int) -> None:
+    """Add the validation and test pairs of a part; of one without split, those that are drawn."""
+    shares = getattr(data, "validation_share", 0.0), getattr(data, "test_share", 0.0)
+    if part.split is None and not any(shares):
         return
-    for numbered in NumberedPairs(part, data):
+    for numbered in NumberedPairs(part, data, seed=seed):
         pair = SentencePair(numbered.source, numbered.target)
         if split_of(pair, part, data) != "train":
             held_out.add(pair, (plain_form(pair.source), plain_form(pair.target)))
@@ -254,7 +262,6 @@ def _inspected(
     part: NumberedPart,
     data: DataConfig,
     checks: PairChecks,
-    held_out: HeldOutForms,
     *,
     seed: int,
     all_languages: bool,
@@ -273,8 +280,6 @@ def _inspected(
             at_languages=all_languages or num_pairs <= _NUM_FIRST or num_pairs % _STEP == 0,
             at_leakage=part.split == "test" or not is_held_out,
         )
-        if part.split in ("validation", "test"):
-            held_out.add(pair, (plain_form(pair.source), plain_form(pair.target)))
     findings = checks.findings
     if pairs.unequal is not None:
         findings.add(Found("unequal_lines", num_pairs, 1, details=[pairs.unequal.message]))

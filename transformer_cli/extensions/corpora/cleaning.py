@@ -35,6 +35,8 @@ from transformer_cli.extensions.corpora.pair_facts import (
     without_entities,
 )
 from transformer_cli.extensions.corpora.pairs import (
+    NO_SOURCE,
+    NO_TARGET,
     NumberedPair,
     NumberedPairs,
     NumberedPart,
@@ -48,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 UNREADABLE = "unreadable"
 """The name, in reports, for pairs that are no text: not UTF-8, a NUL byte, or a line of more than 1 MB."""
+_ALONE = (WITHOUT_TRANSLATION, NO_SOURCE, NO_TARGET)
 _Drop = Callable[[SentencePair], bool]
 
 
@@ -117,7 +120,7 @@ class PairCleaner:
 
     def clean(self, pair: NumberedPair) -> Cleaned:
         """Change the texts of a pair, and find the first rule that drops it."""
-        if self._is_dropped("realign", pair, pair.damage == WITHOUT_TRANSLATION):
+        if self._is_dropped("realign", pair, pair.damage in _ALONE):
             return Cleaned(pair, "realign", ())
         if self._is_dropped(UNREADABLE, pair, bool(pair.damage)):
             return Cleaned(pair, UNREADABLE, ())
@@ -260,8 +263,8 @@ def clean_corpus(
     """Clean all parts of a corpus into a folder, which appears whole or not at all.
 
     Raises:
-        DataError: the two sides of a part have no relation, or more than `rules.max_dropped_share` of its
-            pairs would be dropped.
+        DataError: the two sides of a part have no relation, or different numbers of lines without `rules.realign`; or
+            more than `rules.max_dropped_share` of its pairs would be dropped.
     """
     detector = SentenceLanguageDetector() if rules.drop_wrong_language else None
     cleaned: list[CleanedPart] = []
@@ -271,7 +274,7 @@ def clean_corpus(
         for number, part in enumerate(corpus_parts(data)):
             (scratch / str(number)).mkdir()
             cleaner = PairCleaner(part, rules, detector, held_out, scratch / str(number))
-            pairs = NumberedPairs(part, data, seed=seed)
+            pairs = NumberedPairs(part, data, seed=seed, has_surplus=rules.realign)
             writer = _PartWriter(part, unfinished, names.of(part))
             one = _clean_part(pairs, cleaner, writer, realigns=rules.realign)
             _check_share(one, rules)
@@ -295,6 +298,8 @@ def _clean_part(
             writer.write(pair, one)
             num_kept += one.dropped_by is None
     cleaner.close()
+    if pairs.unequal is not None and not realigns:
+        raise pairs.unequal
     return CleanedPart(writer.part, cleaner.counts, num_read, num_kept, writer.names)
 
 
@@ -306,7 +311,10 @@ def _stretches(pairs: NumberedPairs) -> list[Stretch]:
     """
     finder = DriftFinder()
     for pair in pairs:
-        finder.add(pair.source, pair.target)
+        finder.add(
+            None if pair.damage == NO_SOURCE else pair.source,
+            None if pair.damage == NO_TARGET else pair.target,
+        )
     stretches = finder.finish()
     if finder.relation == "unclear":
         logger.warning(
@@ -325,13 +333,16 @@ def _check_share(one: CleanedPart, rules: CorpusRules) -> None:
     num_dropped = one.num_read - one.num_kept
     if one.num_kept and num_dropped <= rules.max_dropped_share * one.num_read:
         return
+    if not one.num_read:
+        raise DataError(f"no sentence pair in {one.part.name}", hint="give files with text")
+    allowed = f"max_dropped_share allows {rules.max_dropped_share:.0%}"
     reasons = sorted(one.counts.items(), key=lambda item: -item[1].num_dropped)[:3]
     shown = ", ".join(
         f"{rule} {count.num_dropped:,}" for rule, count in reasons if count.num_dropped
     )
     raise DataError(
         f"{one.part.name}: the rules drop {num_dropped:,} of {one.num_read:,} pairs ({shown}), and "
-        f"max_dropped_share allows {rules.max_dropped_share:.0%}; nothing was written",
+        f"{allowed if one.num_kept else 'no pair is left'}; nothing was written",
         hint="look at the corpus with tfm data check; switch a rule off, such as --set drop_wrong_language=false, "
         "or allow more: --set max_dropped_share=0.9",
     )

@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from transformer_cli import __version__
 from transformer_cli.process.errors import DataError, MissingInputError, TryAgainError
@@ -82,7 +82,7 @@ def _go_on(url: str, unfinished: Path, progress: Progress) -> None:
     headers = {"User-Agent": f"tfm/{__version__}", "Accept-Encoding": "identity"}
     if num_here and validator:
         headers |= {"Range": f"bytes={num_here}-", "If-Range": validator}
-    request = urllib.request.Request(url, headers=headers)
+    request = urllib.request.Request(_with_escapes(url), headers=headers)
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
@@ -106,6 +106,13 @@ def _go_on(url: str, unfinished: Path, progress: Progress) -> None:
                 progress(num_here, size)
     if size is not None and num_here != size:
         raise _Interrupted(f"the connection ended after {num_here:,} of {size:,} bytes")
+
+
+def _with_escapes(url: str) -> str:
+    """The address with its spaces and its letters beyond ASCII as escapes, such as %20; those that it has stay."""
+    parts = urlsplit(url)
+    path, query = (quote(part, safe="/%:@!$&'()*+,;=~?") for part in (parts.path, parts.query))
+    return parts._replace(path=path, query=query).geturl()
 
 
 def _extent(response: Any, num_here: int) -> tuple[int, int | None]:

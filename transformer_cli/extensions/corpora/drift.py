@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.extensions.corpora.pairs import NumberedPair
+from transformer_cli.extensions.corpora.pairs import NO_SOURCE, NO_TARGET, NumberedPair
 
 NUM_ANCHORS = 12
 """At most this many numbers and words of a line are compared."""
@@ -686,7 +686,10 @@ def realigned(
 
 def _with_target(window: Sequence[NumberedPair], current: int, offset: int | None) -> NumberedPair:
     pair = window[current]
-    if offset is None or not 0 <= current + offset < len(window):
+    if offset is None or not 0 <= current + offset < len(window) or pair.damage == NO_SOURCE:
         return pair._replace(damage=pair.damage or WITHOUT_TRANSLATION)
     other = window[current + offset]
-    return pair._replace(target=other.target, offset=offset, damage=pair.damage or other.damage)
+    # The source of one pair and the target of the other are used, so the other two sides may be missing.
+    of_source = "" if pair.damage == NO_TARGET else pair.damage
+    of_target = "" if other.damage == NO_SOURCE else other.damage
+    return pair._replace(target=other.target, offset=offset, damage=of_source or of_target)

@@ -16,7 +16,7 @@ from transformer_cli.config import Direction
 from transformer_cli.config.section import Section
 from transformer_cli.data.sources.lines import (
     COMPRESSIONS,
-    TOO_LONG,
+    RawPair,
     compression_of,
     file_digest,
     read_lines,
@@ -31,9 +31,9 @@ from transformer_cli.extensions.corpora.importing import (
     write_segments,
 )
 from transformer_cli.extensions.corpora.pairs import (
-    NOT_UTF_8,
     ImportedPair,
     ImportReport,
+    decoded_pair,
     one_line,
     scratch_folder,
 )
@@ -150,7 +150,7 @@ def fetch(
     lock = read_lock(folder)
     known = lock.find(entry.name)
     if known is not None and _is_here(known, folder, accept_change=accept_change):
-        return Fetched(known, is_new=False)
+        return Fetched(_in_direction_of(entry, known), is_new=False)
     store = folder / DOWNLOADS
     store.mkdir(exist_ok=True)
     paths = [store / _download_name(url) for url in entry.urls]
@@ -166,6 +166,18 @@ def fetch(
     if not any(store.iterdir()):
         store.rmdir()
     return Fetched(locked, is_new=True)
+
+
+def _in_direction_of(entry: CatalogueEntry, known: LockedCorpus) -> LockedCorpus:
+    """A corpus that is in the folder, its sides exchanged if the entry has its languages the other way round."""
+    wanted, turned = _direction(entry), known.entry.reversed()
+    if wanted == _direction(known.entry) or wanted != _direction(turned):
+        return known
+    return known.model_copy(update={"entry": turned, "files": known.files[::-1]})
+
+
+def _direction(entry: CatalogueEntry) -> Direction:
+    return Direction(entry.source_language, entry.target_language)
 
 
 def _is_here(known: LockedCorpus, folder: Path, *, accept_change: bool) -> bool:
@@ -208,8 +220,7 @@ def _written(
     folder: Path,
     max_dropped_share: float,
 ) -> LockedCorpus:
-    direction = Direction(entry.source_language, entry.target_language)
-    files = tuple(folder / f"{entry.name}.{language}" for language in direction)
+    files = tuple(folder / f"{entry.name}.{language}" for language in _direction(entry))
     if files[0] == files[1]:
         files = (folder / f"{entry.name}.tsv",)
     report = ImportReport()
@@ -247,7 +258,12 @@ def _groups(
         )
     found, licence = extract(paths[0], entry.members, scratch)
     if entry.kind == "txt":
-        return [[found[0][0], found[1][0]]], licence
+        if len(found[0]) != len(found[1]):
+            raise DataError(
+                f"{entry.urls[0]}: {len(found[0])} members {entry.members[0]}, and {len(found[1])} members {entry.members[1]}",
+                hint="a source and its target are matched in sorted order; correct the catalogue",
+            )
+        return [list(sides) for sides in zip(*found, strict=True)], licence
     return [[member] for members in found for member in members], licence
 
 
@@ -276,17 +292,16 @@ def _rows(path: Path, entry: CatalogueEntry, report: ImportReport) -> Iterator[I
     source, target = entry.columns or (0, 1)
     for number, line in enumerate(read_lines(path), start=1):
         report.num_units += 1
-        place = f"{entry.name}:{number}"
-        cells = [] if line is None else line.split(b"\t")
-        if len(cells) <= max(source, target):
-            report.skip(TOO_LONG if line is None else "fewer columns", place)
+        cells = None if line is None else line.split(b"\t")
+        if cells is not None and len(cells) <= max(source, target):
+            report.skip("fewer columns", f"{entry.name}:{number}")
             continue
-        try:
-            texts = cells[source].decode(), cells[target].decode()
-        except UnicodeDecodeError:
-            report.skip(NOT_UTF_8, place)
-            continue
-        yield ImportedPair(number, one_line(texts[0]), one_line(texts[1]))
+        sides = (None, None) if cells is None else (cells[source], cells[target])
+        pair = decoded_pair(RawPair(number, *sides))
+        if pair.damage:
+            report.skip(pair.damage, f"{entry.name}:{number}")
+        else:
+            yield ImportedPair(number, one_line(pair.source), one_line(pair.target))
 
 
 def _compression(path: Path) -> str:

@@ -29,7 +29,6 @@ from transformer_cli.extensions.corpora.pairs import (
     ImportedPair,
     ImportReport,
     NumberedPairs,
-    best_match,
     corpus_parts,
     one_line,
     scratch_folder,
@@ -48,8 +47,11 @@ from transformer_cli.process.imports import require_extra
 from transformer_cli.storage import staged_file
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
+    best_match,
+    code_with_region,
     name_of,
     named_language,
+    plain_code,
     primary_language,
 )
 from transformer_cli.text.legacy_encodings import is_not_utf_8
@@ -140,7 +142,7 @@ def import_pairs(
             )
         if not path.is_file():
             raise MissingInputError(f"{path.absolute()}: no such file")
-    report = ImportReport()
+    report, facts = ImportReport(), facts.with_codes()
     with scratch_folder() as scratch, _named_as_given(paths[0], scratch):
         segments, direction = open_segments(paths, facts, sheet, report, scratch)
         files = output(direction)
@@ -225,8 +227,10 @@ def open_segments(
     Args:
         open_table: reads a table, or two text files; None: as `tfm init` does.
     """
-    open_table = open_table or _table
     kind = _kind(paths[0]) if len(paths) == 1 else "text"
+    if open_table is None:
+        _refuse_needless(facts, kind, paths[0])
+    open_table = open_table or _table
     if sheet is not None and kind != "xlsx":
         raise UsageError(f"--sheet is for spreadsheets (.xlsx); {paths[0]} is none")
     if kind == "zip":
@@ -242,6 +246,17 @@ def open_segments(
         sheet_as_tsv(paths[0], table, sheet)
         return open_table([table], facts, report, str(paths[0]))
     return open_table(paths, facts, report, str(paths[0]))
+
+
+def _refuse_needless(facts: GivenFacts, kind: str, path: Path) -> None:
+    """Raise UsageError for facts that have no effect on a format."""
+    if facts.encoding is not None and kind in ("xlsx", *_ROOTS):
+        raise UsageError(f"--encoding is for text, and {path} says itself how it is encoded")
+    if (facts.source_field, facts.target_field) != (None, None) and kind in _ROOTS:
+        raise UsageError(
+            f"--source-field and --target-field are for tables; {path} is none",
+            hint="choose its languages with --source-language and --target-language",
+        )
 
 
 def _kind(path: Path) -> str:
@@ -271,10 +286,9 @@ def _chosen(
     found: Sequence[str], wanted: tuple[str | None, str | None], path: Path
 ) -> tuple[str, str]:
     """The two languages of a file, as plain codes: en for en-US, unless both sides are English."""
-    codes = list(dict.fromkeys(map(primary_language, found)))
-    if len(codes) < 2:
-        codes = list(dict.fromkeys(code.lower().replace("_", "-") for code in found))
-    given = [code for code in wanted if code is not None]
+    form = plain_code if len({*map(plain_code, found)}) > 1 else code_with_region
+    codes = list(dict.fromkeys(map(form, found)))
+    given = [form(code) for code in wanted if code is not None]
     others = [code for code in codes if code not in given]
     if not given:
         others, rest = others[2:], others[:2]

@@ -12,7 +12,7 @@ from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair, pair_digest
 from transformer_cli.data.selection import DigestSet
 from transformer_cli.text.language_detection import LanguageDetector
-from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
+from transformer_cli.text.languages import plain_code
 
 REPLACEMENT_CHARACTER = "\ufffd"
 # Entities that programs write into plain text; &c. and R&D; are no entities.
@@ -143,12 +143,6 @@ class SentenceLanguageDetector(LanguageDetector):
     def can_tell(self, language: str) -> bool:
         """Whether the model knows a language."""
         return plain_code(language) in self.languages
-
-
-def plain_code(language: str) -> str:
-    """The code of two letters for a code such as en-US, ita or zh_Hant."""
-    primary = primary_language(language)
-    return LANGUAGE_OF_NAME.get(primary, primary)
 
 
 def are_alike(one: str, other: str) -> bool:

@@ -5,21 +5,23 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config import Direction, FilesData, HubData, SplitName
 from transformer_cli.config.schema import DataConfig
-from transformer_cli.data.pairs import Finding, ReadingReport
-from transformer_cli.data.sources.corpus import has_split, read_pairs
-from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError
+from transformer_cli.data.pairs import Finding, ReadingReport, SentencePair
+from transformer_cli.data.sources.corpus import corpus_pairs, is_read_for, read_pairs
+from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError, read_lines
 from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
 from transformer_cli.process.signals import cleaned_up
-from transformer_cli.text.languages import primary_language
 
 NOT_UTF_8 = "not UTF-8"
 """Also of bytes that are no text in the encoding that a corpus names."""
 NUL_BYTE = "a NUL byte"
+NO_SOURCE, NO_TARGET = "no line of the source", "no line of the target"
+"""Of the lines behind the end of the shorter side: which side has ended."""
 
 
 class NumberedPair(NamedTuple):
@@ -30,7 +32,7 @@ class NumberedPair(NamedTuple):
     source: str
     target: str
     damage: str = ""
-    """Why the files do not hold text here: `NOT_UTF_8`, `NUL_BYTE` or `TOO_LONG`; empty for ordinary text."""
+    """Why the files do not hold a pair here: `NOT_UTF_8`, `NUL_BYTE`, `TOO_LONG`, `NO_SOURCE` or `NO_TARGET`; empty for ordinary text."""
     offset: int = 0
     """Its target stands so many lines after the line of the same number; 0 in a corpus as it was read."""
 
@@ -64,6 +66,9 @@ class NumberedPart:
         return f"{self.target_name if of_target else self.source_name}:{line}"
 
 
+_SPLITS: tuple[SplitName, ...] = ("validation", "test", "train")
+
+
 def corpus_parts(data: DataConfig) -> list[NumberedPart]:
     """The parts of a corpus: the validation split first, then test, then the rest.
 
@@ -80,12 +85,17 @@ def corpus_parts(data: DataConfig) -> list[NumberedPart]:
             for files in find_files(data, index):
                 names = str(files.source), str(files.target)
                 parts.append(NumberedPart(corpus.split, *names, direction, files, index))
+    elif isinstance(data, HubData):
+        for index, of_hub in enumerate(data.corpora):
+            direction = data.directions_of(index)[0]
+            for split in _SPLITS:
+                if is_read_for(data, index, split):
+                    label = f"{of_hub.dataset}, {split}"
+                    parts.append(NumberedPart(split, label, label, direction, None, index))
     else:
-        name = "the hub" if isinstance(data, HubData) else data.source
-        for split in ("validation", "test", "train"):
-            if has_split(data, split):
-                label = f"{name}, {split}"
-                parts.append(NumberedPart(split, label, label, data.directions[0], None, 0))
+        for split in _SPLITS:
+            label = f"{data.source}, {split}"
+            parts.append(NumberedPart(split, label, label, data.directions[0], None, 0))
     order = ("validation", "test", None, "train")
     return sorted(parts, key=lambda part: order.index(part.split))
 
@@ -102,25 +112,51 @@ class NumberedPairs:
     """The pairs of a part, in order.
 
     `unequal` is the error about different numbers of lines, if there was one; it is known at the end.
+
+    Args:
+        has_surplus: whether the lines behind the end of the shorter side follow, each with an empty other side.
     """
 
-    def __init__(self, part: NumberedPart, data: DataConfig, *, seed: int = 0) -> None:
-        self.part, self._data, self._seed = part, data, seed
+    def __init__(
+        self, part: NumberedPart, data: DataConfig, *, seed: int = 0, has_surplus: bool = False
+    ) -> None:
+        self.part, self._data, self._seed, self._has_surplus = part, data, seed, has_surplus
         self.unequal: UnequalLinesError | None = None
 
     def __iter__(self) -> Iterator[NumberedPair]:
         part, data = self.part, self._data
         if part.files is None or not isinstance(data, FilesData):
             assert part.split is not None
-            pairs = read_pairs(data, part.split, seed=self._seed, report=ReadingReport())
-            forward = (pair for pair in pairs if pair.direction == 0)
+            direction = data.directions.index(part.direction)
+            forward = (pair for pair in self._of_split(part.split) if pair.direction == direction)
             for number, pair in enumerate(forward, start=1):
                 yield NumberedPair(number, pair.source, pair.target)
             return
+        num_pairs = 0
         try:
-            yield from map(decoded_pair, raw_pairs(part.files, data, part.index))
+            for raw in raw_pairs(part.files, data, part.index):
+                num_pairs = raw.line_number
+                yield decoded_pair(raw)
         except UnequalLinesError as error:
             self.unequal = error
+            if self._has_surplus:
+                yield from _surplus(part.files, data.corpora[part.index].encoding, num_pairs)
+
+    def _of_split(self, split: SplitName) -> Iterator[SentencePair]:
+        if not isinstance(self._data, HubData):
+            return read_pairs(self._data, split, seed=self._seed)
+        drawn = corpus_pairs(self._data, self.part.index, ReadingReport())
+        return (pair for of_split, pair in drawn if of_split == split)
+
+
+def _surplus(files: CorpusFiles, encoding: str | None, num_pairs: int) -> Iterator[NumberedPair]:
+    """The lines of the longer side behind the pairs."""
+    for path, missing in ((files.source, NO_TARGET), (files.target, NO_SOURCE)):
+        lines = enumerate(read_lines(path, encoding), start=1)
+        for number, line in islice(lines, num_pairs, None):
+            sides = (line, b"") if missing == NO_TARGET else (b"", line)
+            pair = decoded_pair(RawPair(number, *sides))
+            yield pair._replace(damage=pair.damage or missing)
 
 
 def decoded_pair(raw: RawPair) -> NumberedPair:
@@ -173,23 +209,3 @@ class ImportReport:
 def one_line(text: str) -> str:
     """The text with single spaces in place of line ends, tabs and other white space."""
     return _WHITE_SPACE.sub(" ", text).strip()
-
-
-def same_language(code: str, other: str) -> bool:
-    """Whether two codes are equal, apart from case and from - or _."""
-    return _plain(code) == _plain(other)
-
-
-def best_match(wanted: str, codes: list[str]) -> int | None:
-    """The index of the code for a language: an equal one, else one without regard to region and script."""
-    for index, code in enumerate(codes):
-        if same_language(code, wanted):
-            return index
-    for index, code in enumerate(codes):
-        if primary_language(code) == primary_language(wanted):
-            return index
-    return None
-
-
-def _plain(code: str) -> str:
-    return code.strip().lower().replace("_", "-")

@@ -1,12 +1,15 @@
 """Spreadsheets in XLSX: a sheet becomes a TSV file, whose columns are then found as those of any table."""
 
+import tempfile
 import zipfile
+from collections.abc import Iterable
 from datetime import datetime, time
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from transformer_cli.extensions.corpora.pairs import one_line
 from transformer_cli.process.errors import DataError, TfmError
+from transformer_cli.storage import REAL, errors_explained
 
 MAX_BYTES = 4 << 30
 """A workbook that unpacks to more than this is refused."""
@@ -32,8 +35,14 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
                 packed, read_only=True, data_only=True, keep_links=False
             )
             try:
-                rows = _sheet(workbook, sheet, path).iter_rows(values_only=True)
-                with output.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+                found = _sheet(workbook, sheet, path)
+                # Some programs write a wrong size of the sheet, beyond which openpyxl would read nothing.
+                found.reset_dimensions()
+                rows = found.iter_rows(values_only=True)
+                with (
+                    errors_explained(output, fs=REAL, only_full_disk=True),
+                    output.open("w", encoding="utf-8", errors="replace", newline="\n") as file,
+                ):
                     _write(rows, file)
             finally:
                 workbook.close()
@@ -48,18 +57,22 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
         ) from error
 
 
-def _write(rows: Any, file: Any) -> None:
-    """Write the rows, all with as many columns as the first."""
-    num_columns, empty = 0, 0
-    for row in rows:
-        cells = [_text_of(cell) for cell in row]
-        num_columns = num_columns or len(cells)
-        if not any(cells):
-            empty += 1
-            continue
-        cells = [*cells, *[""] * num_columns][:num_columns]
-        file.write("\n" * empty + "\t".join(cells) + "\n")
-        empty = 0
+def _write(rows: Iterable[Iterable[Any]], file: TextIO) -> None:
+    """Write the rows, all with as many columns as the one that has the most."""
+    num_tabs, empty = 0, 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", newline="\n") as unpadded:
+        for row in rows:
+            line = "\t".join(map(_text_of, row)).rstrip("\t")
+            if not line:
+                empty += 1
+                continue
+            num_tabs = max(num_tabs, line.count("\t"))
+            unpadded.write("\n" * empty + line + "\n")
+            empty = 0
+        unpadded.seek(0)
+        for line in unpadded:
+            missing = num_tabs - line.count("\t") if line != "\n" else 0
+            file.write(line.rstrip("\n") + "\t" * missing + "\n")
 
 
 def _text_of(cell: Any) -> str:

@@ -13,11 +13,10 @@ from transformer_cli.data.sources.lines import COMPRESSIONS, open_file, read_chu
 from transformer_cli.extensions.corpora.pairs import (
     ImportedPair,
     ImportReport,
-    best_match,
     one_line,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.languages import primary_language
+from transformer_cli.text.languages import best_match, plain_code
 
 _CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex"])
 
@@ -257,7 +256,7 @@ def pairs_of_tmx(
             missing = source_language if source is None else target_language
             report.skip(f"no text in {missing}", f"{path}:{line}")
             continue
-        matches = sum(primary_language(code) == primary_language(target_language) for code in codes)
+        matches = sum(plain_code(code) == plain_code(target_language) for code in codes)
         if matches > 1:
             report.notice(
                 f"several texts in {target_language}, of which one is taken", f"{path}:{line}"

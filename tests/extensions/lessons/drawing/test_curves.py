@@ -136,6 +136,14 @@ def test_a_value_that_is_no_number_makes_a_gap_and_is_told(
     )
 
 
+def test_a_run_that_is_given_as_the_current_folder_has_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(record_run("here"))
+    [run] = grouped([(Path(), read_series(Path("metrics.jsonl")))])
+    assert run.name == "here"
+
+
 def test_runs_that_differ_only_in_the_seed_are_a_group_with_mean_and_range() -> None:
     folders = [
         record_run("en-it-seed-1", slope=1.0),

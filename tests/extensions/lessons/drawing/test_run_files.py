@@ -76,11 +76,15 @@ def test_the_picture_shows_names_sizes_and_phrases(run: Path) -> None:
             assert size_in_words(entry.num_bytes) in texts
 
 
-def test_a_checkpoint_that_was_copied_elsewhere_has_a_picture(run: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_copied_elsewhere_has_a_picture(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy = tmp_path / "copied"
     shutil.copytree(max((run / "checkpoints").glob("step-*")), copy)
     entries = entries_of(copy)
     assert entries[0].name == "copied"
+    monkeypatch.chdir(copy)
+    assert entries_of(Path())[0].name == "copied"
     assert {entry.name for entry in entries[1:]} == {path.name for path in copy.iterdir()}
     assert MANIFEST_NAME in {entry.name for entry in entries}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,7 @@ from transformer_cli.process.errors import CannotCreateError
 from transformer_cli.process.messages import on_one_line
 
 if TYPE_CHECKING:
+    from transformer_cli.config.schema import DataConfig
     from transformer_cli.extensions.corpora.cleaning import CleanedPart
 
 _EXCERPT_CHARACTERS = 70
@@ -76,7 +77,7 @@ def clean_command(
     }
     lines = [f"warning: {doubt}" for doubt in corpus.doubts]
     lines += [line for part in parts for line in _lines(part)]
-    show(facts, [*fitting(lines), *_next(parts, output)], as_json=as_json)
+    show(facts, [*fitting(lines), *_next(parts, output, corpus.data)], as_json=as_json)
 
 
 def _require_free(folder: Path, *, force: bool) -> None:
@@ -119,12 +120,26 @@ def _lines(part: CleanedPart) -> list[str]:
     return [*lines, f"  {kept}, in {' and '.join(part.files)}", ""]
 
 
-def _next(parts: Sequence[CleanedPart], folder: Path) -> list[str]:
+def _next(parts: Sequence[CleanedPart], folder: Path, data: DataConfig) -> list[str]:
     """The lines of a config that read the cleaned corpus."""
     from transformer_cli.extensions.corpora.commands.config_lines import (
         WrittenCorpus,
         config_lines,
     )
 
-    corpora = [WrittenCorpus(part.files, part.part.split) for part in parts]
+    corpora = [
+        WrittenCorpus(part.files, part.part.split, part.part.direction, _kept(data, part))
+        for part in parts
+    ]
     return config_lines(folder, parts[0].part.direction, corpora)
+
+
+def _kept(data: DataConfig, part: CleanedPart) -> dict[str, Any]:
+    """The settings of the corpus of a part that hold for the cleaned one, too."""
+    from transformer_cli.config import FilesData
+
+    if not isinstance(data, FilesData):
+        return {}
+    return data.corpora[part.part.index].model_dump(
+        mode="json", include={"weight", "tag", "origin", "license"}, exclude_defaults=True
+    )

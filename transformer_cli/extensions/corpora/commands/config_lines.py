@@ -1,6 +1,6 @@
 """The lines of a config that read the files which a command has written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,10 @@ class WrittenCorpus(NamedTuple):
 
     files: Sequence[str]
     split: str | None = None
+    direction: Direction | None = None
+    """Its languages; None: those of the section."""
+    further: Mapping[str, Any] = {}
+    """More of its settings, such as its weight."""
 
 
 def config_lines(root: Path, direction: Direction, corpora: Sequence[WrittenCorpus]) -> list[str]:
@@ -26,10 +30,18 @@ def config_lines(root: Path, direction: Direction, corpora: Sequence[WrittenCorp
         else:
             entry |= {"path": corpus.files[0], "source_field": 0, "target_field": 1}
             entry["has_header"] = False
-        entries.append(entry | ({"split": corpus.split} if corpus.split else {}))
+        if corpus.split:
+            entry["split"] = corpus.split
+        if corpus.direction not in (None, direction):
+            entry |= _languages(corpus.direction)
+        entries.append({**entry, **corpus.further})
     section: dict[str, Any] = {"source": "files", "root": str(root)}
-    section |= {"source_language": direction.source, "target_language": direction.target}
+    section |= _languages(direction)
     text = yaml.safe_dump(
         {"data": section | {"corpora": entries}}, sort_keys=False, allow_unicode=True, width=200
     )
     return ["to read it, write into a config:", *text.rstrip("\n").split("\n")]
+
+
+def _languages(direction: Direction) -> dict[str, str]:
+    return {"source_language": direction.source, "target_language": direction.target}

@@ -236,11 +236,11 @@ def _config(fetched: Sequence[Fetched], folder: Path) -> list[str]:
 
     first = fetched[0].locked.entry
     direction = Direction(first.source_language, first.target_language)
-    same = [
-        one.locked
+    corpora = [
+        WrittenCorpus(
+            [file.name for file in one.locked.files],
+            direction=Direction(one.locked.entry.source_language, one.locked.entry.target_language),
+        )
         for one in fetched
-        if (one.locked.entry.source_language, one.locked.entry.target_language) == direction
     ]
-    return config_lines(
-        folder, direction, [WrittenCorpus([file.name for file in one.files]) for one in same]
-    )
+    return config_lines(folder, direction, corpora)

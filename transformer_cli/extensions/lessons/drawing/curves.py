@@ -242,7 +242,7 @@ def _curve(
 ) -> PlottedCurve | None:
     kind, metric = what
     members = [
-        (places(folder.name, series, axis), values)
+        (places(_name(folder), series, axis), values)
         for folder, series in run.members
         if (values := _values(series, kind, metric))
     ]
@@ -322,7 +322,7 @@ def warn_of_gaps(runs: Sequence[PlottedRun]) -> None:
                         logger.warning(
                             "%s: %s %s is not a finite number at %d of %d records, first at step %s; "
                             "the curve has gaps there",
-                            folder.name, kind, name, len(missing), len(values), missing[0],
+                            _name(folder), kind, name, len(missing), len(values), missing[0],
                         )  # fmt: skip
 
 
@@ -379,9 +379,14 @@ def _run_of(found: Path) -> Path:
     return (RunFolder.of_checkpoint(found) or RunFolder(found)).path
 
 
+def _name(folder: Path) -> str:
+    """The name of a folder, also of one that is given as `.` or `..`."""
+    return folder.resolve().name
+
+
 def _names(members: Sequence[tuple[Path, RecordedSeries]]) -> list[str]:
     """The names of the folders; the whole path where two folders have the same name."""
-    short = [folder.resolve().name for folder, _ in members]
+    short = [_name(folder) for folder, _ in members]
     return [
         name if short.count(name) == 1 else str(folder)
         for name, (folder, _) in zip(short, members, strict=True)
@@ -407,7 +412,8 @@ def grouped(members: Sequence[tuple[Path, RecordedSeries]]) -> list[PlottedRun]:
         )
         groups.setdefault(key, []).append((folder, series))
     return [
-        PlottedRun(_name_of_group([folder.name for folder, _ in of]), of) for of in groups.values()
+        PlottedRun(_name_of_group([_name(folder) for folder, _ in of]), of)
+        for of in groups.values()
     ]
 
 

@@ -119,7 +119,7 @@ def entries_of(run: Path) -> list[FileLine]:
     try:
         if (run / MANIFEST_NAME).is_file():  # a checkpoint, perhaps copied elsewhere
             return [
-                FileLine(0, run.name, "", _size(run), is_folder=True),
+                FileLine(0, run.absolute().name, "", _size(run), is_folder=True),
                 *_files_in(run, 1, _OF_CHECKPOINT),
             ]
         steps = sorted(
@@ -131,9 +131,8 @@ def entries_of(run: Path) -> list[FileLine]:
             raise MissingInputError(
                 f"{run}: this run has no checkpoint yet", hint="train it: tfm train"
             )
-        total = FileLine(
-            0, f"{run.absolute().parent.name}/{run.name}", "", _size(run), is_folder=True
-        )
+        name = "/".join(run.absolute().parts[-2:])
+        total = FileLine(0, name, "", _size(run), is_folder=True)
         return [total, *_own_entries(run), *_checkpoint_entries(steps)]
     except OSError as error:
         raise StorageError(f"{run}: cannot be read: {error.strerror}") from error
