@@ -31,3 +31,27 @@ def test_a_code_is_a_word_where_more_than_one_cell_in_twenty_is_as_short() -> No
     long, short = ["\u12a0\u121b\u122d\u129b", "una frase"], ["\u12a0", "a"]
     assert is_header(["am", "it"], [short, *[long] * 19])
     assert not is_header(["am", "it"], [short, short, *[long] * 18])
+
+
+CHAKMA = "\U00011107\U00011127"
+
+
+@pytest.mark.parametrize(
+    ("titles", "is_named"),
+    [
+        ([CHAKMA * 3, f"{CHAKMA} {CHAKMA * 2}"], True),  # as long as the texts below
+        (["", CHAKMA * 3, CHAKMA * 2], True),
+        ([CHAKMA, "a dog"], False),  # a pair in the other order
+        ([CHAKMA, f"{CHAKMA}."], False),
+        (["Linux", "Windows"], False),
+        ([" ".join([CHAKMA] * 5), CHAKMA], False),
+    ],
+)
+def test_names_in_the_script_of_one_side_are_a_header(titles: list[str], is_named: bool) -> None:
+    rows = [
+        ["1"] * (len(titles) - 2) + ["dog", CHAKMA],
+        ["1"] * (len(titles) - 2) + ["a cat", CHAKMA * 9],
+    ]
+    assert is_header(titles, rows * 4) is is_named
+    mixed = [[*row[:-2], CHAKMA, "dog"] for row in rows]
+    assert not is_header(titles, rows * 4 + mixed)

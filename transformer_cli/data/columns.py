@@ -26,6 +26,7 @@ from transformer_cli.text.languages import (
     name_of,
     named_language,
     primary_language,
+    script_of,
 )
 
 NUM_SAMPLED_ROWS = 1000
@@ -298,6 +299,8 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     is_doubled = len(list(filter(None, languages))) > len(named)
     if not is_doubled and _is_shortest(titles, rows, names_a_language=bool(named)):
         return True
+    if _are_in_another_script(titles, rows):
+        return True
     return any(
         title
         and kind_of_cells([title]) == "text"
@@ -339,6 +342,28 @@ def _is_shortest(
     return all(
         factor * len(title) < length and len(title.split()) <= _MAX_WORDS
         for title, length in zip(titles, shortest, strict=True)
+    )
+
+
+def _are_in_another_script(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all titles are in the script of one column, and no cell of another column is: names in the language of one side.
+
+    In Latin letters this says nothing, because names of firms and programs stand in texts of every script.
+    """
+    scripts = [script_of(title) for title in titles]
+    below = [row for row in rows if len(row) == len(titles)]
+    [script, *others] = {*scripts} - {""} or {"LATIN"}
+    if others or script == "LATIN" or len(below) < _MIN_ROWS_TO_COMPARE:
+        return False
+    if any(_is_closed(title) or len(title.split()) > _MAX_WORDS for title in titles):
+        return False
+    of_columns = [
+        {script_of(cell) for cell in cells}
+        for cells, own in zip(zip(*below, strict=True), scripts, strict=True)
+        if own
+    ]
+    return any(script in found for found in of_columns) and any(
+        found - {""} and script not in found for found in of_columns
     )
 
 

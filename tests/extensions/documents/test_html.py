@@ -322,6 +322,8 @@ def test_attributes_of_elements_whose_content_stays_are_translated() -> None:
         "<picture><source srcset=a.webp><img src=a.png alt='«a dog»'></picture>",
         "<datalist id=cars><option>«red car»</option></datalist>",
         "<object data=a.swf>«a game»</object> <canvas>«a drawing»</canvas> <audio>«a song»</audio>",
+        "<frameset><frame src=a><noframes><body><p>«a» <b>«big»</b> «dog»</p></body></noframes></frameset>",
+        "<p>«one dog» <embed src=a><noembed>«no» <i>«pictures»</i> «here»</noembed> «and a cat»</p>",
     ],
 )
 def test_texts_inside_pictures_templates_and_films_are_translated(page: str) -> None:

@@ -197,7 +197,9 @@ class Loses(WordByWord):
         ("{{GENDER:$1|He|She}} left", "LEFT {{GENDER:$1|HE|SHE}}"),
         ("<b>{{PLURAL:$1|this|these}}</b> now", "NOW <b>{{PLURAL:$1|THIS|THESE}}</b>"),
         ("{{PLURAL:$1|one day|$1 days}}", "{{PLURAL:$1|DAY ONE|DAYS $1}}"),
-        ("two file{{PLURAL:$1||s}}", "FILE{{PLURAL:$1||s}} TWO"),
+        ("$1 file{{PLURAL:$1||s}} here", "HERE {{PLURAL:$1|FILE|FILES}} $1"),
+        ("a red{{PLURAL:$1|0=less dog|-dog|dogs}}like day", "DAY {{PLURAL:$1|0=DOGLIKE REDLESS|RED-DOGLIKE|REDDOGSLIKE}} A"),
+        ("$1{{PLURAL:$1|day|days}} here", "HERE $1{{PLURAL:$1|day|days}}"),
         ("see [[$2|the page]]", "[[$2|PAGE THE]] SEE"),
         ("see [[Special:Search|the page]]", "[[Special:Search|PAGE THE]] SEE"),
         ("see [[doku>wiki:syntax|the page]]", "[[doku>wiki:syntax|PAGE THE]] SEE"),
@@ -209,6 +211,11 @@ class Loses(WordByWord):
 def test_forms_and_labels_of_wikis_are_texts(message: str, written: str) -> None:
     found = json.loads(translated(read_json(json.dumps({"a": message}).encode()), REVERSED))
     assert found == {"a": written}
+
+
+def test_endings_of_wikis_that_are_not_translated_keep_their_form() -> None:
+    source = '["$1 file{{PLURAL:$1||s}} here", "sub-categor{{PLURAL:$1|y|ies}}"]'
+    assert translated(read_json(source.encode()), Identity()) == source
 
 
 def test_formats_of_dates_and_names_of_other_messages_stay() -> None:

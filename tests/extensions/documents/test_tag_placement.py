@@ -316,6 +316,25 @@ def test_words_with_a_mark_but_no_white_space_between_them_are_two() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("tagged", "target", "pairs", "expected"),
+    [
+        ("dog<a>[edit]</a>", "cane[modifica]", "0-0", "cane<a>[modifica]</a>"),
+        ("dog<a>[<b>edit</b>]</a>", "cane[modifica]", "0-0", "cane<a>[<b>modifica</b>]</a>"),
+        ("dog<a><b>=</b>cat</a>", "cane=gatto", "0-0", "cane<a><b>=</b>gatto</a>"),
+        ("<a>dog=</a>cat", "cane=gatto", "0-0", "<a>cane=</a>gatto"),
+        ("dog<a>= big cat</a>", "cane= gatto grande", "0-0 1-2 2-1", "cane<a>= gatto grande</a>"),
+        ("<a>big dog =</a>cat", "cane grande =gatto", "0-1 1-0 2-2", "<a>cane grande =</a>gatto"),
+        ("dog<a>=</a>cat", "cane=gatto", "0-0", "cane<a>=</a>gatto"),
+        ("dog=<a>cat</a>", "cane=gatto", "0-0", "cane=<a>gatto</a>"),
+    ],
+)  # fmt: skip
+def test_a_mark_between_two_words_stays_in_the_range_that_it_begins_or_ends(
+    tagged: str, target: str, pairs: str, expected: str
+) -> None:
+    assert placed(tagged, target, pairs) == expected
+
+
 def test_a_tag_of_a_word_that_comes_back_as_it_is_stays_at_it_without_links() -> None:
     wrong = "0-3 1-0 2-1 3-2"
     assert (

@@ -116,9 +116,17 @@ def test_places_are_those_of_the_text_in_every_encoding(encoding: str) -> None:
     assert shown == [wide, wide, f"<c>{wide}", "", "\r\n"]
 
 
-def test_a_text_in_utf_16_that_does_not_say_so_is_refused() -> None:
-    with pytest.raises(DataError, match="no readable XML"):
-        read_xml('<?xml version="1.0"?><a>b</a>'.encode("utf-16-le"))
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("named", ["", ' encoding="utf-16"', ' encoding="UTF-16LE"'])
+def test_a_text_in_utf_16_without_a_mark_is_known_by_its_first_bytes(
+    codec: str, named: str
+) -> None:
+    if "LE" in named:
+        named = named.replace("LE", codec[-2:].upper())
+    data = f'<?xml version="1.0"{named}?><a>b€<c/></a>'.encode(codec)
+    xml = read_xml(data)
+    assert xml.whole_text(xml.root) == "b€"
+    assert xml.content.encoded(xml.content.text) == data
 
 
 def test_an_entity_of_a_document_type_that_is_not_read_stays_as_it_is() -> None:

@@ -97,7 +97,7 @@ def test_no_way_of_splitting_loses_a_sentence(splitting: str, form: str) -> None
         ("NONEWLINES", "nonewlines"),
     ],
 )
-@pytest.mark.parametrize("tag_handling", ["", "html", "xml"])
+@pytest.mark.parametrize("tag_handling", ["", "plain", "html", "xml"])
 def test_ways_of_splitting_may_be_numbers_switches_and_capitals(
     client: TestClient, given: Any, same: str, tag_handling: str
 ) -> None:
@@ -107,7 +107,7 @@ def test_ways_of_splitting_may_be_numbers_switches_and_capitals(
 
 
 @pytest.mark.parametrize(
-    ("tag_handling", "usual"), [("", "1"), ("xml", "1"), ("html", "nonewlines")]
+    ("tag_handling", "usual"), [("", "1"), ("plain", "1"), ("xml", "1"), ("html", "nonewlines")]
 )
 def test_line_breaks_stay_unless_the_client_says_nonewlines_or_sends_html(
     client: TestClient, tag_handling: str, usual: str
@@ -121,7 +121,7 @@ def test_line_breaks_stay_unless_the_client_says_nonewlines_or_sends_html(
     for splitting in ("0", "1"):
         first, empty, second = found(split_sentences=splitting).split("\n")
         assert [first, empty, second] == [FIRST, "", f"  {SECOND}"]
-    if tag_handling:
+    if tag_handling in ("html", "xml"):
         assert "\n" not in found(split_sentences="nonewlines")
     assert found() == found(split_sentences=usual)
 

@@ -27,6 +27,11 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# XML in UTF-16 may lack the mark: then its first bytes tell.
+_BEGINNINGS = (
+    (re.compile(rb"<\0[^\0]\0"), "utf-16-le"),
+    (re.compile(rb"\0<\0[^\0]"), "utf-16-be"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def decoded(
     given: str | None = None,
     is_markup: bool = False,
 ) -> DecodedText:
-    """The text of a file in the given encoding; else by its byte-order mark, the name in the file, or as UTF-8.
+    """The text of a file in the given encoding; else by its byte-order mark, its first bytes, the name in the file, or as UTF-8.
 
     Bytes that are no text in the encoding stay as they are, unless a person has given it.
 
@@ -95,7 +100,8 @@ def decoded(
     body = data[len(mark) :]
     if given is not None:
         return _in_given(body, mark, marked, given, is_markup=is_markup)
-    encoding = marked or _known(named) or "utf-8"
+    begun = next((encoding for begin, encoding in _BEGINNINGS if begin.match(data)), None)
+    encoding = marked or begun or _known(named) or "utf-8"
     try:
         text = body.decode(encoding, "surrogateescape")
         is_same = text.encode(encoding, "surrogateescape") == body

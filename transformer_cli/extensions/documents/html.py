@@ -97,10 +97,8 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-# Their content is no markup: it goes to their end tag.
-_RAW = frozenset(
-    ["script", "style", "xmp", "iframe", "noembed", "noframes", "textarea", "title", "plaintext"]
-)
+# Their content is no markup: it goes to their end tag. That of <noframes> and <noembed> is a page for other browsers.
+_RAW = frozenset(["script", "style", "xmp", "iframe", "textarea", "title", "plaintext"])
 # Raw elements whose content is text.
 _WITH_TEXT = frozenset(["title"])
 
@@ -273,8 +271,8 @@ _INLINE = _names(
 )
 BLOCKS = _names(
     "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset figcaption "
-    "figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html label legend li main menu nav ol optgroup option p "
-    "search section select slot summary table tbody td tfoot th thead title tr ul"
+    "figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html label legend li main menu nav noembed noframes ol optgroup "
+    "option p search section select slot summary table tbody td tfoot th thead title tr ul"
 )
 """Elements that always divide texts, also without content."""
 _POINTS = _names("area basefont img input param source track wbr")
@@ -283,7 +281,7 @@ _VOID = _POINTS | _names("base br col embed frame hr link meta")
 CODE = _names("code kbd math samp svg var")
 # or of nothing,
 _INVISIBLE = _names(
-    "audio canvas datalist iframe noembed noframes object picture rp rt rtc script style template textarea video xmp"
+    "audio canvas datalist iframe object picture rp rt rtc script style template textarea video xmp"
 )
 # Of these, the texts inside are texts of their own.
 _WITH_INNER_TEXTS = _names("audio canvas datalist object picture template video")

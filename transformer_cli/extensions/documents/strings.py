@@ -469,10 +469,13 @@ def _closing(value: str, start: int, end: int, divider: str = "") -> int:
     raise ValueError("a brace is never closed")
 
 
-# Words of MediaWiki with a form for each number or gender: {{PLURAL:$1|file|files|0=no files}}.
-# Those of an ending (file{{PLURAL:$1||s}}) are no words.
-_FORMS = re.compile(r"(?<!\w)\{\{(?:PLURAL|GENDER):[^{}|]*\|[^{}\[\]]*\}\}(?!\w)")
-_FORM = re.compile(r"\|(?:\d++=)?(?P<words>[^|]*)")
+# Words of MediaWiki with a form for each number or gender: {{PLURAL:$1|file|files|0=no files}}, or an ending for each:
+# file{{PLURAL:$1||s}}.
+_FORMS = re.compile(
+    r"(?:(?<![\w$%&@#\\{])(?P<before>[^\W\d_]+)|(?<!\w))"
+    r"(?P<name>\{\{(?:PLURAL|GENDER):[^{}|]*)(?P<forms>\|[^{}\[\]]*)\}\}(?P<after>[^\W\d_]*)(?!\w)"
+)
+_FORM = re.compile(r"\|(?P<number>(?:\d++=)?)(?P<words>[^|]*)")
 
 
 def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segment:
@@ -486,13 +489,18 @@ def tagged_segment(text: str, place: str, *, keeps_spaces: bool = True) -> Segme
 
 
 def _forms(place: str, raw: str) -> InnerText:
-    """The forms of a word of MediaWiki, each a text of its own."""
+    """The forms of a word of MediaWiki, each a text of its own; an ending with the rest of its word, which it is written with."""
+    found = _FORMS.fullmatch(raw)
+    assert found is not None
+    whole = rf"|\g<number>{found['before'] or ''}\g<words>{found['after']}"
+    text = f"{found['name']}{_FORM.sub(whole, found['forms'])}}}}}"
     slots = [
         Slot(*form.span("words"), Segment.plain(form["words"], place), string_of)
-        for form in _FORM.finditer(raw, raw.index("|"), len(raw) - 2)
+        for form in _FORM.finditer(text, text.index("|"), len(text) - 2)
         if has_letter(form["words"])
     ]
-    return InnerText(SplicedDocument(DecodedText(raw), tuple(slots)))
+    document = SplicedDocument(DecodedText(text), tuple(slots))
+    return InnerText(document, lambda written: raw if written == text else written)
 
 
 def _tagged_segment(text: str, place: str, *, keeps_spaces: bool) -> Segment:

@@ -89,7 +89,7 @@ class _Placement:
         self._translated = pieces
         self._known = known
         self._target = target
-        parts = _links_of_parts(links, source.text, target)
+        parts = _links_of_parts(links, source, target)
         self._links = sorted(parts, key=lambda link: link.source)
         self._sources = OrderedExtents([link.source for link in self._links])
         # The end of the last word that translates a word.
@@ -572,19 +572,31 @@ _BETWEEN_WORDS = re.compile(
 )
 
 
-def _links_of_parts(links: Sequence[LinkedWords], text: str, target: str) -> set[LinkedWords]:
-    """The links, in which dog\u2014a is two words in the place of one; words with as many parts are linked part by part."""
-    if _BETWEEN_WORDS.search(text) is None and _BETWEEN_WORDS.search(target) is None:
-        return set(links)
+def _links_of_parts(
+    links: Sequence[LinkedWords], source: InlineText, target: str
+) -> set[LinkedWords]:
+    """The links, in which dog\u2014a is two words in the place of one; words with as many parts are linked part by part.
+
+    Marks between two parts belong to the part with which they share a range, such as the bracket in `dog<b>[edit]</b>`;
+    and marks at the end of a word that share one with the next word are a part: `dog<b>= cat</b>`.
+    """
+    text = source.text
     cuts = [
         [match.span() for match in _BETWEEN_WORDS.finditer(masked(each, find_spans(each), "x"))]
         for each in (text, target)
     ]
+    shared = _SharedMarks(source)
+    if not any(cuts) and not source.ranges:
+        return set(links)
     found: set[LinkedWords] = set()
     for link in links:
-        sources, targets = (
-            _parts_of(word, cuts_of_text) for word, cuts_of_text in zip(link, cuts, strict=True)
-        )
+        inside = [
+            each[bisect_left(each, word) : bisect_left(each, (word[1], word[1]))]
+            for word, each in zip(link, cuts, strict=True)
+        ]
+        if len(inside[0]) == len(inside[1]):
+            inside = shared.divided(link, inside, target)
+        sources, targets = map(_parts_of, link, inside)
         if len(sources) == len(targets):
             found.update(map(LinkedWords, sources, targets))
         else:
@@ -592,12 +604,57 @@ def _links_of_parts(links: Sequence[LinkedWords], text: str, target: str) -> set
     return found
 
 
+class _SharedMarks:
+    """Which marks of a text share a range with the word before or behind them."""
+
+    def __init__(self, source: InlineText) -> None:
+        self._text = source.text
+        self._starts = sorted((each.start, each.end) for each in source.ranges)
+        self._ends = sorted((each.end, each.start) for each in source.ranges)
+
+    def divided(
+        self, link: LinkedWords, inside: Sequence[Sequence[Extent]], target: str
+    ) -> list[list[Extent]]:
+        """The cuts of a word and of its translation, narrower where the marks in them share a range with a part."""
+        (first, last), (start, end) = link
+        num_before = len(_marks_at_end(self._text[first:last][::-1]))
+        num_behind = len(_marks_at_end(self._text[first:last]))
+        pairs = list(zip(*inside, strict=True))
+        if num_before < last - first:
+            at_start = (first, first + num_before), (start, start + num_before)
+            at_end = (last - num_behind, last), (end - num_behind, end)
+            pairs = [at_start, *pairs, at_end]
+        found: list[list[Extent]] = [[], []]
+        for marks, others in pairs:
+            begin, stop = self._outside(marks)
+            is_at_end = marks[0] == first or marks[1] == last
+            if is_at_end:  # one place, or none
+                begin, stop = (begin, begin) if marks[0] == first else (stop, stop)
+                if begin in (first, last):
+                    continue
+            if self._text[slice(*marks)] == target[slice(*others)]:
+                move = others[0] - marks[0]
+                found[0].append((begin, stop))
+                found[1].append((begin + move, stop + move))
+            elif not is_at_end:
+                found[0].append(marks)
+                found[1].append(others)
+        return found
+
+    def _outside(self, marks: Extent) -> Extent:
+        """Marks without those that share a range with the text before them, or behind them."""
+        first, last = marks
+        begun = self._starts[bisect_left(self._starts, (first,)) : bisect_left(self._starts, (last,))]  # fmt: skip
+        ended = self._ends[bisect_left(self._ends, (first + 1,)) : bisect_left(self._ends, (last + 1,))]  # fmt: skip
+        return (
+            next((end for end, start in reversed(ended) if start < first), first),
+            next((start for start, end in begun if end > last), last),
+        )
+
+
 def _parts_of(word: Extent, cuts: Sequence[Extent]) -> list[Extent]:
     """A word without the cuts inside it, as the ranges between them."""
-    first = bisect_left(cuts, word)
-    last = bisect_left(cuts, (word[1], word[1]))
-    inside = [place for cut in cuts[first:last] for place in cut]
-    places = [word[0], *inside, word[1]]
+    places = [word[0], *chain(*cuts), word[1]]
     return list(zip(places[::2], places[1::2], strict=True))
 
 

@@ -576,8 +576,8 @@ def _refuse_unknown(values: RequestValues) -> None:
         if values.texts(name):
             raise bad_request(f"Parameter '{name}' is not supported.")
     handling = values.text("tag_handling")
-    if handling not in ("", "html", "xml"):
-        raise bad_request("Value for 'tag_handling' not supported; html and xml are.")
+    if handling not in ("", "plain", "html", "xml"):
+        raise bad_request("Value for 'tag_handling' not supported; html, xml and plain are.")
     # `outline_detection` has no effect on other texts. DeepL's own command line sends it with every text.
     for name in _TAG_LISTS:
         if name in values and handling != "xml" and not _changes_nothing(values, name):
