@@ -56,7 +56,8 @@ class _Ending:
         _tell(f"tfm: ended by {signal.Signals(signal_number).name}\n")
         if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + signal_number))
-            signal.setitimer(signal.ITIMER_REAL, MAX_ENDING_SECONDS)
+            # Again and again: Python does not see one that comes just before a write that has to wait.
+            signal.setitimer(signal.ITIMER_REAL, MAX_ENDING_SECONDS, MAX_ENDING_SECONDS)
         if self.num_blocks == 0:
             self.finish()
 
