@@ -53,6 +53,17 @@ def test_the_picture_says_the_share_that_tfm_data_prints(
     assert sorted(tmp_path.iterdir()) == [tmp_path / "runs"]
 
 
+def test_a_corpus_of_one_batch_has_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    overrides = "data.num_pairs=20", "training.batch_tokens=100000"
+    figure = draw_picture("batches", config="en-it.yaml", overrides=overrides)
+    assert all(
+        part.get_suptitle().endswith("in all batches, one of them:") for part in figure.subfigs
+    )
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_cells_are_those_of_padded_batches(
     prepared: PreparedData, orders: tuple[BatchesInOrder, BatchesInOrder], which: int

@@ -30,6 +30,7 @@ from transformer_cli.extensions.lessons.drawing.theme import SMALL, TEXT, Theme,
 NUM_BATCHES = 5
 NUM_ROWS = 40
 """Of a batch, at most this many pairs are drawn: its first ones."""
+_IN_WORDS = ("one", "two", "three", "four", "five")
 TOKEN, PADDING = 1, 0
 
 
@@ -115,7 +116,7 @@ def _cells(lengths: NDArray[np.int64]) -> NDArray[np.int8]:
 
 def _draw(part: Any, order: BatchesInOrder, longest: int, theme: Theme) -> None:
     part.suptitle(
-        f"{order.title}: {order.padding_share:.1%} padding in all batches, five of them:",
+        f"{order.title}: {order.padding_share:.1%} padding in all batches, {_IN_WORDS[len(order.batches) - 1]} of them:",
         x=0.015,
         ha="left",
         fontsize=TEXT,
@@ -123,7 +124,10 @@ def _draw(part: Any, order: BatchesInOrder, longest: int, theme: Theme) -> None:
     )
     colors = ListedColormap([theme.background, theme.lines[1], theme.lines[0]])
     for axes, batch, share in zip(
-        part.subplots(1, len(order.batches)), order.batches, order.shares, strict=True
+        part.subplots(1, len(order.batches), squeeze=False)[0],
+        order.batches,
+        order.shares,
+        strict=True,
     ):
         shown = batch[:NUM_ROWS]
         axes.imshow(shown, cmap=colors, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
