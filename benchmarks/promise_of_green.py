@@ -218,20 +218,19 @@ def counted(rows: Sequence[Scored], green: Sequence[bool], below: float) -> Half
     return Half(len(rows), sum(green), bad)
 
 
-def of_log_probability(
-    first: Sequence[Scored], second: Sequence[Scored], promise: QualityPromise
-) -> Half:
-    """The same, for a threshold on the mean log-probability alone."""
+def mean_log_probability(translation: Translation) -> float:
+    features = features_of(translation, 0.0)
+    return float("-inf") if features is None else features["mean_log_prob"]
 
-    def value(row: Scored) -> float:
-        features = features_of(row.translation, 0.0)
-        return float("-inf") if features is None else features["mean_log_prob"]
 
-    threshold = chosen_threshold(
-        [value(row) for row in first], [row.score < promise.below for row in first], promise
+def threshold_alone(rows: Sequence[Scored], promise: QualityPromise) -> float:
+    """The threshold on the mean log-probability alone, from the first half; infinite if none keeps the promise."""
+    found = chosen_threshold(
+        [mean_log_probability(row.translation) for row in rows],
+        [row.score < promise.below for row in rows],
+        promise,
     )
-    green = [threshold is not None and value(row) >= threshold for row in second]
-    return counted(second, green, promise.below)
+    return float("inf") if found is None else found
 
 
 def translated(translator: Translator, source: Path, reference: Path, metric: str) -> list[Scored]:
@@ -335,6 +334,7 @@ def report(
     asked: Counter[str] = Counter()
     green_before: Counter[str] = Counter()
     green_after: Counter[str] = Counter()
+    green_alone: Counter[str] = Counter()
     doubted: Counter[str] = Counter()
     for seed in range(num_splits):
         order = list(range(len(rows)))
@@ -345,13 +345,16 @@ def report(
         if quality is None:
             sys.exit("too few sentences")
         ours.append(counted(two, [is_green(quality, row.translation) for row in two], below))
-        baseline.append(of_log_probability(one, two, promise))
+        least = threshold_alone(one, promise)
+        alone = [mean_log_probability(row.translation) >= least for row in two]
+        baseline.append(counted(two, alone, below))
         held_out = set(second)
         for error, translation in zip(errors, changed, strict=True):
             if error.line in held_out:
                 asked[error.kind] += 1
                 green_before[error.kind] += is_green(quality, rows[error.line].translation)
                 green_after[error.kind] += is_green(quality, translation)
+                green_alone[error.kind] += mean_log_probability(translation) >= least
                 doubted[error.kind] += not can_be_green(translation)
     say(summary("estimate", ours, promise.share))
     say(summary("mean log-probability alone", baseline, promise.share))
@@ -360,13 +363,14 @@ def report(
     )
     for kind in (*asked, None):
         of_kind = [kind] if kind is not None else list(asked)
-        num, before, after, by_doubt = (
+        num, before, after, by_alone, by_doubt = (
             sum(counts[each] for each in of_kind)
-            for counts in (asked, green_before, green_after, doubted)
+            for counts in (asked, green_before, green_after, green_alone, doubted)
         )
         say(
             f"  {kind or 'all'}: green {after / max(1, num):.1%} (without the error {before / max(1, num):.1%}; of those that were "
-            f"green {after / max(1, before):.1%} still are); a doubt about {by_doubt / max(1, num):.1%}"
+            f"green {after / max(1, before):.1%} still are); green by the log-probability alone {by_alone / max(1, num):.1%}; "
+            f"a doubt about {by_doubt / max(1, num):.1%}"
         )
     quality = calibrate(rows, promise, beam_size, num_samples, 1)
     assert quality is not None
