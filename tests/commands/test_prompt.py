@@ -3,17 +3,19 @@
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from transformer_cli.commands.prompt import direction_towards, trust_lines
+from transformer_cli.commands.prompt import Prompt, direction_towards, trust_lines
 from transformer_cli.commands.translate_lines import TranslateOptions, translate_lines
 from transformer_cli.config import Direction, PhrasebookData, SequencesData, TokenizerConfig
 from transformer_cli.decoding import Glossary, Translation, Translator
 from transformer_cli.decoding.loading import load_translator
+from transformer_cli.decoding.quality import read_quality
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -200,6 +202,22 @@ def test_the_target_language_can_be_changed(typed: Typed) -> None:
     out, _ = typed(*lines, ":to en", *lines, ":to Italian", *lines, of=both.towards("it"))
     assert out == expected
     assert expected[:2] != expected[2:4]
+
+
+def test_each_direction_is_marked_by_its_own_calibration_or_not_at_all() -> None:
+    """With --only-green, a direction without a calibration would show every translation as if it were green."""
+    tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
+    both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1).towards("it")  # fmt: skip
+    pipeline = replace(both.pipeline, qualities=read_quality(DOCS_RUN))
+    prompt = Prompt(replace(both, pipeline=pipeline), TranslateOptions())
+    assert prompt.translator.estimates
+    for value, is_marked in (("en", False), ("it", True)):
+        prompt._set_target(value)
+        assert prompt.translator.estimates is is_marked
+    strict = Prompt(replace(both, pipeline=pipeline), TranslateOptions(only_green=True))
+    with pytest.raises(UsageError, match=":to en: no calibration of it-en, which --mark and"):
+        strict._set_target("en")
+    assert strict.translator.pipeline.languages.target == "it"
 
 
 def test_the_source_language_stays_where_the_model_can_translate_from_it() -> None:

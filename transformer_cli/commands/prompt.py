@@ -167,7 +167,14 @@ class Prompt:
         if not value:
             raise UsageError(":to: the language is missing", hint="such as :to it")
         number = direction_towards(value, self.translator.pipeline)
-        self.translator = self.translator.in_direction(number)
+        changed = replace(self.translator, estimates=False).in_direction(number)
+        changed = changed.with_estimates_if_possible()
+        if self.options.needs_quality and not changed.estimates:
+            raise UsageError(
+                f":to {value}: no calibration of {changed.pipeline.languages}, which --mark and --only-green need",
+                hint="end with :quit, and start again without them, or after tfm calibrate --to",
+            )
+        self.translator = changed
         self.conversation.speak(self.translator.pipeline)
 
     def _tell_why(self, value: str) -> None:

@@ -458,12 +458,15 @@ def require_replaceable_folder(
         return
     try:
         facts = parse_json((folder / record).read_bytes(), str(folder / record))
-        written = {record, *unlisted, *_OF_THE_SYSTEM, *facts["files"]}
+        written = {record, *unlisted, *facts["files"]}
     except (OSError, DamagedError, KeyError, TypeError):
         problem = f"{folder}: this folder is not empty, and not {kind}"
         raise CannotCreateError(problem, hint=other) from None
-    found = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-    added = {path.relative_to(folder).as_posix() for path in found} - written
+    added = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.name not in _OF_THE_SYSTEM and (path.is_symlink() or not path.is_dir())
+    } - written
     if added:
         raise CannotCreateError(
             f"{folder}: holds {on_one_line(min(added), 100)}, which is no file of {kind} and would be lost",

@@ -124,7 +124,8 @@ def test_a_package_replaces_nothing_but_an_earlier_package(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("added", ["notes.txt", ".git/config", "tfm/more.txt", "README.md"])
 def test_a_folder_with_files_of_a_person_is_not_replaced(export: Path, added: str) -> None:
-    """What a person added to an export, or wrote into its model card, would be lost."""
+    """What a person added to an export, or wrote into its model card, would be lost; what a file browser adds is not counted."""
+    (export / "tfm" / ".DS_Store").touch()
     (export / added).parent.mkdir(exist_ok=True)
     (export / added).write_text("mine")
     with pytest.raises(CannotCreateError, match=f"{added}.* would be lost") as refused:
