@@ -70,6 +70,7 @@ def found(text: str) -> list[str]:
         ("5 %s, 5 %(x)d, 5 ${x}", ["5", "%s", "5", "%(x)d", "5", "${x}"]),
         ("The __count__ and @__mention__ of a__b", ["__count__", "@__mention__", "a__b"]),
         ("%count% %%name%% 100%% 5 %% %% %%%", ["%count%", "%%name%%", "100%%", "5 %%", "%%"]),
+        ("write %%s, (%%d) %%1$s %%(name)s: 50%% of it, %%discount", ["%%s", "%%d", "%%1$s", "%%(name)s", "50%%", "%%"]),
         ("Hi :name, :Name (:count) :smile: 10:30 :) :D std::x a:b", [":name", ":Name", ":count", ":smile:", "10:30", "std::x"]),
         ("<%= user.name %> <% if x %>", ["<%= user.name %>", "<% if x %>"]),
         ('%(user.name)s %(day|date:"F")s', ["%(user.name)s", '%(day|date:"F")s']),
